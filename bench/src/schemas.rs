@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// The most time that compiling an accepted schema takes in a release build.
 const MAX_TIME: Duration = Duration::from_millis(50);
-/// The most memory that it takes.
+/// The most memory of compiling an accepted schema.
 const MAX_KILOBYTES: u64 = 4_000;
-/// How often a schema is compiled. The fastest run counts.
+/// Runs for each schema. The fastest run counts.
 const RUNS: usize = 10;
 /// More parts than fit into a schema.
 const TOO_MANY: usize = 32 * 1024;
@@ -20,7 +20,7 @@ const TOO_MANY: usize = 32 * 1024;
 /// Makes a schema with so many expensive parts.
 type Make = fn(usize) -> Value;
 
-/// What makes schemas expensive.
+/// Kinds of expensive schemas.
 const KINDS: [(&str, Make); 12] = [
     ("classes of Unicode", |n| json!({"pattern": r"\pL".repeat(n)})),
     ("classes of Unicode, repeated", |n| json!({"pattern": format!(r"[\pL\pM\pN\pP\pS]{{{n}}}")})),
@@ -68,7 +68,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Returns the highest number of parts with which a schema is accepted.
+/// The highest number of parts in an accepted schema.
 fn most_parts(make: Make) -> usize {
     let (mut accepted, mut refused) = (0, TOO_MANY);
     while refused - accepted > 1 {

@@ -35,10 +35,6 @@ pub struct ServerProcess {
 
 impl ServerProcess {
     /// Starts a binary of the dev server.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the binary is missing, or not ready in time.
     pub fn start(binary: &Path) -> Result<Self> {
         let data = tempfile::tempdir()?;
         let ready = data.path().join("ready.json");

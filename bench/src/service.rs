@@ -37,16 +37,16 @@ pub struct Service {
     pub tenant: TenantId,
     /// Limits the read units of the table.
     pub read_limit: CapacityLimit,
-    /// What answers queries of the index instead of the engine.
+    /// Answers queries of the index instead of the engine.
     pub generated_index: GeneratedIndex,
-    /// How far the service's clock is ahead, in milliseconds.
+    /// The service's clock is ahead by this many milliseconds.
     clock_offset: Arc<AtomicI64>,
     client: ApiClient,
     _engine: Engine,
 }
 
 impl Service {
-    /// Starts the service with its data in memory, and its snapshots in this store.
+    /// With the data in memory, and snapshots in this store.
     pub async fn start(snapshots: Option<Arc<dyn ObjectStore>>) -> Result<Self> {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
         let meter = Meter::default();
@@ -70,12 +70,11 @@ impl Service {
         Ok(Self { store, dynamo, meter, tenant, read_limit, generated_index, clock_offset, client, _engine: engine })
     }
 
-    /// Returns another instance of the service, without list indexes.
+    /// Another instance, without list indexes.
     pub fn instance(&self) -> Router {
         server::router(App::new(self.store.clone().with_list_index_bytes(usize::MAX)))
     }
 
-    /// Returns the key of the service's tenant.
     pub fn api_key(&self) -> &str {
         &self.client.api_key
     }
@@ -85,7 +84,7 @@ impl Service {
         self.clock_offset.fetch_add(millis, Ordering::Relaxed);
     }
 
-    /// Sends a request and returns the body of the response, which must be successful.
+    /// Returns the body of the response, which must be successful.
     pub async fn send(&self, method: &str, path: &str, body: &str) -> Result<Value> {
         let (status, response) = self.client.send(method, path, body).await?;
         if !status.is_success() {
@@ -94,14 +93,13 @@ impl Service {
         Ok(response)
     }
 
-    /// Creates a resource and returns its id.
+    /// Returns the resource's id.
     pub async fn create(&self, path: &str, body: &Value) -> Result<String> {
         let response = self.send("POST", path, &body.to_string()).await?;
         Ok(response["data"]["id"].as_str().with_context(|| format!("no id in the response to POST {path}"))?.to_owned())
     }
 }
 
-/// A client of the API with an API key.
 #[derive(Clone)]
 pub struct ApiClient {
     pub router: Router,
@@ -109,7 +107,7 @@ pub struct ApiClient {
 }
 
 impl ApiClient {
-    /// Sends a request; returns status and body of the response.
+    /// Returns status and body of the response.
     pub async fn send(&self, method: &str, path: &str, body: &str) -> Result<(StatusCode, Value)> {
         let request = Request::builder()
             .method(method)

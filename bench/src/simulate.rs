@@ -4,7 +4,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use dev_server::simulation::{self, Length, Report};
 use std::io::Write;
 
-/// How many violations of a simulation are printed.
+/// Printed violations of a simulation.
 const MAX_PRINTED: usize = 10;
 
 #[derive(clap::Args)]
@@ -17,11 +17,7 @@ pub struct Options {
     seeds: u64,
 }
 
-/// Runs the simulations, and prints what each did.
-///
-/// # Errors
-///
-/// Returns an error that names the seeds whose simulation found a violation or couldn't go on.
+/// Prints the report of each simulation. Fails if one found a violation or couldn't go on.
 pub fn run(Options { seed: first, seeds }: Options) -> Result<()> {
     let mut failed = Vec::new();
     for seed in first..first.saturating_add(seeds) {
@@ -35,7 +31,7 @@ pub fn run(Options { seed: first, seeds }: Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs one simulation on a thread with a paused clock.
+/// On a thread with a paused clock.
 fn simulate(seed: u64) -> Result<Report> {
     let simulation = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;

@@ -212,7 +212,7 @@ impl Filters {
     }
 }
 
-/// What is exported.
+/// The kind of exported records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum What {
     /// Assets
@@ -250,7 +250,7 @@ impl MatchBy {
     }
 }
 
-/// What happens to good rows when one is refused.
+/// The treatment of good rows when one is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnError {
     /// They are imported

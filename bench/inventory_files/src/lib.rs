@@ -4,10 +4,9 @@ use encoding_rs::WINDOWS_1252;
 use fastrand::Rng;
 use std::fmt::Write;
 
-/// Which of the laptops in [`german_laptops`] are wrong, so that a test can count on it.
+/// The errors of [`german_laptops`], which tests count on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mess {
-    /// Nothing is wrong.
     None,
     /// The serial number is the one of the row before.
     DoubledSerial,
@@ -21,8 +20,8 @@ pub enum Mess {
     TooFewCells,
 }
 
-/// Returns what is wrong with a row, which is counted from 1: 1 in 100 serials is doubled, 1 in 250 manufacturers unknown, and
-/// 1 in 1,000 rows each has a bad date, a bad price and too few cells.
+/// Rows count from 1. 1 in 100 serials is doubled, 1 in 250 manufacturers unknown, and 1 in 1,000 rows each has a bad date, a bad
+/// price and too few cells.
 #[must_use]
 pub fn mess(row: u64) -> Mess {
     match row % 1_000 {
@@ -38,7 +37,7 @@ pub fn mess(row: u64) -> Mess {
 /// The header of [`german_laptops`].
 pub const GERMAN_HEADER: &str = "Gerät;Hersteller;Modell;Seriennummer;Kaufdatum;Kaufpreis;Garantie bis;Benutzer E-Mail;Bemerkung";
 
-/// The options with which `assetctl import` reads [`german_laptops`].
+/// Options of `assetctl import` for [`german_laptops`].
 pub const GERMAN_OPTIONS: [&str; 21] = [
     "--map",
     "Gerät=name",
@@ -74,7 +73,7 @@ pub const MODELS: [(&str, &str, u32); 6] = [
 ];
 const NAMES: [&str; 8] = ["Müller", "Schäfer", "Groß", "Böhm", "Weiß", "Lange", "D'Angelo", "van der Berg"];
 
-/// Returns [`GERMAN_OPTIONS`] with models from the catalog instead of free text.
+/// [`GERMAN_OPTIONS`] with models from the catalog instead of free text.
 #[must_use]
 pub fn german_catalog_options() -> Vec<&'static str> {
     let in_catalog = |option: &'static str| match option {
@@ -85,14 +84,14 @@ pub fn german_catalog_options() -> Vec<&'static str> {
     GERMAN_OPTIONS.map(in_catalog).to_vec()
 }
 
-/// Returns the e-mail addresses of the laptops' owners as the service has them: in lower case.
+/// E-mail addresses as the service has them: in lower case.
 #[must_use]
 pub fn owners() -> Vec<String> {
     (1..=100).map(|number| format!("person{number:03}@example.de")).collect()
 }
 
-/// Returns laptops as a German Excel writes them: Windows-1252, semicolons, CRLF, `09.03.2024` and `1.249,00 €`, e-mail
-/// addresses in mixed case, notes with line breaks and quotes, and the [mess].
+/// As a German Excel writes them: Windows-1252, semicolons, CRLF, `09.03.2024` and `1.249,00 €`, e-mail addresses in mixed case,
+/// notes with line breaks and quotes, and the [mess].
 #[must_use]
 pub fn german_laptops(rows: u64) -> Vec<u8> {
     encode_windows_1252(&german_text(rows))
@@ -128,8 +127,7 @@ fn german_text(rows: u64) -> String {
     text
 }
 
-/// Returns laptops as Intune's device export with a byte order mark, in UTF-16 (little-endian) with tabs, as Excel's "Unicode
-/// text" is.
+/// Intune's device export with a byte order mark, in UTF-16 (little-endian) with tabs, as Excel's "Unicode text" is.
 #[must_use]
 pub fn intune_utf16(rows: u64) -> Vec<u8> {
     let mut random = Rng::with_seed(2);
@@ -143,7 +141,7 @@ pub fn intune_utf16(rows: u64) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// The options with which `assetctl import` reads [`intune_utf16`].
+/// Options of `assetctl import` for [`intune_utf16`].
 pub const INTUNE_OPTIONS: [&str; 12] = [
     "--map",
     "Device name=name",
@@ -159,7 +157,7 @@ pub const INTUNE_OPTIONS: [&str; 12] = [
     "OS=custom_fields.os",
 ];
 
-/// Returns laptops in UTF-8 with commas and the service's own column names; nothing is wrong with them.
+/// UTF-8 with commas and the service's own column names, without errors.
 #[must_use]
 pub fn plain_laptops(rows: u64) -> Vec<u8> {
     let mut text = "name,manufacturer,model,serial_number,purchase_date,purchase_price\n".to_owned();
@@ -169,7 +167,7 @@ pub fn plain_laptops(rows: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Returns [`plain_laptops`] whose last row is cut off in the middle of a cell, and of a quoted one if `in_quotes`.
+/// [`plain_laptops`] whose last row is cut off in the middle of a cell, and of a quoted one if `in_quotes`.
 #[must_use]
 pub fn cut_off(rows: u64, in_quotes: bool) -> Vec<u8> {
     let mut bytes = plain_laptops(rows);
@@ -177,13 +175,12 @@ pub fn cut_off(rows: u64, in_quotes: bool) -> Vec<u8> {
     bytes
 }
 
-/// Returns text in Windows-1252.
 #[must_use]
 pub fn encode_windows_1252(text: &str) -> Vec<u8> {
     WINDOWS_1252.encode(text).0.into_owned()
 }
 
-/// Returns the text of what [`encode_windows_1252`] wrote.
+/// The inverse of [`encode_windows_1252`].
 #[must_use]
 pub fn decode_windows_1252(bytes: &[u8]) -> String {
     WINDOWS_1252.decode(bytes).0.into_owned()

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-/// Timeout of the emulator's start and of each invocation.
+/// For the emulator's start and for each invocation.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A running emulator with one function. Dropping it ends both.
@@ -59,8 +59,6 @@ impl Emulator {
         }
     }
 
-    /// Sends an event to the function and returns its response.
-    ///
     /// # Errors
     ///
     /// Returns an error when there is no response in time, or when it is not a function's response.
@@ -84,7 +82,7 @@ impl Emulator {
     }
 }
 
-/// Returns a loopback address whose port is free now.
+/// A loopback address whose port is free now.
 fn free_address() -> Result<String> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
 }

@@ -27,11 +27,9 @@ pub struct Environment {
     pub proxy: TlsProxy,
     /// A client that is connected to the engine directly.
     pub dynamo: Client,
-    /// The table's name.
     pub table: &'static str,
     /// An API key with every scope.
     pub api_key: String,
-    /// The id of the tenant's asset.
     pub asset_id: String,
     ca_bundle: tempfile::NamedTempFile,
     _engine: Engine,
@@ -85,8 +83,6 @@ impl Environment {
         Function::start(&binaries_dir().join(name), self.variables().into_iter().chain(variables)).await
     }
 
-    /// Starts a release binary of this workspace in AWS's emulator.
-    ///
     /// # Errors
     ///
     /// See [`Emulator::start`].

@@ -4,7 +4,6 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// A sample event.
 #[derive(Debug)]
 pub struct Sample {
     /// Its function and the name of its file, without extension: `assets/get-200`.
@@ -17,7 +16,7 @@ pub struct Sample {
     pub event: String,
 }
 
-/// Returns all sample events, sorted by name, those with `-x-` in it last. Their effects build on each other in this order.
+/// Sorted by name, those with `-x-` in it last. Their effects build on each other in this order.
 ///
 /// # Errors
 ///
@@ -54,13 +53,13 @@ fn request_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns the event that API Gateway sends for a request with this API key and a body of JSON.
+/// In API Gateway's form, with a body of JSON.
 #[must_use]
 pub fn request(method: &str, path: &str, api_key: &str, body: Option<&Value>) -> String {
     request_with_type(method, path, api_key, "application/json", body.map(Value::to_string))
 }
 
-/// Returns the event of a request whose body may be of any type. The path may have a query.
+/// The body may be of any type. The path may have a query.
 #[must_use]
 pub fn request_with_type(method: &str, path: &str, api_key: &str, content_type: &str, body: Option<String>) -> String {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));

@@ -35,11 +35,9 @@ impl Drop for FakeSqs {
 }
 
 impl FakeSqs {
-    /// Starts a stand-in on a free loopback port.
-    ///
     /// # Errors
     ///
-    /// Returns an error when no port is free.
+    /// No port is free.
     pub async fn start() -> Result<Self> {
         let requests = Shared::default();
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -52,13 +50,13 @@ impl FakeSqs {
         Ok(Self { url, requests, task })
     }
 
-    /// Returns the URL of a queue, for `DELIVERY_QUEUE_URL`.
+    /// For `DELIVERY_QUEUE_URL`.
     #[must_use]
     pub fn queue_url(&self) -> String {
         format!("{}/123456789012/deliveries", self.url)
     }
 
-    /// Returns the URL of another queue, for `RETRY_QUEUE_URL`.
+    /// For `RETRY_QUEUE_URL`.
     #[must_use]
     pub fn retry_queue_url(&self) -> String {
         format!("{}/123456789012/retries", self.url)
@@ -69,7 +67,7 @@ impl FakeSqs {
         lock(&self.requests).is_down = is_down;
     }
 
-    /// Returns the requests since the last call, each with its operation.
+    /// Operations and bodies since the last call.
     #[must_use]
     pub fn take_requests(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut lock(&self.requests).received)

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 /// Lambda's limit for the init phase, which ends when the function requests its first event.
 const INIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the variables that Lambda sets, and the one that template.yaml sets for all functions.
+/// Those that Lambda sets, and the one that template.yaml sets for all functions.
 #[must_use]
 pub const fn lambda_variables() -> [(&'static str, &'static str); 9] {
     [
@@ -40,7 +40,7 @@ pub struct Function {
     stdout: tempfile::NamedTempFile,
 }
 
-/// Returns the folder of the release binaries: `FUNCTIONS_DIR`, or else this workspace's target folder.
+/// `FUNCTIONS_DIR`, or else this workspace's target folder.
 #[must_use]
 pub fn binaries_dir() -> PathBuf {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
@@ -83,7 +83,7 @@ impl Function {
         Ok(Self { runtime_api, init: ready - start, child, pid, stdout })
     }
 
-    /// Returns the lines that it has logged so far, each a JSON object.
+    /// Each line is a JSON object.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Function {
         text.lines().map(|line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}"))).collect()
     }
 
-    /// Returns the CPU time that all its threads have used so far.
+    /// Of all threads so far.
     ///
     /// # Errors
     ///
@@ -102,8 +102,6 @@ impl Function {
         cpu_time(self.pid)
     }
 
-    /// Returns its peak memory use in bytes.
-    ///
     /// # Errors
     ///
     /// Returns an error when the kernel doesn't report it.
@@ -134,7 +132,6 @@ impl Function {
         Ok(self.child.kill().await?)
     }
 
-    /// Returns whether the process is still running.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

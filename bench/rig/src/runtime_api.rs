@@ -38,7 +38,7 @@ type Outcome = Result<Bytes, String>;
 
 #[derive(Default)]
 struct State {
-    /// When the function requested its first event.
+    /// The time of the function's first request for an event.
     first_request: Option<Instant>,
     pending: HashMap<String, oneshot::Sender<(Instant, Outcome)>>,
     sent_at: HashMap<String, Instant>,
@@ -67,8 +67,6 @@ impl Drop for RuntimeApi {
 }
 
 impl RuntimeApi {
-    /// Starts a Runtime API on a free loopback port.
-    ///
     /// # Errors
     ///
     /// Returns an error when no port is free.
@@ -91,7 +89,7 @@ impl RuntimeApi {
         Ok(Self { address, shared, events, task })
     }
 
-    /// Waits until the function requests its first event, which ends its init phase; returns that time.
+    /// Waits until the function requests its first event, which ends its init phase.
     pub async fn ready(&self) -> Instant {
         loop {
             let requested = self.shared.requested.notified();
@@ -102,7 +100,7 @@ impl RuntimeApi {
         }
     }
 
-    /// Sends an event to the function and waits for its response; `timeout` is the function's timeout.
+    /// `timeout` is the function's.
     ///
     /// # Errors
     ///

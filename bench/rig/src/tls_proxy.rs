@@ -14,7 +14,6 @@ use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// A running proxy with a self-signed certificate. Dropping it ends it.
 pub struct TlsProxy {
-    /// Its base URL.
     pub url: String,
     /// Its certificate in PEM, to be trusted through `AWS_CA_BUNDLE`.
     pub certificate: String,
@@ -29,8 +28,6 @@ impl Drop for TlsProxy {
 }
 
 impl TlsProxy {
-    /// Starts a proxy in front of the engine at `target`.
-    ///
     /// # Errors
     ///
     /// Returns an error when the certificate can't be created or no port is free.

@@ -4,8 +4,7 @@ use anyhow::{Context, Result};
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Returns a figure of a process's memory in kilobytes: `VmRSS` is what it uses, `VmHWM` the most that it has used.
-/// `process` is an ID, or `self`.
+/// A figure of a process's memory: `VmRSS` for the present use, `VmHWM` for the highest. `process` is an ID, or `self`.
 ///
 /// # Errors
 ///
@@ -17,7 +16,7 @@ pub fn memory_kilobytes(process: impl Display, figure: &str) -> Result<u64> {
     Ok(value.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// Returns the CPU time that all threads of a process have used so far.
+/// Of all threads so far.
 ///
 /// # Errors
 ///

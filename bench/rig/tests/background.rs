@@ -47,7 +47,7 @@ impl Setup {
         self.environment.start_function_with(name, &variables).await.unwrap()
     }
 
-    /// Sends a request to a function that serves some and returns the data of its response.
+    /// Returns the data of the response.
     async fn send(&self, function: &Function, method: &str, path: &str, body: Value) -> Value {
         let event = request(method, path, &self.environment.api_key, Some(&body).filter(|body| !body.is_null()));
         let response = function.runtime_api.invoke(&event, Duration::from_secs(15)).await.unwrap().response;
@@ -55,7 +55,7 @@ impl Setup {
         serde_json::from_str::<Value>(response["body"].as_str().unwrap()).unwrap()["data"].take()
     }
 
-    /// Returns the events in the table whose type is this one, as the stream has them.
+    /// All events of this type, as the stream has them.
     async fn stream(&self, event_type: &str) -> Value {
         let sample: Value = serde_json::from_str(STREAM_SAMPLE).unwrap();
         let wire = |value: &AttributeValue| match value {
@@ -82,7 +82,7 @@ impl Setup {
     }
 }
 
-/// Returns a batch of messages with these bodies, as Lambda gives it to a function.
+/// As Lambda gives it to a function.
 fn batch(bodies: &[&str]) -> Value {
     let sample: Value = serde_json::from_str(QUEUE_SAMPLE).unwrap();
     let record = |(number, body): (usize, &&str)| {

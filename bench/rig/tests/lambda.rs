@@ -216,7 +216,7 @@ async fn a_misconfigured_function_names_the_variable_to_set() {
     }
 }
 
-/// Returns how many assets and how many `asset.created` events the table has.
+/// The numbers of assets and of `asset.created` events in the table.
 async fn assets_and_creations(environment: &Environment) -> (usize, usize) {
     let mut pages = environment.dynamo.scan().table_name(environment.table).into_paginator().send();
     let (mut assets, mut creations) = (0, 0);

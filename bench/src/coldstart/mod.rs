@@ -72,12 +72,7 @@ fn build() -> Result<()> {
     Ok(())
 }
 
-/// Runs the benchmark and prints the figures. The binaries take turns, so that other load on the machine affects all of
-/// them alike.
-///
-/// # Errors
-///
-/// Returns an error when a binary is missing or fails, or when a goal is missed with `--strict`.
+/// The binaries take turns, so that other load on the machine affects all of them alike.
 pub async fn run(options: Options) -> Result<()> {
     build()?;
     let environment = Environment::start().await?;
@@ -130,7 +125,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// Returns a binary's size and its compressed size, in bytes. Gzip and zip compress alike.
+/// In bytes, plain and compressed. Gzip and zip compress alike.
 fn sizes(binary: &Path) -> Result<(u64, u64)> {
     let size = std::fs::metadata(binary).with_context(|| format!("{} not found", binary.display()))?.len();
     let zipped = Command::new("gzip").arg("-9c").arg(binary).stdout(Stdio::piped()).output()?;

@@ -4,7 +4,7 @@ use super::Figures;
 use anyhow::Result;
 use std::io::Write;
 
-/// Returns the smallest value that `percent` % of the values don't exceed.
+/// The smallest value that `percent` % of the values don't exceed.
 fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -20,7 +20,7 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// Prints a line for each function.
+/// A line for each function.
 pub fn print_report(functions: &[(&str, &str)], figures: &[Figures], starts: usize) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(
@@ -51,7 +51,7 @@ pub fn print_report(functions: &[(&str, &str)], figures: &[Figures], starts: usi
     Ok(())
 }
 
-/// Returns each goal of docs/adr/0011 that was missed, with the measured value.
+/// Missed goals of docs/adr/0011, with the measured values.
 pub fn missed_goals(functions: &[(&str, &str)], figures: &[Figures]) -> Vec<String> {
     let baseline = median(&figures[0].init);
     let mut missed = Vec::new();

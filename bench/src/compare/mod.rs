@@ -41,7 +41,7 @@ struct Kind {
     content_type: &'static str,
     /// `NUMBER` stands for the number of the request in its round.
     body: Option<String>,
-    /// What one request counts for: the rows of an import.
+    /// The weight of one request: the rows of an import.
     weight: usize,
 }
 
@@ -72,11 +72,6 @@ fn kinds(name: &str) -> Result<Vec<Kind>> {
     ])
 }
 
-/// Runs the comparison and prints it.
-///
-/// # Errors
-///
-/// Returns an error when the binaries have different names, are missing, or fail.
 pub async fn run(options: &Options) -> Result<()> {
     let name = options.new.file_name().and_then(|name| name.to_str()).context("NEW names no file")?;
     ensure!(options.old.file_name().is_some_and(|old| old == name), "OLD and NEW must have the same file name");

@@ -32,13 +32,13 @@ impl Figures {
     }
 }
 
-/// Returns the median and the quartiles of new divided by old, round by round.
+/// The median and the quartiles of new divided by old, round by round.
 fn ratios(old: &[f64], new: &[f64]) -> (f64, [f64; 2]) {
     let ratios: Vec<f64> = old.iter().zip(new).map(|(old, new)| new / old).collect();
     (quantile(&ratios, 0.5), [0.25, 0.75].map(|share| quantile(&ratios, share)))
 }
 
-/// Returns a quantile, interpolated between its neighbours.
+/// Interpolated between its neighbours.
 fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -12,16 +12,12 @@ use std::time::{Duration, Instant};
 
 /// Rows of the small and of the large file.
 const ROWS: [u64; 2] = [1_000, 20_000];
-/// How much more memory, in KiB, the client may need for the large file.
+/// The client's additional memory for the large file, in KiB.
 const MOST_GROWTH: u64 = 8 * 1024;
-/// How often the client's memory is read.
+/// The time between reads of the client's memory.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Imports both files and prints the memory that it takes.
-///
-/// # Errors
-///
-/// Returns an error when an import fails, and when the client's memory grows with the file unless `report`.
+/// Fails if the client's memory grows with the file, unless `report`.
 pub fn measure(assetctl: &Path, server: &Path, report: bool) -> Result<()> {
     let [small, large] = ROWS.map(|rows| import(assetctl, server, rows));
     let growth = large?.saturating_sub(small?);
@@ -29,7 +25,7 @@ pub fn measure(assetctl: &Path, server: &Path, report: bool) -> Result<()> {
     Ok(())
 }
 
-/// Imports a file into a new server; returns the client's peak memory in KiB.
+/// Imports into a new server. Returns the client's peak memory in KiB.
 fn import(assetctl: &Path, server: &Path, rows: u64) -> Result<u64> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("laptops.csv");

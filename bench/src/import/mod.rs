@@ -34,7 +34,7 @@ const ROWS: usize = 200;
 const REQUESTS: usize = 2;
 /// Operations of a request at the same time, as in shared/src/auth/operations/mod.rs.
 const OPERATIONS: usize = 5;
-/// The pause between two GETs beside the import.
+/// Between two GETs beside the import.
 const GET_PAUSE: Duration = Duration::from_millis(20);
 /// The least share of the raw rate.
 const LEAST_SHARE: f64 = 0.6;
@@ -97,7 +97,7 @@ impl Target {
         Ok(serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await?)?)
     }
 
-    /// Imports rows until every one is settled, and returns how many were refused.
+    /// Repeats until every row is settled. Returns the number of refused rows.
     async fn import(&self, first: usize, count: usize) -> Result<usize> {
         let (csv, key) = (rows(first, count)?, format!("rows-{first}"));
         loop {
@@ -121,7 +121,7 @@ impl Target {
     }
 }
 
-/// Returns rows as an organization has them.
+/// As an organization has them.
 fn rows(first: usize, count: usize) -> Result<String> {
     let mut csv =
         "name,serial_number,manufacturer,model,purchase_date,purchase_price,warranty_until,custom_fields.ram\n".to_owned();
@@ -131,11 +131,6 @@ fn rows(first: usize, count: usize) -> Result<String> {
     Ok(csv)
 }
 
-/// Runs the benchmark and prints its figures.
-///
-/// # Errors
-///
-/// Returns an error when a row is refused, or a figure misses its goal.
 pub async fn run(options: Options) -> Result<()> {
     if let Some(assetctl) = &options.assetctl {
         let beside = std::env::current_exe()?.with_file_name(dev_server::options::NAME);
@@ -151,7 +146,7 @@ pub async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Returns the share of the raw rate that an import has.
+/// The import's share of the raw rate.
 async fn compare_with_raw(count: usize) -> Result<f64> {
     let target = Target::start().await?;
     let start = Instant::now();
@@ -172,7 +167,7 @@ async fn compare_with_raw(count: usize) -> Result<f64> {
     Ok(share)
 }
 
-/// Returns the share of the write units that an import uses, and the share of slow GETs beside it.
+/// The share of the write units that an import uses, and the share of slow GETs beside it.
 fn against_limit(count: usize) -> Result<(f64, f64)> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     std::thread::spawn(move || runtime.block_on(against_limit_in_runtime(count)))
@@ -213,7 +208,7 @@ async fn against_limit_in_runtime(count: usize) -> Result<(f64, f64)> {
     Ok((used, slow))
 }
 
-/// Sends GETs, at most `most` of them, and returns how long each took.
+/// Sends at most `most` GETs. Returns their durations.
 async fn gets(target: &Target, path: &str, is_done: impl Fn() -> bool, most: usize) -> Result<Vec<Duration>> {
     let mut times = Vec::new();
     while !is_done() && times.len() < most {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub struct Recorder(Arc<Mutex<Vec<Vec<TransactWriteItem>>>>);
 
 impl Recorder {
-    /// Returns the transactions since the last time.
+    /// Transactions since the last call.
     pub fn take(&self) -> Vec<Vec<TransactWriteItem>> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -43,7 +43,7 @@ impl Intercept for Recorder {
     }
 }
 
-/// Sends the transactions to an engine of their own, as many at once as the service does, and returns how long that took.
+/// Sends the transactions to an engine of their own. Returns the duration.
 pub async fn replay(transactions: Vec<Vec<TransactWriteItem>>, concurrency: usize) -> Result<Duration> {
     let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
     let client = Client::from_conf(engine::config(&engine.url).build());

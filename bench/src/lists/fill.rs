@@ -18,7 +18,7 @@ use std::ops::Range;
 const MODEL_COUNT: usize = 100;
 /// Most items in a BatchWriteItem request.
 const BATCH_SIZE: usize = 25;
-/// How many assets are in the table if the others are only in the index.
+/// Assets in the table if the others are only in the index.
 const NEWEST: usize = 100;
 /// Number of batches that are written concurrently.
 const CONCURRENT_BATCHES: usize = 4;
@@ -27,7 +27,7 @@ const STATUSES: [&str; 6] = ["in_stock", "preparing", "in_use", "in_service", "r
 /// Makes assets with a model each.
 pub struct Generator {
     keys: Keys,
-    /// When the first asset is created. The others follow each second.
+    /// The creation of the first asset. The others follow each second.
     first: Timestamp,
     models: Vec<ModelId>,
     /// An asset's item, to copy.
@@ -42,7 +42,7 @@ impl Generator {
         Ok(Self { keys: Keys::of(service.tenant), first, models, sample })
     }
 
-    /// Returns the number of bytes of an asset's searchable text, and its item, always the same for the same number.
+    /// The size of the asset's searchable text in bytes, and its item, always the same for the same number.
     pub fn asset(&self, n: usize) -> (usize, Item) {
         let at = self.first.plus(TimeDelta::seconds(n as i64));
         let random = (n as u128 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C834_u128 | 1).to_be_bytes();
@@ -70,21 +70,21 @@ impl Generator {
     }
 }
 
-/// Creates `count` assets; returns the number of bytes of their searchable text.
+/// Returns the size of the searchable text in bytes.
 pub async fn fill(service: &Service, count: usize) -> Result<usize> {
     let generator = Generator::new(service, count).await?;
     // The sample counts as the first asset.
     write(service, &generator, 1..count).await
 }
 
-/// Creates the newest of `count` assets, and returns what generates them all.
+/// Creates the newest of `count` assets. Returns the generator of them all.
 pub async fn fill_newest(service: &Service, count: usize) -> Result<Generator> {
     let generator = Generator::new(service, count).await?;
     write(service, &generator, count - NEWEST..count).await?;
     Ok(generator)
 }
 
-/// Writes assets to the table; returns the number of bytes of their searchable text.
+/// Returns the size of the searchable text in bytes.
 async fn write(service: &Service, generator: &Generator, numbers: Range<usize>) -> Result<usize> {
     let end = numbers.end;
     let batches: Vec<usize> = numbers.step_by(BATCH_SIZE).collect();

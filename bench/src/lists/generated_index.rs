@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use shared::store::keys::{BUCKETS, Item, Section};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many rows have about 1 MB.
+/// Rows of about 1 MB.
 const PAGE_ROWS: usize = 3_600;
-/// What the index has of an asset, besides the keys.
+/// Attributes in the index.
 const ATTRIBUTES: [&str; 12] = [
     "PK",
     "SK",
@@ -45,7 +45,6 @@ impl std::fmt::Debug for GeneratedIndex {
 }
 
 impl GeneratedIndex {
-    /// Creates a client without an index.
     pub fn new(inner: SharedHttpClient) -> Self {
         Self { inner, generated: Arc::default() }
     }
@@ -55,7 +54,7 @@ impl GeneratedIndex {
         *self.generated.lock().unwrap_or_else(PoisonError::into_inner) = Some((generator, count));
     }
 
-    /// Returns the response to a query of the assets in the index; `None` for every other request.
+    /// `None` unless the request is a query of the assets in the index.
     fn response(&self, request: &HttpRequest) -> Option<HttpResponse> {
         let generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
         let (generator, count) = generated.as_ref()?;
@@ -107,7 +106,7 @@ impl HttpConnector for Connector {
     }
 }
 
-/// Returns the row of an asset, as JSON.
+/// JSON.
 fn row(item: &Item) -> Value {
     let mut row = json!({"version": {"N": "1"}});
     for name in ATTRIBUTES {

@@ -60,7 +60,7 @@ pub const BROAD: &str = "a third of all, sorted by name";
 /// Counts of all assets and process instances.
 pub const STATS: &str = "statistics";
 
-/// Returns the name and the query of each list.
+/// Name and query of each list.
 fn lists(size: usize) -> Vec<(&'static str, String)> {
     let last_page = size.div_ceil(20);
     vec![
@@ -72,11 +72,7 @@ fn lists(size: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Runs the benchmark and prints each measurement when it is done.
-///
-/// # Errors
-///
-/// Returns an error when a request failed, or when a list took more round trips or read units than it may.
+/// Fails if a list took more round trips or read units than it may.
 pub async fn run(options: Options) -> Result<()> {
     let mut report = Report::default();
     report.print_header()?;
@@ -95,7 +91,7 @@ pub async fn run(options: Options) -> Result<()> {
     report.check_goals()
 }
 
-/// Returns where snapshots are stored: in a bucket, or in a folder.
+/// A bucket, or a folder.
 fn snapshot_store(url: Option<&str>, folder: &std::path::Path) -> Result<Arc<dyn ObjectStore>> {
     Ok(match url {
         Some(url) => Arc::new(S3::new(url, &environment::function_environment()?, system_clock())),

@@ -6,7 +6,6 @@ use serde::Serialize;
 use std::io::Write;
 use std::time::Duration;
 
-/// One line of the report.
 #[derive(Serialize)]
 pub struct Measurement {
     assets: usize,
@@ -15,11 +14,11 @@ pub struct Measurement {
     read_units: f64,
     p50_ms: f64,
     p99_ms: f64,
-    /// How many times as fast as the full index query.
+    /// The speed in relation to the full index query.
     ratio: f64,
-    /// The most processor time of one request, without the engine's.
+    /// The maximum for one request, without the engine's.
     cpu_ms: Option<f64>,
-    /// Memory of the list index for each asset, without the asset's text.
+    /// Memory of the list index, without the asset's text.
     bytes_per_asset: Option<f64>,
 }
 
@@ -46,7 +45,6 @@ impl Measurement {
         }
     }
 
-    /// Adds the processor time.
     pub fn with_cpu_time(self, cpu_time: Duration) -> Self {
         Self { cpu_ms: Some(cpu_time.as_secs_f64() * 1000.0), ..self }
     }
@@ -56,17 +54,16 @@ impl Measurement {
     }
 }
 
-/// Returns a quantile of sorted durations, in milliseconds.
+/// `sorted` is in ascending order.
 fn quantile_ms(sorted: &[Duration], quantile: f64) -> f64 {
     let index = (sorted.len() as f64 * quantile) as usize;
     sorted.get(index.min(sorted.len() - 1)).map_or(f64::NAN, |duration| duration.as_secs_f64() * 1000.0)
 }
 
-/// All measurements.
 #[derive(Default)]
 pub struct Report {
     pub measurements: Vec<Measurement>,
-    /// By the number of assets: when the last of several instances that start at once has answered.
+    /// By the number of assets: the time of the last answer of several instances that start at once.
     many_at_once: Vec<(usize, Duration)>,
 }
 
@@ -94,16 +91,12 @@ impl Report {
         Ok(())
     }
 
-    /// Adds how long many instances took that started at once.
+    /// `last` is the time of the last answer of instances that started at once.
     pub fn add_many_at_once(&mut self, assets: usize, last: Duration) {
         self.many_at_once.push((assets, last));
     }
 
     /// Prints each goal and whether it was met. Only goals that don't depend on the machine's speed are required.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when a required goal was missed.
     pub fn check_goals(&self) -> Result<()> {
         let mut out = std::io::stdout().lock();
         let mut missed = 0;

@@ -11,17 +11,16 @@ use futures_util::future::join_all;
 use std::time::{Duration, Instant};
 use tower::ServiceExt;
 
-/// How many instances start at once.
+/// Instances that start at once.
 const INSTANCES: usize = 13;
 
-/// Writes the tenant's snapshots.
 pub async fn write(service: &Service) -> Result<()> {
     let report = service.store.write_snapshots(service.store.now().plus(TimeDelta::hours(1))).await?;
     ensure!(report.failed == 0 && report.written > 0, "{report:?}");
     Ok(())
 }
 
-/// Measures cold lists, and the most processor time of one.
+/// Durations and costs, and the most processor time of one list.
 pub async fn cold_lists(service: &Service, size: usize, count: usize) -> Result<(Samples, Duration)> {
     let most = std::sync::Mutex::new(Duration::ZERO);
     let samples = sample(service, count, async || {
@@ -37,8 +36,8 @@ pub async fn cold_lists(service: &Service, size: usize, count: usize) -> Result<
     Ok((samples, most.into_inner()?))
 }
 
-/// Starts instances at once, at a table that allows 3,000 read units per second. Returns how long the last one takes to
-/// list, with retries of what it is told to retry.
+/// Starts instances at once, at a table that allows 3,000 read units per second. Returns the time until the last one has listed,
+/// with all retries.
 pub async fn many_at_once(service: &Service) -> Result<Duration> {
     let start = Instant::now();
     service.read_limit.set(true);

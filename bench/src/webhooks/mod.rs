@@ -31,10 +31,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 /// The receivers. As many fail as are healthy and one more.
 const BEHAVIOURS: [Behaviour; 5] = [Behaviour::Healthy, Behaviour::Healthy, Behaviour::Dead, Behaviour::Slow, Behaviour::Failing];
-/// How long nothing may arrive before what is missing counts as lost: longer than an attempt waits that is left when all
+/// The time without arrivals after which missing events count as lost: longer than the wait of any attempt that is left when all
 /// receivers have recovered.
 const MAX_STANDSTILL: Duration = Duration::from_secs(600);
-/// How long a healthy receiver may wait for the 99th percentile of events.
+/// For the 99th percentile of a healthy receiver.
 const MAX_LATENCY: Duration = Duration::from_secs(3);
 
 #[derive(clap::Args)]
@@ -62,11 +62,7 @@ struct Setup {
     _engine: Engine,
 }
 
-/// Runs the benchmark and prints a report.
-///
-/// # Errors
-///
-/// Returns an error when a receiver misses an event in the end, or a healthy one waits too long.
+/// Fails if a receiver misses an event in the end, or a healthy one waits too long.
 pub async fn run(options: Options) -> Result<()> {
     let setup = set_up(&options).await?;
     let started = Instant::now();
@@ -120,14 +116,14 @@ async fn set_up(options: &Options) -> Result<Setup> {
     Ok(Setup { client, receivers, queue, pipeline, _engine: engine })
 }
 
-/// Sends a request, which must succeed, and returns the response.
+/// The request must succeed.
 async fn send(client: &ApiClient, method: &str, path: &str, body: &Value) -> Result<Value> {
     let (status, response) = client.send(method, path, &body.to_string()).await?;
     ensure!(status.is_success(), "{method} {path} returned {status}: {response}");
     Ok(response)
 }
 
-/// Creates assets at the rate that the options name, and returns their IDs.
+/// At the rate of the options. Returns the IDs.
 async fn create_assets(client: &ApiClient, options: &Options) -> Result<Vec<String>> {
     let mut records = Vec::new();
     let mut ticks = interval(Duration::from_secs(1) / options.rate);
@@ -141,13 +137,13 @@ async fn create_assets(client: &ApiClient, options: &Options) -> Result<Vec<Stri
     Ok(records)
 }
 
-/// Waits until the healthy receivers have everything, or nothing more comes.
+/// Until they have everything, or nothing more comes.
 async fn wait_for_healthy(receivers: &[Receiver], records: &[String]) {
     let healthy: Vec<&Receiver> = receivers.iter().filter(|receiver| receiver.behaviour == Behaviour::Healthy).collect();
     wait_for(&healthy, records).await;
 }
 
-/// Waits until all receivers have everything, or nothing more comes.
+/// Until they have everything, or nothing more comes.
 async fn wait_for_all(receivers: &[Receiver], records: &[String]) {
     wait_for(&receivers.iter().collect::<Vec<_>>(), records).await;
 }

@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// How long a slow receiver takes to respond.
+/// The time that a slow receiver takes to respond.
 const SLOW: Duration = Duration::from_secs(10);
 
-/// How a receiver behaves until it recovers.
+/// The behaviour of a receiver until it recovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
     /// It responds at once, always.
@@ -33,7 +33,7 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
-    /// Returns the behaviour as the report names it.
+    /// As in the report.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
@@ -44,12 +44,12 @@ impl Behaviour {
     }
 }
 
-/// What a receiver has accepted of one event.
+/// The accepted deliveries of one event.
 #[derive(Debug, Clone, Copy)]
 struct Accepted {
     /// From the time in the event to its first delivery.
     latency: Duration,
-    /// How often it came.
+    /// The number of deliveries.
     count: u64,
 }
 
@@ -65,11 +65,11 @@ struct ReceiverState {
     behaviour: Behaviour,
     has_recovered: AtomicBool,
     refused: AtomicU64,
-    /// By the ID of the record that the event is about.
+    /// By the ID of the event's record.
     accepted: Mutex<HashMap<String, Accepted>>,
 }
 
-/// What the receiver reads of a delivery.
+/// The fields of a delivery that the receiver reads.
 #[derive(Deserialize)]
 struct Delivered {
     data: Entry,
@@ -104,7 +104,7 @@ impl Receiver {
         tokio::spawn(async move { axum::serve(listener, router).await });
     }
 
-    /// Returns the address that a webhook has.
+    /// The address for a webhook.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
@@ -118,28 +118,28 @@ impl Receiver {
         Ok(())
     }
 
-    /// Returns how many events it has accepted.
+    /// Accepted events.
     pub fn events(&self) -> usize {
         self.state.accepted().len()
     }
 
-    /// Returns how many deliveries it has accepted beyond the first of each event.
+    /// Accepted deliveries beyond the first of each event.
     pub fn repetitions(&self) -> u64 {
         self.state.accepted().values().map(|accepted| accepted.count - 1).sum()
     }
 
-    /// Returns how many requests it has refused.
+    /// Refused requests.
     pub fn refused(&self) -> u64 {
         self.state.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns how many of these records it has heard nothing of.
+    /// The number of records without an accepted delivery.
     pub fn missing(&self, records: &[String]) -> usize {
         let accepted = self.state.accepted();
         records.iter().filter(|record| !accepted.contains_key(*record)).count()
     }
 
-    /// Returns the latencies of all events, in ascending order.
+    /// In ascending order.
     pub fn latencies(&self) -> Vec<Duration> {
         let mut latencies: Vec<Duration> = self.state.accepted().values().map(|accepted| accepted.latency).collect();
         latencies.sort_unstable();

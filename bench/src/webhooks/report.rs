@@ -5,7 +5,7 @@ use anyhow::Result;
 use dev_server::queue::Counts;
 use std::time::Duration;
 
-/// What was measured while three receivers failed.
+/// The measurements while three receivers failed.
 pub struct Report {
     events: usize,
     created_in: Duration,
@@ -22,7 +22,7 @@ struct Row {
 }
 
 impl Report {
-    /// Measures what the receivers have now.
+    /// From the present state of the receivers.
     pub fn new(receivers: &[Receiver], records: &[String], created_in: Duration, queue: Counts) -> Self {
         let row = |receiver: &Receiver| {
             let latencies = receiver.latencies();
@@ -37,13 +37,13 @@ impl Report {
         Self { events: records.len(), created_in, queue, receivers }
     }
 
-    /// Returns the longest 99th percentile of the healthy receivers.
+    /// The longest 99th percentile of the healthy receivers.
     pub fn slowest_healthy(&self) -> Duration {
         let healthy = self.receivers.iter().filter(|row| row.behaviour == Behaviour::Healthy);
         healthy.map(|row| row.latencies[1]).max().unwrap_or_default()
     }
 
-    /// Prints a table: a line for each receiver.
+    /// A line for each receiver.
     pub fn print(&self) -> Result<()> {
         let seconds = self.created_in.as_secs_f64();
         let mut text = format!(
@@ -64,7 +64,7 @@ impl Report {
     }
 }
 
-/// Prints what there is once all receivers have recovered.
+/// After all receivers have recovered.
 pub fn print_end(receivers: &[Receiver], records: &[String], took: Duration, queue: Counts) -> Result<()> {
     let mut text = format!("\nafter all have recovered ({:.1} s):\n\n", took.as_secs_f64());
     text += &format!("{:<22}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "repeated", "lost");

@@ -4,7 +4,7 @@ use crate::support::bulk::statuses;
 use crate::support::{Api, UNKNOWN_ID};
 use serde_json::{Value, json};
 
-/// What the keys of tag counters begin with: a refused request may leave a gap.
+/// The prefix of the keys of tag counters: a refused request may leave a gap.
 const COUNTER: &str = "SEQUENCE#";
 
 #[tokio::test]

@@ -51,7 +51,7 @@ async fn custom_fields_come_back_as_sent() {
     }
 }
 
-/// Returns why a schema is refused.
+/// The reason of the refusal.
 async fn refusal(client: &Client, schema: Value) -> String {
     let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
     let refused = client.post("/catalog/asset-types", body).await;
@@ -123,7 +123,7 @@ async fn a_hundred_thousand_errors_make_a_small_response() {
     assert!(refused.bytes.len() < 12_000, "{}", refused.bytes.len());
 }
 
-/// Returns an import of assets with these values.
+/// An import of assets with these values.
 fn rows(values: &[Value]) -> String {
     let rows: String = values.iter().map(|list| format!("a,TT,\"{list}\"\n")).collect();
     format!("name,asset_type_code,custom_fields.list\n{rows}")
@@ -148,7 +148,7 @@ async fn a_request_validates_until_its_budget_is_spent() {
     assert!(more <= 1, "{more}");
 }
 
-/// With `on_error=abort`, all rows are checked before the first is written. What was checked is not validated again.
+/// With `on_error=abort`, all rows are checked before the first is written. Checked rows are not validated again.
 #[tokio::test]
 async fn a_check_and_the_write_after_it_validate_once() {
     let (_api, client) = Api::with_tenant().await;

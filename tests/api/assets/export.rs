@@ -153,7 +153,7 @@ fn asset() -> impl Strategy<Value = Value> {
     )
 }
 
-/// Whatever an asset contains, what is exported of it is what an import with `match=id` finds.
+/// An import with `match=id` of an exported asset finds no difference, for any contents.
 #[test]
 fn an_import_of_an_export_changes_nothing() {
     let runtime = runtime();

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use shared::domain::record::Kind;
 use shared::store::keys::Keys;
 
-/// Returns the only asset with this name.
 async fn asset(client: &Client, name: &str) -> Value {
     let list = client.get(&format!("/assets?q={}", name.replace(' ', "+"))).await.data();
     let found: Vec<&Value> = list.as_array().unwrap().iter().filter(|asset| asset["name"] == name).collect();

@@ -7,7 +7,7 @@ use crate::support::{Api, Client, Reply, at_each_place};
 use dev_server::faulty_table::planned::CallFailure;
 use serde_json::{Value, json};
 
-/// Returns the body of a response without ids of requests.
+/// Without ids of requests.
 fn answer(reply: &Reply) -> Value {
     let mut body = reply.json();
     for entry in body["data"].as_array_mut().unwrap() {
@@ -22,7 +22,7 @@ async fn send(client: &Client, operations: &[Value], key: &str) -> Reply {
     client.send_json("POST", "/users/batch", &json!({"operations": operations}).to_string(), ("idempotency-key", key)).await
 }
 
-/// Makes each call of a batch fail in turn, in every way, and sends the batch again until it is through.
+/// Makes each call of a batch fail in turn, in every way, and sends the batch again until it succeeds.
 #[tokio::test]
 async fn a_batch_goes_on_where_it_stopped() {
     let (api, client) = Api::with_tenant().await;

@@ -20,7 +20,7 @@ impl Image {
         Self { width: info.width as usize, height: info.height as usize, pixels }
     }
 
-    /// Returns the texts of the codes in the image.
+    /// The texts of the codes.
     pub fn codes(&self) -> Vec<String> {
         let pixel = |x: usize, y: usize| self.pixels[y * self.width + x];
         let mut prepared = rqrr::PreparedImage::prepare_from_greyscale(self.width, self.height, pixel);

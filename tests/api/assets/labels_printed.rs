@@ -27,7 +27,7 @@ async fn serve(client: &Client) -> String {
     format!("http://{address}/v1")
 }
 
-/// Runs a program to its end and returns what it prints.
+/// Returns the output.
 async fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().await;
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}; .ci/pages/labels installs it"));
@@ -61,7 +61,7 @@ fn pgm(file: &Path) -> Image {
     Image { width, height, pixels: bytes[bytes.len() - width * height..].to_vec() }
 }
 
-/// Returns the value of an attribute of an element that begins the text.
+/// `element` begins with the element.
 fn attribute(element: &str, name: &str) -> f64 {
     element.split_once(&format!(" {name}=\"")).unwrap().1.split_once('"').unwrap().0.parse().unwrap()
 }
@@ -139,7 +139,7 @@ async fn the_code_of_a_label_of_20_millimetres_can_be_read() {
     keep(folder.path());
 }
 
-/// Copies the files to the folder that `LABELS_FOLDER` names, for people who want to look at them.
+/// Copies the files to the folder that `LABELS_FOLDER` names, for people.
 fn keep(folder: &Path) {
     let Some(kept) = std::env::var_os("LABELS_FOLDER") else { return };
     for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {

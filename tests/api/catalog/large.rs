@@ -71,14 +71,13 @@ async fn lists_and_filters_read_no_schemas_but_those_of_their_page() {
     }
 }
 
-/// Returns the id of a type of this kind.
 async fn types_of_kind(client: &Client, kind: &str) -> String {
     let types = client.get("/catalog/asset-types?limit=20").await.data();
     let found = types.as_array().unwrap().iter().find(|found| found["kind"] == kind).unwrap();
     found["id"].as_str().unwrap().to_owned()
 }
 
-/// Beyond a few megabytes, a list does not keep what it reads, and reads the page again.
+/// Beyond a few megabytes, a list does not keep the records, and reads the page again.
 #[tokio::test]
 async fn a_list_of_large_records_has_the_same_pages() {
     let (_api, client) = Api::with_tenant().await;

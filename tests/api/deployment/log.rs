@@ -25,7 +25,7 @@ impl Write for Lines {
     }
 }
 
-/// Captures for this thread what a function logs by default.
+/// Captures a function's default log for this thread.
 pub fn begin() {
     capture(LevelFilter::INFO, LevelFilter::INFO);
 }
@@ -52,13 +52,13 @@ fn capture(ours: LevelFilter, others: LevelFilter) {
     LINES.with_borrow_mut(Vec::clear);
 }
 
-/// Returns whether a line is this service's own.
+/// A line of this service.
 pub fn is_ours(target: &str) -> bool {
     let crates = ["shared", "assets", "processes", "users", "catalog", "account", "meta", "sign", "webhooks"];
     crates.contains(&target.split("::").next().unwrap_or_default())
 }
 
-/// Returns what was logged on this thread since the capture began.
+/// The log of this thread since the capture began.
 pub fn text() -> String {
     LINES.with_borrow(|lines| String::from_utf8(lines.clone()).unwrap())
 }

@@ -19,8 +19,8 @@ const RESTORED: &str = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::Acc
 /// An action on the table (`table`), on one of its indexes, or on its stream (`stream`).
 type Permission = (String, String);
 
-/// Returns the permissions that requests to the table need, and the partitions that they name. A transaction needs the
-/// permissions of its items ("DynamoDB API permissions" in the AWS developer guide).
+/// The permissions that requests to the table need, and the partitions that they name. A transaction needs the permissions of its
+/// items ("DynamoDB API permissions" in the AWS developer guide).
 pub fn needed(requests: Vec<(String, Json)>) -> (BTreeSet<Permission>, BTreeSet<String>) {
     let mut permissions = BTreeSet::new();
     let mut found = Vec::new();
@@ -37,12 +37,12 @@ pub fn needed(requests: Vec<(String, Json)>) -> (BTreeSet<Permission>, BTreeSet<
     (permissions, found.into_iter().collect())
 }
 
-/// Returns the action that an item of a transaction needs.
+/// The action that an item of a transaction needs.
 fn action_of(write: &str) -> String {
     format!("{write}Item")
 }
 
-/// Returns one text or several, as IAM writes lists.
+/// One text or several, as IAM writes lists.
 pub fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Sequence(items) => items.iter().flat_map(texts).collect(),
@@ -54,7 +54,7 @@ pub fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// Returns the statements of the role of a function, whose name in the template is given, with those of policies that roles share.
+/// `function` is the name in the template. Includes the statements of policies that roles share.
 pub fn statements(function: &str) -> Vec<Value> {
     let role = resource(&format!("{function}Role"))["Properties"].clone();
     // A policy of AWS would have another name than those of the template, which `resource` would not find.
@@ -69,7 +69,7 @@ pub fn statements(function: &str) -> Vec<Value> {
     policies.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_sequence().unwrap().clone()).collect()
 }
 
-/// Returns what the role grants on the stack's own table, after checking that it grants the same on a restored one.
+/// The role's permissions on the stack's own table, after checking that it has the same on a restored one.
 pub fn granted(function: &str) -> BTreeSet<Permission> {
     let (mut own, mut restored) = (BTreeSet::new(), BTreeSet::new());
     for statement in statements(function) {
@@ -92,7 +92,7 @@ pub fn granted(function: &str) -> BTreeSet<Permission> {
     own
 }
 
-/// Returns, for each of the role's statements about the table, whether its condition allows a partition.
+/// For each of the role's statements about the table.
 pub fn allows_partition(function: &str, partition: &str) -> Vec<bool> {
     // A stream has no leading keys.
     let of_table = |statement: &&Value| texts(&statement["Action"])[0].starts_with("dynamodb:") && statement["Sid"] != "Stream";
@@ -112,10 +112,10 @@ pub fn allows_partition(function: &str, partition: &str) -> Vec<bool> {
     statements(function).iter().filter(of_table).map(allows).collect()
 }
 
-/// The functions that serve requests and encrypt or decrypt what signs: receipts' keys, or the secrets of webhooks.
+/// The functions that serve requests and encrypt or decrypt receipts' keys or secrets of webhooks.
 const HAS_KEY_ENCRYPTION: [&str; 3] = ["processes", "sign", "webhooks"];
 
-/// Returns the secret of a link that opens all steps of a new instance for this asset: a user and a signature.
+/// The secret of a link that opens all steps of a new instance for this asset: a user and a signature.
 async fn signing_link(owner: &Client, asset: &str) -> String {
     let steps =
         json!([{"type": "user_picker", "key": "who", "label": "Who"}, {"type": "signature", "key": "sign", "label": "Sign"}]);
@@ -124,7 +124,7 @@ async fn signing_link(owner: &Client, asset: &str) -> String {
     link["url"].as_str().unwrap().split_once('#').unwrap().1.to_owned()
 }
 
-/// Sends the function everything that leads to different calls to the table.
+/// Sends every request that leads to other calls to the table.
 async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     let asset_type = owner.asset_type("Laptop", "LAP", "physical").await;
     let model = owner.model("Dell", "XPS", &asset_type).await;

@@ -21,7 +21,7 @@ fn the_table_is_protected_and_backed_up() {
     assert_eq!(properties["TimeToLiveSpecification"]["Enabled"], true);
 }
 
-/// With a template in its configuration, `sam deploy` would deploy the source instead of what `sam build` made.
+/// With a template in its configuration, `sam deploy` would deploy the source instead of the result of `sam build`.
 #[test]
 fn sam_deploys_what_it_has_built() {
     let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../samconfig.toml");
@@ -64,7 +64,7 @@ fn every_request_gets_to_the_function_that_has_its_path() {
     assert!(errors.is_empty(), "the Events in template.yaml and the routes in functions/ differ:\n{}", errors.join("\n"));
 }
 
-/// Whoever has a link can call these, and whoever has none, too.
+/// Anybody can call these, with or without a link.
 #[test]
 fn every_route_of_the_signing_page_has_a_throttle_of_its_own() {
     let settings = resource("Api")["Properties"]["RouteSettings"].clone();

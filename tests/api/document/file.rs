@@ -27,7 +27,7 @@ async fn the_document_in_docs_matches_the_routes() {
     );
 }
 
-/// What every function refuses requests by.
+/// Every function refuses requests by this list.
 #[test]
 fn the_list_of_paths_is_that_of_the_document() {
     let document = serde_json::to_value(dev_server::document::document().unwrap()).unwrap();
@@ -53,7 +53,7 @@ fn the_list_of_paths_is_that_of_the_document() {
     );
 }
 
-/// Calls `visit` with every object of the document and its JSON Pointer.
+/// Calls `visitor` with every object and its JSON Pointer.
 fn visit(value: &Value, pointer: &str, visitor: &mut impl FnMut(&str, &Value)) {
     match value {
         Value::Object(object) => {
@@ -67,7 +67,7 @@ fn visit(value: &Value, pointer: &str, visitor: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-/// Returns the pointers of the objects that `is_wrong` finds, except within examples.
+/// Pointers of the objects that `is_wrong` finds, except within examples.
 fn wrong(is_wrong: impl Fn(&str, &Value) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     visit(&served_document(), "", &mut |pointer, object| {

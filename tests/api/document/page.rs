@@ -9,7 +9,7 @@ use serde_json::json;
 use sha2::Digest;
 use std::collections::BTreeMap;
 
-/// What a browser sends for a page.
+/// A browser's header for a page.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
 
 async fn send(router: &Router, method: &str, path: &str, accept: &str) -> Reply {
@@ -17,19 +17,19 @@ async fn send(router: &Router, method: &str, path: &str, accept: &str) -> Reply 
     call(router, request.body(Body::empty()).unwrap()).await
 }
 
-/// Returns the routes of the dev server, and those of the deployed function.
+/// Those of the dev server, and those of the deployed function.
 async fn routers() -> (Api, [Router; 2]) {
     let api = Api::start().await;
     let routers = [api.router.clone(), Function::named("meta").router(api.store.clone())];
     (api, routers)
 }
 
-/// Returns the directives of a Content Security Policy.
+/// Of a Content Security Policy.
 fn directives(policy: &str) -> BTreeMap<&str, &str> {
     policy.split("; ").map(|directive| directive.split_once(' ').unwrap()).collect()
 }
 
-/// Returns the values of an attribute in a page.
+/// All values of the attribute.
 fn values<'a>(page: &'a str, attribute: &str) -> Vec<&'a str> {
     let start = format!(" {attribute}=\"");
     page.split(&start).skip(1).map(|rest| rest.split_once('"').unwrap().0).collect()

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// One write. Numbers choose among what there is.
+/// One write. Numbers choose among existing records.
 #[derive(Debug, Clone)]
 enum Step {
     Create(Value),
@@ -49,7 +49,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 3..20)
 }
 
-/// What GETs answered at a moment: path, status and data.
+/// The answers of GETs at a moment: path, status and data.
 struct Moment {
     at: String,
     answers: Vec<(String, u16, Value)>,

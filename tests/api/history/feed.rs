@@ -3,7 +3,7 @@
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
 
-/// Reads the feed to its end; returns the events and the cursor to continue with.
+/// Reads the feed to its end. Returns the events and the next cursor.
 async fn follow(client: &Client, mut after: Value, limit: u32) -> (Vec<Value>, Value) {
     let mut events = Vec::new();
     loop {

@@ -8,7 +8,7 @@ use shared::domain::record::Kind;
 use shared::domain::values::id::{AssetId, Id};
 use shared::store::keys::Keys;
 
-/// Reads the feed to its end; returns the events, the cursor to continue with, and the number of requests.
+/// Reads the feed to its end. Returns the events, the next cursor, and the number of requests.
 async fn follow(client: &Client, after: &Value, query: &str) -> (Vec<Value>, Value, usize) {
     let (mut events, mut after) = (Vec::new(), after.clone());
     for requests in 1.. {

@@ -9,14 +9,14 @@ use shared::store::keys::{Item, Key};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// For how long an item stays as it was before the transaction.
+/// The time that an item stays as it was before the transaction.
 const LATE_BY: Duration = Duration::from_millis(250);
 
 async fn items(api: &Api) -> HashMap<String, Item> {
     all_items(api).await.into_iter().filter_map(|item| Some((Key::of(&item)?.sort().to_owned(), item))).collect()
 }
 
-/// Sets an item to what it was or is.
+/// Sets an item to an earlier or the present state.
 async fn set_item(api: &Api, present: &Item, wanted: Option<&Item>) {
     match wanted {
         Some(item) => {

@@ -100,14 +100,14 @@ fn properties<'a>(document: &'a Value, operation: &'a Operation) -> Vec<&'a Stri
     at(document, schema)["properties"].as_object().map(|properties| properties.keys().collect()).unwrap_or_default()
 }
 
-/// The operations that make or change something that can be read at a path of its own.
+/// Operations that create or change a resource with a path of its own.
 fn is_covered(operation: &Operation) -> bool {
     let is_in_bulk = operation.path.ends_with("/batch") || operation.path.ends_with("/import");
     let is_creation = operation.method == "POST" && !operation.path.contains("{id}") && !is_in_bulk;
     is_creation || operation.method == "PATCH"
 }
 
-/// Sends the operation with one field that has this value, and uses what was made of it in every way.
+/// Sends the operation with one field that has this value, and uses the resource in every way.
 async fn send(client: &Client, samples: &Samples, operation: &Operation, field: &str, value: &str, n: usize) {
     let context = format!("{operation} {field}: {}", value.chars().take(60).collect::<String>());
     let (path, body) = samples.request(&operation.method, &operation.path);

@@ -15,8 +15,8 @@ fn writes(operations: &[Operation]) -> Vec<&Operation> {
     [changes, creations, deletions].concat()
 }
 
-/// Compares the body of a dry run with the real one. They may differ in times, and the dry run has null where the
-/// request in earnest assigns something. Returns the paths of these.
+/// Compares the body of a dry run with the real one. They may differ in times, and the dry run has null where the real request
+/// assigns a value. Returns the paths of these.
 fn assigned(place: &str, dry: &Value, earnest: &Value) -> Vec<String> {
     match (dry, earnest) {
         (Value::Object(dry), Value::Object(earnest)) => {
@@ -143,7 +143,7 @@ async fn a_dry_run_sends_the_table_nothing_but_reads_and_checks() {
     assert!(checks > 100, "only {checks} checks");
 }
 
-/// Returns what the partition of a key has: a tenant's records, or counters of requests.
+/// The contents of the key's partition: a tenant's records, or counters of requests.
 fn partition(key: &Value) -> &'static str {
     if key["PK"]["S"].as_str().unwrap().contains("#RATE#") { "rate" } else { "tenant" }
 }

@@ -5,7 +5,7 @@ use crate::support::samples::Samples;
 use crate::support::{Api, Client, UNKNOWN_ID, gateway};
 use std::collections::BTreeSet;
 
-/// Returns a client without a key whose requests go to a function.
+/// A client without a key whose requests go to the function.
 fn sent_to(function: &Function, api: &Api, client: &Client) -> Client {
     Client { router: function.router(api.store.clone()), key: String::new(), ..client.clone() }
 }
@@ -40,7 +40,7 @@ async fn other_methods_are_405_with_those_that_the_path_takes() {
     assert_eq!(api.faults.take_requests().len(), 0, "a 405 needs no call to the table");
 }
 
-/// What is wrong with a request doesn't depend on the function that the gateway sends it to.
+/// The errors of a request don't depend on the function that the gateway sends it to.
 #[tokio::test]
 async fn every_function_refuses_a_request_as_the_dev_server_does() {
     let api = Api::start().await;

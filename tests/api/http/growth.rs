@@ -12,15 +12,15 @@ use dev_server::test_data::{made_up_key, made_up_link, unknown_tenant};
 use serde_json::json;
 use std::time::Duration;
 
-/// How long the shorter of two inputs is, in bytes. A URL has at most 65,534 (the crate `http`).
+/// The length of the shorter input, in bytes. A URL has at most 65,534 (the crate `http`).
 const LENGTH: usize = 30_000;
-/// How often each request is sent. The cheapest run counts, since the machine may be busy with others.
+/// Runs of each request. The cheapest run counts, since the machine may be busy with others.
 const RUNS: usize = 3;
-/// What doesn't count, in a debug build: the processor's clock, caches, and what grows by the input's length alone.
+/// Ignored time in a debug build: the processor's clock, caches, and growth by the input's length alone.
 const TOLERANCE: Duration = Duration::from_millis(4);
 
-/// Returns whether the cost of an input has at most doubled with its length, but for what a busy machine adds. Of what is
-/// quadratic, it is four times as high.
+/// The cost has at most doubled with the input's length, apart from a busy machine's noise. A quadratic cost is four times as
+/// high.
 fn is_linear(once: Duration, twice: Duration) -> bool {
     twice <= once * 5 / 2 + TOLERANCE
 }
@@ -28,14 +28,14 @@ fn is_linear(once: Duration, twice: Duration) -> bool {
 /// A part of a request that can be of any length.
 struct Input {
     name: &'static str,
-    /// What is repeated.
+    /// The repeated text.
     text: &'static str,
     place: Place,
 }
 
 #[derive(Clone, Copy)]
 enum Place {
-    /// Behind the path.
+    /// Appended to the path.
     Path,
     Query,
     /// The value of this header.
@@ -86,7 +86,7 @@ const INPUTS: [Input; 37] = [
 ];
 
 impl Input {
-    /// Returns the request with so many bytes of the input.
+    /// With `length` bytes of the input.
     fn request(&self, method: &str, path: &str, content_type: &str, length: usize) -> Request<Body> {
         let text = self.text.repeat(length / self.text.len());
         let uri = match self.place {
@@ -115,7 +115,7 @@ impl Input {
         request.body(Body::from(body)).unwrap()
     }
 
-    /// Returns the least processor time that the request takes with so many bytes of the input.
+    /// The least processor time with `length` bytes of the input.
     async fn cost(&self, router: &Router, (method, path, content_type): (&str, &str, &str), length: usize) -> Duration {
         let mut least = Duration::MAX;
         for _ in 0..RUNS {
@@ -153,7 +153,7 @@ async fn what_a_stranger_sends_costs_at_most_twice_as_much_if_it_is_twice_as_lon
     }
 }
 
-/// Returns so many parameters with names of their own.
+/// Parameters with different names.
 fn parameters(count: usize) -> String {
     (0..count).map(|n| format!("&{n:x}")).collect()
 }

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Request};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Checks the headers of a response against its description; returns their described names.
+/// Checks the headers of a response against its description. Returns their described names.
 fn described(document: &Value, description: &Value, reply: &Reply, name: &str) -> Vec<String> {
     let status = reply.status.as_str();
     let described = response(description, status).unwrap_or_else(|| panic!("{name}: no {status}"));

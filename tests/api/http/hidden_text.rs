@@ -8,7 +8,7 @@ use shared::domain::keys::token::Token;
 use shared::domain::record::Kind;
 use shared::store::keys::Keys;
 
-/// What makes text look different from what it is.
+/// Characters that make text look different.
 const HIDDEN: [&str; 6] = ["\u{202e}", "\u{2066}", "\u{200b}", "\u{200f}", "\u{feff}", "\u{200d}"];
 
 #[tokio::test]

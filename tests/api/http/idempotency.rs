@@ -13,13 +13,13 @@ pub async fn post(client: &Client, path: &str, body: &Value, key: &str) -> Reply
     client.send_with("POST", path, Some("application/json"), body.to_string(), &headers).await
 }
 
-/// Returns what a creation shows once: the text of a key, the URL of a signing link, the secret of a webhook.
+/// The member that a creation shows once: the text of a key, the URL of a signing link, the secret of a webhook.
 fn shown_once(path: &str) -> Option<&'static str> {
     let names = [("/keys", "api_key"), ("/links", "url"), ("/webhooks", "secret")];
     names.iter().find(|(part, _)| path.contains(part)).map(|(_, name)| *name)
 }
 
-/// Returns the body without what is shown once.
+/// The body without the member that is shown once.
 fn stored(path: &str, reply: &Reply) -> Value {
     let mut body = reply.json();
     if let (Some(data), Some(name)) = (body["data"].as_object_mut(), shown_once(path)) {

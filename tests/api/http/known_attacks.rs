@@ -89,7 +89,7 @@ fn schemas() -> Vec<Attack> {
     .into()
 }
 
-/// Bodies that are long, deep, or not what they say.
+/// Bodies that are long, deep, or of another type than announced.
 fn bodies() -> Vec<Attack> {
     let asset = |name, body: Vec<u8>| post(name, "/assets", body);
     let fields: Map<String, Value> = (0..60_000).map(|n| (format!("f{n}"), json!(n))).collect();
@@ -133,7 +133,7 @@ fn heads_and_queries() -> Vec<Attack> {
     ]
 }
 
-/// Values at the edge of what a field accepts.
+/// Values at the bounds of a field.
 fn values() -> Vec<Attack> {
     let key =
         |name, expires_at| post_json(name, "/keys", &json!({"name": "k", "scopes": ["assets:read"], "expires_at": expires_at}));
@@ -163,12 +163,12 @@ fn values() -> Vec<Attack> {
     ]
 }
 
-/// Returns steps with these keys for signatures.
+/// Signature steps with these keys.
 fn signature_steps(keys: &[String]) -> Value {
     keys.iter().map(|key| step("signature", key)).collect()
 }
 
-/// Returns a transparent image of 32 MB. `mark` is in its first pixel, so that images differ.
+/// A transparent image of 32 MB. `mark` is in its first pixel, so that images differ.
 fn deep_image(mark: u8) -> String {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, 2000, 2000);
@@ -225,7 +225,7 @@ async fn validations(client: &Client) -> Vec<Attack> {
     attacks
 }
 
-/// Returns a figure of this process's memory in kilobytes: `VmRSS` is what it uses, `VmHWM` the most that it has used.
+/// A figure of this process's memory: `VmRSS` for the present use, `VmHWM` for the highest.
 fn kilobytes(figure: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let value = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':')).unwrap();

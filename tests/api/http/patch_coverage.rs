@@ -35,7 +35,7 @@ impl References {
         }
     }
 
-    /// Returns the body of a creation; `n` makes unique values different.
+    /// `n` makes unique values different.
     fn creation(&self, path: &str, n: usize) -> Value {
         match path {
             "/v1/assets/{id}" => json!({"name": "x"}),
@@ -54,7 +54,7 @@ impl References {
         }
     }
 
-    /// Returns two different valid values for each property, by path and property.
+    /// Two different valid values for each property, by path and property.
     fn values(&self) -> Vec<(&'static str, &'static str, [Value; 2])> {
         let ids = |ids: &[String; 2]| ids.clone().map(Value::String);
         let steps = |key: &str| json!([{"type": "confirmation", "key": key, "label": "L", "required": true}]);
@@ -109,7 +109,7 @@ impl References {
     }
 }
 
-/// Creates a resource and returns its path and its id. Settings exist already; they have the id of their tenant.
+/// Returns the resource's path and id. Settings exist already; they have the id of their tenant.
 async fn create(client: &Client, references: &References, path: &str, n: usize) -> (String, String) {
     let path = path.strip_prefix("/v1").unwrap();
     let Some(collection) = path.strip_suffix("/{id}") else { return (path.to_owned(), client.tenant.to_string()) };
@@ -117,7 +117,6 @@ async fn create(client: &Client, references: &References, path: &str, n: usize) 
     (format!("{collection}/{id}"), id)
 }
 
-/// Returns whether a schema accepts null.
 fn is_nullable(schema: &Value) -> bool {
     let is_null = |schema: &Value| schema["type"] == "null";
     let alternatives = ["anyOf", "oneOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
@@ -125,13 +124,13 @@ fn is_nullable(schema: &Value) -> bool {
     has_null_type || alternatives.into_iter().any(is_null)
 }
 
-/// Returns the properties of an operation's body with their schemas.
+/// The properties of the body with their schemas.
 fn properties<'a>(document: &'a Value, operation: &'a Operation) -> impl Iterator<Item = (&'a String, &'a Value)> {
     let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
     at(document, schema)["properties"].as_object().unwrap_or_else(|| panic!("{operation} has no properties")).iter()
 }
 
-/// Changes one property and checks everything that must change with it.
+/// Changes one property and checks everything that depends on it.
 async fn patch(api: &Api, client: &Client, path: &str, id: &str, property: &str, value: &Value) {
     let before = client.get(path).await.data();
     assert_ne!(before[property], *value, "{path}: {property} has this value already");

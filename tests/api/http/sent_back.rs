@@ -6,13 +6,13 @@ use crate::support::samples::Samples;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Returns the fields that the operation's body can set.
+/// Fields that the operation's body can set.
 fn writable(document: &Value, operation: &Operation) -> BTreeSet<String> {
     let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
     at(document, schema)["properties"].as_object().unwrap().keys().cloned().collect()
 }
 
-/// Returns another value of the same type.
+/// Of the same type.
 fn another(value: &Value) -> Value {
     match value {
         Value::Null => json!("x"),

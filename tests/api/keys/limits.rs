@@ -85,7 +85,6 @@ async fn both_secrets_of_a_rotated_key_share_one_limit() {
     new.get("/assets").await.problem(429, "RATE_LIMITED");
 }
 
-/// Returns the partition of the client's request counters.
 async fn counter_partition(api: &Api, client: &Client) -> String {
     api.faults.take_requests();
     client.get("/settings").await.data();

@@ -4,8 +4,8 @@ use crate::deployment::policies::{statements, texts};
 use crate::support::functions::{resource, resources};
 use shared::key_encryption::Purpose;
 
-/// The engine has no KMS. The tests of `key_encryption` show what is sent; this one shows that the roles allow it. No function
-/// can decrypt what is for another purpose: the API can't read the secrets of webhooks, and what delivers can't sign receipts.
+/// The engine has no KMS. Other tests show the requests to it; this one shows that the roles allow it. No function can decrypt
+/// keys for another purpose: the API can't read the secrets of webhooks, and `deliver` can't sign receipts.
 #[test]
 fn each_function_may_use_the_kms_key_for_its_own_purpose_only() {
     for function in resources() {

@@ -11,27 +11,26 @@ use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::domain::keys::scope::Scope;
 use std::time::Duration;
 
-/// The largest body that is accepted.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// The largest body that may be read before the key is verified.
 const MAX_EARLY_BODY_BYTES: usize = 32 * 1024;
-/// How often each request is sent. The cheapest run counts, since the machine may be busy with others.
+/// Runs of each request. The cheapest run counts, since the machine may be busy with others.
 const RUNS: usize = 3;
-/// What receiving a megabyte takes in a debug build.
+/// The time to receive a megabyte in a debug build.
 const RECEIVING: Duration = Duration::from_millis(4);
 
-/// Returns `text` as often as it fits into `bytes`, separated by commas.
+/// `text` as often as it fits into `bytes`, separated by commas.
 fn list_of(text: &str, bytes: usize) -> String {
     vec![text; bytes / (text.len() + 1)].join(",")
 }
 
-/// Returns an object of so many bytes with distinct members.
+/// An object of so many bytes with distinct members.
 fn many_members(bytes: usize) -> String {
     let members: Vec<String> = (0..bytes / 11).map(|n| format!("\"{n:06x}\":1")).collect();
     format!("{{{}}}", members.join(","))
 }
 
-/// Returns the bodies that take longest to read, each with its name.
+/// Bodies that take longest to read, by name.
 fn heavy_bodies() -> Vec<(&'static str, String)> {
     let large = MAX_BODY_BYTES - 1024;
     let patterns: Vec<Value> = (0..200).map(|n| json!({"pattern": format!(r"\pL{{20}}%{n}")})).collect();
@@ -59,7 +58,7 @@ fn heavy_bodies() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Sends a request a few times and returns the least processor time that it took.
+/// The least processor time of a few runs.
 async fn least_time(client: &Client, method: &str, path: &str, body: &Bytes, status: u16) -> Duration {
     let mut least = Duration::MAX;
     for _ in 0..RUNS {

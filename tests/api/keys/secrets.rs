@@ -19,10 +19,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use tracing::level_filters::LevelFilter;
 
-/// Where the secret is in a key's text: after the prefix and two ids, before the checksum.
+/// The place of the secret in a key's text: after the prefix and two ids, before the checksum.
 const SECRET: std::ops::Range<usize> = 48..92;
 
-/// Returns every key in a text.
 fn keys_in(text: &str) -> Vec<String> {
     let key = |(at, _)| text.get(at..at + 98).filter(|key| Token::parse(key).is_some()).map(str::to_owned);
     text.match_indices("apl_").filter_map(key).collect()
@@ -35,7 +34,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// Returns every form in which a key's secret could be written, in lower case: whole, in halves, as bytes.
+/// Forms in which a key's secret could be written, in lower case: whole, in halves, as bytes.
 pub fn traces(key: &str) -> Vec<String> {
     let halves = [&key[SECRET][..22], &key[SECRET][22..]];
     let bytes: Vec<u8> = halves.iter().flat_map(|half| base62::decode(half).unwrap().to_be_bytes()).collect();
@@ -55,7 +54,7 @@ pub fn traces(key: &str) -> Vec<String> {
     traces.iter().map(|trace| trace.to_lowercase()).collect()
 }
 
-/// Returns bytes as `{:x?}` prints them.
+/// As `{:x?}` prints bytes.
 fn hexadecimal_list(bytes: &[u8]) -> String {
     let listed = format!("{bytes:x?}");
     listed[1..listed.len() - 1].to_owned()
@@ -82,7 +81,7 @@ fn append_value(value: &AttributeValue, text: &mut String) {
     }
 }
 
-/// Returns the type and the text of every item of the table.
+/// Type and text of every item.
 pub async fn items_as_text(api: &Api) -> Vec<(String, String)> {
     let item_as_text = |item: Item| {
         let item_type = item.get("type").and_then(|kind| kind.as_s().ok()).cloned().unwrap_or_default();
@@ -105,8 +104,7 @@ impl SeenKeys {
     }
 }
 
-/// Sends every operation of the API in every way, also with keys in places where they don't belong; returns every key
-/// that was used or created.
+/// Sends every operation of the API in every way, also with keys in wrong places. Returns every used or created key.
 async fn use_everything(api: &Api, client: &Client) -> BTreeSet<String> {
     let samples = Samples::create(client).await;
     let (_, operations) = operations(client).await;
@@ -206,7 +204,7 @@ async fn no_key_and_no_secret_is_stored_or_logged() {
     assert!(traces(&client.key).iter().any(|trace| log::text().to_lowercase().contains(trace)));
 }
 
-/// Returns the type of the item, or the line of the log, that has this text.
+/// The type of the item, or the line of the log, that has the trace.
 fn location(trace: &str, items: &[(String, String)], log: &str) -> String {
     let item =
         items.iter().find(|(_, text)| text.to_lowercase().contains(trace)).map(|(item_type, _)| format!("an item, {item_type}"));
@@ -214,7 +212,7 @@ fn location(trace: &str, items: &[(String, String)], log: &str) -> String {
     item.or_else(line).unwrap_or_default()
 }
 
-/// Returns the lines of this service at every level, and those of other crates that a function would write.
+/// Lines of this service at every level, and those of other crates that a function would write.
 fn own_lines(log: &str) -> impl Iterator<Item = Value> {
     log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).filter(|line| {
         let level: LevelFilter = line["level"].as_str().unwrap().parse().unwrap();

@@ -102,7 +102,7 @@ async fn only_the_first_request_of_a_key_waits_for_its_check() {
     assert_eq!(round_trips, [2, 1, 1, 2, 1]);
 }
 
-/// What was remembered of a key only begins reads early. Whether the request is permitted is read from the table.
+/// A remembered key only begins reads early. The permission is read from the table.
 #[tokio::test]
 async fn a_key_that_was_verified_lately_is_refused_at_once_and_costs_early_reads_once() {
     let (api, client) = Api::with_tenant().await;

@@ -84,7 +84,7 @@ async fn nobody_gives_a_role_above_their_own() {
     bound.post("/users", json!({"email": "a@example.com", "display_name": "x", "role": "admin"})).await.data();
 }
 
-/// Sends requests until one is refused, at most `most`, and returns how many were not.
+/// Sends requests until one is refused, at most `most`. Returns the number of the others.
 async fn allowed(client: &Client, most: usize) -> usize {
     for n in 0..most {
         if client.get("/assets").await.status == 429 {
@@ -123,7 +123,7 @@ async fn neither_creating_nor_rotating_a_key_allows_further_requests_this_minute
     }
 }
 
-/// Whoever has the old secret of a key that was rotated gently must not keep anything after the grace period.
+/// The holder of the old secret must keep nothing after the grace period.
 #[tokio::test]
 async fn a_replaced_secret_gives_out_nothing_that_outlives_it() {
     let (api, client) = Api::with_tenant().await;
@@ -168,7 +168,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     proptest::collection::vec((0usize..8, step), 1..10)
 }
 
-/// What the holder of a key can do now.
+/// The present rights of a key's holder.
 async fn rights(api: &Api, client: &Client) -> Option<(ApiKey, Vec<Scope>)> {
     let store = api.store.tenant(client.tenant);
     let key = store.get::<ApiKey>(Token::parse(&client.key).unwrap().id).await.unwrap()?.value;

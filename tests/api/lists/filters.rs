@@ -3,7 +3,7 @@
 use crate::support::{Api, Client, Replica};
 use serde_json::{Value, json};
 
-/// Returns the names of a list's entries, and checks that they are all on the first page.
+/// The names of all entries, which must be on the first page.
 async fn names(client: &Client, path: &str) -> Vec<String> {
     let reply = client.get(path).await;
     let data = reply.data();

@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 use shared::domain::values::id::{AssetId, EventId, Id};
 use shared::store::keys::Keys;
 
-/// Returns how many requests have read the index `list_index` since the last time.
+/// The requests that have read the index `list_index` since the last call.
 fn index_reads(api: &Api) -> usize {
     let seen = api.faults.take_requests();
     seen.iter().filter(|(_, request)| request["IndexName"] == "list_index").count()
 }
 
-/// Returns the names of the tenant's assets, sorted.
+/// Sorted.
 async fn names(client: &Client) -> Vec<String> {
     let listed = client.get("/assets?sort=name").await.data();
     listed.as_array().unwrap().iter().map(|asset| asset["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Returns a tenant with the assets `a` and `b`, and a replica without a list index, with a client of it.
+/// A tenant with the assets `a` and `b`, and a replica without a list index.
 async fn two_assets() -> (Api, Client, Replica) {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "a"})).await;
@@ -121,7 +121,7 @@ async fn put_event(api: &Api, client: &Client, mut entry: Value) {
     api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
 }
 
-/// Returns an event as the table holds it.
+/// As in the table.
 fn entry(event_type: &str, id: &str, version: u64, changes: Value) -> Value {
     let actor = json!({"key_id": null, "key_name": "operator", "user_id": null, "user_name": null});
     json!({

@@ -3,7 +3,7 @@
 use crate::support::{Api, Client, Replica, sample};
 use serde_json::{Value, json};
 
-/// Returns how often the index, the events and the table were read since the last time.
+/// Reads of the index, the events and the table since the last call.
 fn reads(api: &Api) -> (usize, usize, usize) {
     let seen = api.faults.take_requests();
     let values = |request: &Value, name: &str| request["ExpressionAttributeValues"][name]["S"].as_str().map(str::to_owned);
@@ -13,14 +13,13 @@ fn reads(api: &Api) -> (usize, usize, usize) {
     (count(&|request| request["IndexName"] == "list_index"), count(&events), count(&table))
 }
 
-/// Returns the total of a page past the end. It comes from the list index alone: no record is read that could show a
-/// mistake.
+/// It comes from the list index alone: no record is read that could show a mistake.
 async fn total_past_the_end(client: &Client) -> u64 {
     client.total("/assets?limit=1&page=9").await
 }
 
-/// Returns a tenant with two assets, and a third that one replica created and another, whose clock is `skew` milliseconds
-/// behind, deleted: the deletion's event has the earlier id.
+/// A tenant with two assets, and a third that one replica created and another, whose clock is `skew` milliseconds behind,
+/// deleted: the deletion's event has the earlier id.
 async fn tenant_with_deleted_asset(skew: i64, seen_before: bool) -> (Api, Client) {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "a"})).await;
@@ -73,7 +72,7 @@ async fn many_recent_events_are_read_without_loading_the_list_index_again() {
     }
 }
 
-/// Returns whether the replica holds the list index after a list.
+/// The replica holds the list index after a list.
 async fn holds_list_index(replica: &Replica, client: &Client) -> bool {
     replica.client(client).get("/assets").await.data();
     replica.store.list_index_bytes() > 0

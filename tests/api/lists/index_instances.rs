@@ -14,7 +14,7 @@ use shared::store::keys::Keys;
 const OPEN: &str = "/processes/instances?status=in_progress";
 const CANCELLED: &str = "/processes/instances?status=cancelled";
 
-/// Starts an instance on a new asset and returns its id.
+/// On a new asset. Returns the instance's id.
 async fn start(client: &Client, process: &str) -> String {
     let asset = client.asset(json!({"name": "a"})).await;
     client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id()
@@ -83,7 +83,7 @@ async fn a_list_of_open_instances_follows_starts_and_ends() {
     assert_eq!(loads, 2, "each of the two list indexes was loaded once");
 }
 
-/// A repair can change an ended instance. The index of open instances doesn't have it, and needs nothing of it.
+/// A repair can change an ended instance. The index of open instances doesn't have it, and doesn't need it.
 #[tokio::test(start_paused = true)]
 async fn a_change_of_an_ended_instance_does_not_concern_the_open_ones() {
     let (api, client) = Api::with_tenant().await;

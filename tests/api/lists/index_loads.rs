@@ -8,10 +8,9 @@ use lambda_http::{Context, RequestExt};
 use serde_json::json;
 use std::time::Duration;
 
-/// How many assets the tenant has.
 const ASSETS: usize = 60;
 
-/// Returns a tenant whose index is read in many pages, and the number of pages.
+/// A tenant whose index is read in many pages, and the number of pages.
 async fn tenant_with_pages() -> (Api, Client, usize) {
     let (api, client) = Api::with_tenant().await;
     for n in 0..ASSETS {
@@ -81,8 +80,8 @@ async fn a_list_that_must_wait_says_for_how_long() {
     assert_eq!(reply.json()["meta"]["total"], ASSETS);
 }
 
-/// Function instances that start together share what the index delivers: 3,000 read units a second are 23 pages of 1 MB,
-/// and the index of 100,000 assets has 27 pages.
+/// Function instances that start together share the index's read units: 3,000 read units a second are 23 pages of 1 MB, and the
+/// index of 100,000 assets has 27 pages.
 #[tokio::test(start_paused = true)]
 async fn functions_that_start_together_all_get_their_lists() {
     let (api, client, pages) = tenant_with_pages().await;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-/// What happens next, and on which of the two replicas.
+/// The next action, and the replica that executes it.
 #[derive(Debug, Clone)]
 enum Step {
     Create(usize, String, bool),
@@ -85,9 +85,9 @@ struct World {
     users: Vec<String>,
     instances: Vec<String>,
     late: Option<(JoinHandle<Reply>, Held)>,
-    /// How many milliseconds the late write may still take.
+    /// The remaining time of the late write.
     write_millis: i64,
-    /// How many milliseconds the index may still lag.
+    /// The remaining lag of the index.
     lag_millis: i64,
 }
 

@@ -4,7 +4,7 @@ use crate::support::Api;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-/// How long a write may be on its way, and how long the index may lag, in milliseconds: docs/adr/0008 explains why.
+/// The longest time of a write on its way, and the longest lag of the index, in milliseconds: see docs/adr/0008.
 pub const MAX_WRITE_MILLIS: i64 = 8_000;
 pub const MAX_LAG_MILLIS: i64 = 60_000;
 
@@ -51,7 +51,7 @@ async fn an_asset_that_changes_during_a_list_is_listed_as_it_is_then() {
     }
 }
 
-/// A write that takes as long as it may, from a replica whose clock is as far behind as it may be.
+/// The slowest possible write, from a replica with the largest possible clock skew.
 #[tokio::test]
 async fn the_latest_possible_write_is_listed() {
     let (api, client) = Api::with_tenant().await;
@@ -70,7 +70,7 @@ async fn the_latest_possible_write_is_listed() {
     assert_eq!(reader.get("/assets?q=late").await.json()["meta"]["total"], 1);
 }
 
-/// The index lags as far as it may: later creations, changes and deletions come from the events.
+/// The index has its longest lag: later creations, changes and deletions come from the events.
 #[tokio::test]
 async fn a_lagging_index_leads_to_no_wrong_list() {
     let (api, client) = Api::with_tenant().await;

@@ -8,7 +8,7 @@ use shared::domain::record::Kind;
 use shared::domain::values::id::{AssetId, Id};
 use shared::store::keys::Keys;
 
-/// Returns how often the index `list_index` and the table as a whole were read since the last time.
+/// Reads of the index `list_index` and of the whole table since the last call.
 fn large_reads(api: &Api) -> (usize, usize) {
     let seen = api.faults.take_requests();
     let count = |of: &dyn Fn(&Value) -> bool| seen.iter().filter(|(_, request)| of(request)).count();
@@ -16,7 +16,7 @@ fn large_reads(api: &Api) -> (usize, usize) {
     (count(&|request| request["IndexName"] == "list_index"), count(&is_table))
 }
 
-/// Returns names and number of the tenant's assets.
+/// Names and total.
 async fn listed(client: &Client) -> (Vec<String>, u64) {
     let page = client.get("/assets?sort=name&limit=100").await.json();
     let names = page["data"].as_array().unwrap_or_else(|| panic!("{page}")).iter();
@@ -27,7 +27,7 @@ fn names(names: &[&str]) -> (Vec<String>, u64) {
     (names.iter().map(|name| (*name).to_owned()).collect(), names.len() as u64)
 }
 
-/// Returns a tenant with the assets `a`, `b` and `c`, the client that writes, and one whose list index is loaded.
+/// A tenant with the assets `a`, `b` and `c`, the client that writes, and one whose list index is loaded.
 async fn three_assets() -> (Api, Client, Client, Vec<String>) {
     let (api, writer) = Api::with_tenant().await;
     let mut ids = Vec::new();

@@ -87,7 +87,7 @@ fn queries() -> impl Strategy<Value = Query> {
 
 const SORTS: [&str; 6] = ["", "created_at", "-name", "name", "status", "-asset_tag"];
 
-/// Returns the ids that a plain filter over the assets finds.
+/// By a plain filter over the assets.
 fn filtered(assets: &[Value], query: &Query) -> Vec<String> {
     let (q, status, kind, before, sort, _) = query;
     let fold = |text: &str| text.to_uppercase().to_lowercase();

@@ -50,7 +50,7 @@ async fn the_role_of_the_writer_of_snapshots_allows_its_calls_and_no_others() {
     assert!(allows_partition("Snapshots", "REGISTRY").contains(&true));
 }
 
-/// What a role allows in the bucket of snapshots.
+/// The permissions of a role in the bucket of snapshots.
 #[test]
 fn functions_that_list_may_read_snapshots_and_only_the_writer_writes_them() {
     for (function, expected) in resources().map(|name| {

@@ -46,8 +46,8 @@ impl Snapshots {
         format!("list-index/{}/{}/{kind}", self.api.table, self.client.tenant)
     }
 
-    /// Returns the names of the tenant's assets as a new function instance lists them, with their models, and whether
-    /// that had to read the index `list_index`.
+    /// The names of the tenant's assets and their models from a new function instance, and whether it read the index
+    /// `list_index`.
     pub async fn cold_list(&self) -> (Vec<String>, bool) {
         self.replica.store.forget_list_indexes();
         self.warm_list().await
@@ -175,7 +175,7 @@ async fn a_snapshot_from_the_future_is_ignored() {
     snapshots.assert_not_used("from the future").await;
 }
 
-/// A table that was restored to a time before the snapshot doesn't have the snapshot's latest event.
+/// A table that was restored to a time before the snapshot lacks the snapshot's latest event.
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_of_what_a_restored_table_does_not_have_is_ignored() {
     let snapshots = Snapshots::start().await;

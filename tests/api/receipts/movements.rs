@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use shared::domain::history::event::hash;
 use shared::domain::receipts::signed::check;
 
-/// How large a response may be.
+/// Of a response.
 const MAX_BODY: usize = 4 * 1024 * 1024;
 
 fn steps() -> Value {
@@ -20,7 +20,7 @@ fn steps() -> Value {
     ])
 }
 
-/// A movement of three assets to Ada, of which the second was cancelled; returns its path and the movement.
+/// Three assets to Ada, the second cancelled. Returns the path and the movement.
 async fn movement(client: &Client) -> (String, Value) {
     let user = client.user("Ada Lovelace").await;
     let process = create_process(client, steps()).await;

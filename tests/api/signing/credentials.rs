@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use shared::domain::values::id::{Id, LinkId, TenantId};
 use tracing::level_filters::LevelFilter;
 
-/// How many requests a minute a link may send.
+/// Requests per minute with a link.
 const LIMIT: u64 = 60;
 /// The most that a stranger's request may cost.
 const MAX_UNITS: f64 = 2.0;
@@ -33,7 +33,7 @@ async fn every_request(client: &Client) -> Vec<Reply> {
     ]
 }
 
-/// Checks that a response says nothing but that the secret is not valid.
+/// The response must only say that the secret is not valid.
 #[track_caller]
 fn assert_unknown(reply: &Reply, detail: &Value, what: &str) {
     assert_eq!(reply.status.as_u16(), 401, "{what}: {}", reply.text());

@@ -7,14 +7,14 @@ use crate::support::table::history::event_chain;
 use crate::support::{Api, Client, Reply};
 use serde_json::{Value, json};
 
-/// How long the page offers the receipt after the last step.
+/// The time that the page offers the receipt after the last step.
 const RECEIPT_SECONDS: u32 = 24 * 3600;
 
 fn steps() -> Value {
     json!([step("text", "note"), signature_step(), step("text", "after")])
 }
 
-/// Sends everything that a link can send; all must be refused for the same reason, which is returned.
+/// Sends every request of a link. All must be refused for the same reason, which is returned.
 async fn refused(signer: &Client) -> String {
     let replies: [Reply; 3] = [
         signer.get("/sign/session").await,
@@ -29,7 +29,7 @@ async fn refused(signer: &Client) -> String {
     reason
 }
 
-/// Returns the status of a link, in its resource and in the list.
+/// In the link's resource and in the list.
 async fn status(client: &Client, link: &Link) -> String {
     let shown = link.shown(client).await;
     let list = client.get(link.path.rsplit_once('/').unwrap().0).await.data();
@@ -114,7 +114,7 @@ async fn a_link_ends_with_its_process_or_when_others_have_submitted_its_steps() 
     }
 }
 
-/// What the link did itself is not undone by what happens to the process afterwards.
+/// Later changes of the process don't undo the link's own.
 #[tokio::test]
 async fn a_used_link_shows_the_end_and_the_receipt_for_a_day() {
     let (api, client) = Api::with_tenant().await;

@@ -38,7 +38,7 @@ async fn with_each_failure(api: &Api, least: usize, case: impl AsyncFn(&Client, 
     .await;
 }
 
-/// Starts a process with two steps, the second a signature; returns the instance's path.
+/// Two steps, the second a signature. Returns the instance's path.
 async fn two_steps(client: &Client) -> String {
     started(client, json!([step("text", "note"), signature_step()])).await
 }
@@ -127,7 +127,7 @@ async fn check_done(api: &Api, client: &Client, path: &str, link: &Link, name: &
     assert_eq!(event_chain(api, client, &link.id).await.len(), 3, "{name}");
 }
 
-/// Starts a process with two steps for as many assets; returns the path of the instance or of the movement.
+/// Two steps. Returns the path of the instance or of the movement.
 async fn started_for(client: &Client, count: usize) -> String {
     if count == 1 {
         return two_steps(client).await;
@@ -155,7 +155,7 @@ async fn a_submission_survives_the_failure_of_any_of_its_calls() {
     }
 }
 
-/// Without an idempotency key, `current_step` keeps a repeated submission from doing anything twice.
+/// Without an idempotency key, `current_step` keeps a repeated submission from being made twice.
 #[tokio::test]
 async fn a_submission_without_a_key_is_never_done_twice() {
     let api = Api::start().await;

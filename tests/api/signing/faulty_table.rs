@@ -15,14 +15,14 @@ const ROUND_MILLIS: u64 = 150;
 /// By then, every index has caught up.
 const CAUGHT_UP: Duration = Duration::from_secs(5);
 
-/// What a round has done to a link and its process.
+/// The result of a round for a link and its process.
 struct Outcome {
     is_revoked: bool,
-    /// Whether a submission of the link's last step got a 200.
+    /// A submission of the link's last step got a 200.
     is_signed: bool,
 }
 
-/// Lets everybody act at random times.
+/// All act at random times.
 async fn play(api: &Api, client: &Client, path: &str, link: &Link, random: &mut fastrand::Rng) -> Outcome {
     let mut wait = || sleep(Duration::from_millis(random.u64(0..ROUND_MILLIS)));
     let tabs = [api.replica(0, 1 << 20), api.replica(-700, 1 << 20)].map(|replica| replica.client(&link.signer(client)));

@@ -55,7 +55,7 @@ async fn as_many_steps_fit_one_transaction_as_the_error_says() {
     submit(last).await.data();
 }
 
-/// Creates this many links at the same time, and returns how many were made. The others were refused.
+/// Returns the number of created links. The others were refused.
 async fn create_at_once(client: &Client, links: &str, count: usize) -> usize {
     let replies = join_all((0..count).map(|_| client.post(links, signer_named("Grace")))).await;
     let (made, refused): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 201);
@@ -99,12 +99,12 @@ async fn there_are_at_most_100_links_however_many_are_created_at_once() {
 struct Older<'a> {
     api: &'a Api,
     keys: Keys,
-    /// What the links open.
+    /// The subject of the links.
     target: &'a str,
 }
 
 impl Older<'_> {
-    /// Returns the key of the marker whose value ends like this.
+    /// The key of the marker whose value ends like this.
     fn marker(&self, end: &str) -> Item {
         let value = format!("{}#{end}", self.target);
         self.keys.unique(Kind::Link, &Unique { field: "of", value, reserved_after_deletion: false }).item()
@@ -119,7 +119,7 @@ impl Older<'_> {
         self.api.dynamo.put_item().table_name(&self.api.table).set_item(Some(item)).send().await.unwrap();
     }
 
-    /// Makes a link one of them, and returns its marker.
+    /// Removes a link's slot. Returns its marker.
     async fn make(&self, link: &str) -> Item {
         let mut record = self.read(&self.keys.record(Kind::Link, link.parse().unwrap()).item()).await;
         let slot = self.marker(record.remove("slot").unwrap().as_n().unwrap());

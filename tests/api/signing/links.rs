@@ -11,10 +11,10 @@ use axum::body::Body;
 use serde_json::{Value, json};
 use shared::domain::values::time::Timestamp;
 
-/// How many seconds a link lives by default.
+/// The default lifetime of a link.
 const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;
 
-/// Starts a process whose signature comes second, for two assets; returns the movement's path and an instance's.
+/// Two assets, and a signature as second step. Returns the movement's path and an instance's.
 async fn movement(client: &Client) -> (String, String) {
     let process = create_process(client, json!([step("text", "note"), signature_step()])).await;
     let movement = start_movement(client, &process, &client.assets(2).await).await;
@@ -253,7 +253,7 @@ async fn a_replayed_creation_has_no_url_and_a_dry_run_writes_nothing() {
     assert_eq!(api.dump().await, before);
 }
 
-/// The gateway's domain is in its event, whatever the request says of its host.
+/// The gateway's domain is in its event, independent of the request's host.
 #[tokio::test]
 async fn the_url_has_the_address_that_the_service_was_reached_at() {
     let (api, client) = Api::with_tenant().await;

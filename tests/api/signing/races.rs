@@ -123,7 +123,7 @@ async fn of_a_link_and_a_key_that_submit_one_step_exactly_one_succeeds() {
     }
 }
 
-/// A revocation that was answered is final, whatever was under way: also for a step that is not the link's last.
+/// A revocation that was answered is final for all requests under way: also for a step that is not the link's last.
 #[tokio::test]
 async fn no_step_is_submitted_after_the_revocation_was_answered() {
     let (api, client) = Api::with_tenant().await;

@@ -13,12 +13,11 @@ use shared::domain::history::chain::is_by_operator;
 use shared::domain::keys::token::Secret;
 use shared::domain::receipts::signed::check;
 
-/// Returns the actor of what is done through a link.
+/// The actor of changes through a link.
 fn actor(link: &Link, user: Option<&str>, name: &str) -> Value {
     json!({"key_id": null, "key_name": "signing link", "user_id": user, "user_name": name, "link_id": link.id})
 }
 
-/// Returns the whole feed.
 async fn feed(api: &Api, client: &Client) -> Vec<Value> {
     api.advance_clock(60);
     client.get("/events?limit=100").await.data().as_array().unwrap().clone()
@@ -126,7 +125,7 @@ async fn a_movements_receipt_names_the_link_for_every_asset() {
     }
 }
 
-/// What was stored ahead with a key and is submitted by a signer has both names.
+/// A value that was stored ahead with a key and is submitted by a signer has both names.
 #[tokio::test]
 async fn a_value_that_was_stored_ahead_keeps_its_sender() {
     let (_api, client) = Api::with_tenant().await;

@@ -32,12 +32,12 @@ async fn link_until(client: &Client, path: &str, until: &str) -> Link {
     Link::create(client, path, json!({"signer": {"name": "Grace Hopper"}, "until": until})).await
 }
 
-/// Returns the keys of the steps that a session shows.
+/// Of the shown steps.
 fn keys(session: &Value) -> Vec<&str> {
     session["steps"].as_array().unwrap().iter().map(|entry| entry["step"]["key"].as_str().unwrap()).collect()
 }
 
-/// Returns a problem without what differs from request to request.
+/// A problem without its request ID.
 fn plain(reply: &Reply) -> Value {
     let mut problem = reply.json();
     problem.as_object_mut().unwrap().remove("request_id");
@@ -141,7 +141,7 @@ async fn assets_whose_instance_was_cancelled_are_not_shown() {
     }
 }
 
-/// Whoever has the link learns nothing of what others filled in or will fill in, not even by trying.
+/// The holder of a link learns nothing of others' values, not even by trying.
 #[tokio::test]
 async fn only_the_steps_of_the_link_are_shown_and_accepted() {
     let (api, client) = Api::with_tenant().await;

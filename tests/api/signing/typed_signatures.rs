@@ -39,7 +39,7 @@ async fn sign(api: &Api, client: &Client, instances: &[&str]) {
     unit.commit().await.unwrap();
 }
 
-/// Checks what a receipt says of the two steps, and its page.
+/// Checks the two steps in a receipt and on its page.
 async fn assert_says_who_typed(client: &Client, path: &str) {
     let text = client.get(path).await.text().to_owned();
     let receipt = check(&text, &public_keys(client).await).unwrap();

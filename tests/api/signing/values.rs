@@ -100,7 +100,7 @@ async fn a_signature_has_the_limits_of_any_other() {
     assert_eq!(client.get(&path).await.data()["step_data"]["sign"], large);
 }
 
-/// The page submits in halves what one transaction can't hold.
+/// The page submits steps in halves if one transaction can't hold them.
 #[tokio::test]
 async fn more_steps_than_a_transaction_holds_can_be_submitted_in_parts() {
     let (api, client) = Api::with_tenant().await;
@@ -148,7 +148,7 @@ async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
     assert_eq!(link.shown(&client).await["signer"]["name"], "Ada");
 }
 
-/// Otherwise a link of any process with such a step would find out whose addresses exist, and what others are asked.
+/// Otherwise a link of any process with such a step would find out existing addresses and others' steps.
 #[tokio::test]
 async fn steps_outside_the_link_are_not_found_out_by_trying() {
     let (_api, client) = Api::with_tenant().await;
@@ -192,7 +192,7 @@ async fn only_an_image_of_the_same_request_is_marked_as_typed() {
     assert!(receipt["receipt"]["steps"][1]["value"].get("typed").is_none(), "{receipt}");
 }
 
-/// Clients send what was gathered so far with each call.
+/// Clients send all values so far with each call.
 #[tokio::test]
 async fn a_typed_signature_may_be_sent_again_unchanged() {
     let (_api, client) = Api::with_tenant().await;

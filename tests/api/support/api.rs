@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// Where the tests' clock starts: 2026-03-05T10:00:00Z.
+/// 2026-03-05T10:00:00Z.
 const START: i64 = 1_772_704_800_000;
 
 /// The service with a table of its own.
@@ -38,9 +38,9 @@ pub struct Api {
     /// The queue of deliveries to webhooks.
     pub queue: Arc<TestQueue>,
     clock: Arc<AtomicI64>,
-    /// By how many milliseconds each reading moves the clock.
+    /// Each reading moves the clock by this many milliseconds.
     tick: Arc<AtomicI64>,
-    /// Where the table must be deleted in the end.
+    /// The table there must be deleted in the end.
     shared_endpoint: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl Api {
         api
     }
 
-    /// Returns the service on a faulty table. Needs a runtime whose clock is paused.
+    /// Needs a runtime whose clock is paused.
     pub async fn on_faulty_table(seed: u64, weaknesses: Weaknesses) -> Self {
         let table = FaultyTable::new(seed).unwrap();
         let api = Self::on(SharedHttpClient::new(table.clone()), "http://faulty.invalid").await;
@@ -91,26 +91,25 @@ impl Api {
         Self { router, store, dynamo, table, meter, faults, key_encryption, queue, clock, tick, shared_endpoint: None }
     }
 
-    /// Starts the service and creates a tenant.
     pub async fn with_tenant() -> (Self, Client) {
         let api = Self::start().await;
         let client = api.tenant().await;
         (api, client)
     }
 
-    /// Creates a tenant and returns a client whose key has every scope.
+    /// The client's key has every scope.
     pub async fn tenant(&self) -> Client {
         self.limited_tenant(MAX_RATE_LIMIT).await
     }
 
-    /// Creates a tenant and returns a client whose key may send `limit` requests a minute.
+    /// The client's key may send `limit` requests a minute.
     pub async fn limited_tenant(&self, limit: u32) -> Client {
         let created = self.store.create_tenant("Acme".parse().unwrap(), None, limit).await.unwrap();
         Client { router: self.router.clone(), key: created.api_key.expose(), tenant: created.tenant_id }
     }
 
-    /// Returns another copy of every function on the same table, whose clock differs by `skew` milliseconds and whose
-    /// list indexes may take `list_index_bytes`.
+    /// Another copy of every function on the same table, whose clock differs by `skew` milliseconds and whose list indexes may
+    /// take `list_index_bytes`.
     pub fn replica(&self, skew: i64, list_index_bytes: usize) -> Replica {
         self.replica_with(skew, list_index_bytes, None)
     }
@@ -124,12 +123,11 @@ impl Api {
         Replica { router: server::router(app.with_queue(Some(self.queue.clone()))), store }
     }
 
-    /// Moves the clock forward.
     pub fn advance_clock(&self, seconds: i64) {
         self.advance_clock_millis(seconds * 1000);
     }
 
-    /// Moves the clock forward, or back for a negative number.
+    /// Back for a negative number.
     pub fn advance_clock_millis(&self, millis: i64) {
         self.clock.fetch_add(millis, Ordering::Relaxed);
     }
@@ -139,13 +137,13 @@ impl Api {
         self.tick.store(0, Ordering::Relaxed);
     }
 
-    /// Returns the time on the tests' clock.
+    /// On the tests' clock.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
     }
 }
 
-/// Returns a clock that each reading moves by `tick` milliseconds, so that later events sort after earlier ones.
+/// Each reading moves the clock by `tick` milliseconds, so that later events sort after earlier ones.
 fn ticking(clock: &Arc<AtomicI64>, tick: &Arc<AtomicI64>, skew: i64) -> Clock {
     let (clock, tick) = (Arc::clone(clock), Arc::clone(tick));
     Arc::new(move || Timestamp::from_millis(clock.fetch_add(tick.load(Ordering::Relaxed), Ordering::Relaxed) + skew))
@@ -173,7 +171,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Returns a client that sends the same key to this replica.
+    /// With the same key, for this replica.
     pub fn client(&self, client: &Client) -> Client {
         Client { router: self.router.clone(), ..client.clone() }
     }

@@ -5,7 +5,6 @@ use dev_server::test_data::expensive_schema;
 use serde_json::{Value, json};
 
 impl Client {
-    /// Sends a batch.
     pub async fn batch(&self, path: &str, operations: &[Value], is_atomic: bool) -> Reply {
         self.post(path, json!({"operations": operations, "atomic": is_atomic})).await
     }
@@ -21,7 +20,7 @@ impl Client {
         self.send_with("POST", &format!("{path}/import"), Some("text/csv"), csv.to_owned(), &headers).await
     }
 
-    /// Follows the links of an export and returns its parts.
+    /// Follows the links to all parts.
     pub async fn export(&self, path: &str) -> Vec<String> {
         let mut parts = Vec::new();
         let mut next = Some(path.to_owned());
@@ -37,35 +36,33 @@ impl Client {
     }
 }
 
-/// Returns the outcomes of an import's rows.
 #[track_caller]
 pub fn outcomes(reply: &Reply) -> Vec<String> {
     assert_eq!(reply.status.as_u16(), 200, "{}", reply.text());
     reply.data().as_array().unwrap().iter().map(|row| row["outcome"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Returns the statuses of a batch's operations.
 #[track_caller]
 pub fn statuses(reply: &Reply) -> Vec<u64> {
     assert_eq!(reply.status.as_u16(), 200, "{}", reply.text());
     reply.data().as_array().unwrap().iter().map(|entry| entry["status"].as_u64().unwrap()).collect()
 }
 
-/// Returns the columns and details of a row's errors.
+/// Columns and details.
 pub fn row_errors(reply: &Reply, row: usize) -> Vec<(String, String)> {
     let errors = reply.data()[row]["errors"].as_array().cloned().unwrap_or_default();
     let text = |error: &Value, name: &str| error[name].as_str().unwrap_or_default().to_owned();
     errors.iter().map(|error| (text(error, "column"), text(error, "detail"))).collect()
 }
 
-/// Creates an asset type and returns its ID and so many values whose validation costs a good tenth of what a request may spend.
+/// The ID of a new asset type, and values whose validation costs a good tenth of a request's units each.
 pub async fn costly(client: &Client, count: usize) -> (String, Vec<Value>) {
     let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": expensive_schema()});
     let asset_type = client.post("/catalog/asset-types", body).await.id();
     (asset_type, (0..count).map(|n| json!([vec![1; 200], vec![n]].concat())).collect())
 }
 
-/// Returns operations of a batch that create assets with these values.
+/// Operations of a batch.
 pub fn creations(asset_type: &str, values: &[Value]) -> Vec<Value> {
     let body = |list| json!({"name": "a", "asset_type_id": asset_type, "custom_fields": {"list": list}});
     values.iter().map(|list| json!({"op": "create", "body": body(list)})).collect()

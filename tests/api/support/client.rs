@@ -22,12 +22,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Sends a request.
     pub async fn send(&self, method: &str, path: &str, content_type: Option<&str>, body: impl Into<Body>) -> Reply {
         self.send_with(method, path, content_type, body, &[]).await
     }
 
-    /// Sends a request with more headers.
     pub async fn send_with(
         &self,
         method: &str,
@@ -79,64 +77,64 @@ impl Client {
         self.get("/settings").await.data();
     }
 
-    /// Returns a client of the same tenant with another key, or with anything else in its place.
+    /// With another key, or anything else in its place.
     pub fn with_key(&self, key: &str) -> Self {
         Self { key: key.to_owned(), ..self.clone() }
     }
 
-    /// Returns a client with a key of this tenant that nobody has.
+    /// With a key of this tenant that nobody has.
     pub fn stranger(&self) -> Self {
         self.with_key(&made_up_key(self.tenant))
     }
 
-    /// Returns a client with the ID of this key, and a wrong secret.
+    /// With the ID of this key, and a wrong secret.
     pub fn impostor(&self) -> Self {
         let Token { tenant, id, .. } = Token::parse(&self.key).unwrap();
         self.with_key(&Token::new(tenant, id, Secret::new([7; 32])).expose())
     }
 
-    /// Returns a client whose key is in the response to a creation or a rotation of a key.
+    /// `key` is the response to a creation or a rotation of a key.
     #[track_caller]
     pub fn with_key_of(&self, key: &Value) -> Self {
         self.with_key(key["api_key"].as_str().expect("a key"))
     }
 
-    /// Creates a key with these scopes and returns a client with it.
+    /// With a new key that has these scopes.
     pub async fn scoped(&self, scopes: &[&str]) -> Self {
         self.with_key_of(&self.post("/keys", json!({"name": "scoped", "scopes": scopes})).await.data())
     }
 
-    /// Creates an active user and returns the id.
+    /// Creates an active user. Returns the id.
     pub async fn user(&self, name: &str) -> String {
         let email = format!("{}@example.com", name.to_lowercase().replace(' ', "."));
         self.post("/users", json!({"email": email, "display_name": name})).await.id()
     }
 
-    /// Creates an asset type and returns its id.
+    /// Returns the new id.
     pub async fn asset_type(&self, name: &str, code: &str, kind: &str) -> String {
         self.post("/catalog/asset-types", json!({"name": name, "code": code, "kind": kind})).await.id()
     }
 
-    /// Creates a model with a manufacturer of its own and returns its id.
+    /// With a manufacturer of its own. Returns the new id.
     pub async fn model(&self, manufacturer: &str, name: &str, asset_type: &str) -> String {
         let manufacturer = self.post("/catalog/manufacturers", json!({"name": manufacturer})).await.id();
         let body = json!({"name": name, "manufacturer_id": manufacturer, "asset_type_id": asset_type});
         self.post("/catalog/models", body).await.id()
     }
 
-    /// Creates an asset and returns its id.
+    /// Returns the new id.
     pub async fn asset(&self, body: Value) -> String {
         self.post("/assets", body).await.id()
     }
 
-    /// Creates an asset that is assigned to a user, and returns its id.
+    /// Returns the new id.
     pub async fn assigned_asset(&self, name: &str, user: &str) -> String {
         let id = self.asset(json!({"name": name})).await;
         self.patch(&format!("/assets/{id}"), json!({"assigned_to": user})).await.data();
         id
     }
 
-    /// Creates assets named `a0`, `a1` and so on, and returns their ids.
+    /// Creates assets named `a0`, `a1` and so on. Returns their ids.
     pub async fn assets(&self, count: usize) -> Vec<String> {
         let numbers: Vec<usize> = (0..count).collect();
         let mut ids = Vec::new();
@@ -149,14 +147,14 @@ impl Client {
         ids
     }
 
-    /// Returns how many resources a list has.
+    /// Of a list.
     pub async fn total(&self, path: &str) -> u64 {
         let reply = self.get(path).await;
         reply.json()["meta"]["total"].as_u64().unwrap_or_else(|| panic!("{path} has no total: {}", reply.text()))
     }
 }
 
-/// Sends a request to a router, reads the whole response and compares it with the OpenAPI document.
+/// Compares the response with the OpenAPI document.
 pub async fn call(router: &Router, request: Request<Body>) -> Reply {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = router.clone().oneshot(request).await.unwrap();

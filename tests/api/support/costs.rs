@@ -10,7 +10,6 @@ pub struct Costs<'a> {
     lines: Vec<String>,
 }
 
-/// Returns a cost of round trips, calls, read units and write units.
 pub fn cost(round_trips: usize, calls: usize, read_units: f64, write_units: f64) -> Cost {
     Cost { round_trips, calls, read_units, write_units }
 }
@@ -20,7 +19,7 @@ impl<'a> Costs<'a> {
         Self { api, lines: Vec::new() }
     }
 
-    /// Waits for a request, which must succeed, and checks that it costs no more than `max`.
+    /// The request must succeed, and cost no more than `max`.
     pub async fn of(&mut self, name: &str, request: impl Future<Output = Reply>, max: Cost) {
         self.api.meter.take();
         let reply = request.await;
@@ -36,7 +35,7 @@ impl<'a> Costs<'a> {
         self.lines.push(format!("{name:<42}{round_trips:>12}{calls:>7}{read_units:>12.1}{write_units:>13.1}"));
     }
 
-    /// Prints the table, directly to stdout, so that it is shown even when the test passes.
+    /// Directly to stdout, so that it is shown even when the test passes.
     pub fn print(self) {
         let mut out = std::io::stdout().lock();
         writeln!(out, "\n{:<42}{:>12}{:>7}{:>12}{:>13}", "request", "round trips", "calls", "read units", "write units").unwrap();

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Polls a future at most so often, then drops it. Returns its output if it was done by then.
+/// Drops the future after so many polls. Returns its output if it was done by then.
 pub async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = std::pin::pin!(future);
     let mut left = polls;

@@ -6,8 +6,8 @@ use std::fmt::Debug;
 /// More places than any request has.
 const MAX_PLACES: usize = 200;
 
-/// Calls `case` for each way to disturb a request and each place, from 0 on, until the case returns that there was nothing
-/// to disturb. There are at least `least` places for each way. Every day, only a sample of `count` of these is tried.
+/// Calls `case` for each way to disturb a request and each place, from 0 on, until the case returns `false` because there was
+/// nothing to disturb. There are at least `least` places for each way. Every day, only a sample of `count` of these is tried.
 #[track_caller]
 pub fn at_each_place<W: Copy + Debug>(
     ways: &[W],

@@ -60,23 +60,21 @@ pub const BACKGROUND: [Background; 3] = [
     Background { package: "deliver", resource: "Deliver" },
 ];
 
-/// Returns the name of every function in template.yaml, before `Function` and `Role`.
+/// Names in template.yaml, before `Function` and `Role`.
 pub fn resources() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().map(|function| function.resource).chain(BACKGROUND.iter().map(|function| function.resource))
 }
 
 impl Function {
-    /// Returns the function with this package.
     pub fn named(package: &str) -> &'static Self {
         FUNCTIONS.iter().find(|function| function.package == package).unwrap_or_else(|| panic!("no function {package}"))
     }
 
-    /// Returns the router that the binary serves.
     pub fn router(&self, store: Store) -> Router {
         shared::http::service((self.routes)(), App::new(store))
     }
 
-    /// Returns the operations as methods and paths, with HEAD for every GET.
+    /// Methods and paths, with HEAD for every GET.
     pub fn operations(&self) -> BTreeSet<(&'static str, String)> {
         let mut operations = BTreeSet::new();
         for (path, item) in (self.description)().paths.paths {
@@ -95,17 +93,15 @@ impl Function {
     }
 }
 
-/// Returns a resource of template.yaml.
 pub fn resource(name: &str) -> Value {
     template()["Resources"].get(name).unwrap_or_else(|| panic!("template.yaml has no {name}")).clone()
 }
 
-/// Returns the environment variables of all functions.
 pub fn variables_of_all() -> &'static Value {
     &template()["Globals"]["Function"]["Environment"]["Variables"]
 }
 
-/// Returns template.yaml, which is parsed once because that is slow in a debug build.
+/// Parsed once, because that is slow in a debug build.
 fn template() -> &'static Value {
     static TEMPLATE: LazyLock<Value> = LazyLock::new(|| yaml_serde::from_str(dev_server::table::TEMPLATE).unwrap());
     &TEMPLATE

@@ -10,7 +10,6 @@ pub struct Route {
     pub function: &'static Function,
 }
 
-/// Returns the routes of all functions.
 pub fn routes() -> Vec<Route> {
     let routes = |function: &'static Function| {
         let events = resource(&format!("{}Function", function.resource))["Properties"]["Events"].clone();
@@ -24,15 +23,13 @@ pub fn routes() -> Vec<Route> {
     FUNCTIONS.iter().flat_map(routes).collect()
 }
 
-/// Returns the route that the gateway selects: the most specific one, `$default` last ("Create routes for HTTP APIs" in the guide
-/// of API Gateway).
+/// The most specific one, `$default` last ("Create routes for HTTP APIs" in the guide of API Gateway).
 pub fn select<'a>(routes: &'a [Route], method: &str, path: &str) -> &'a Route {
     let candidates = routes.iter().filter_map(|route| Some((specificity(&route.key, method, path)?, route)));
     candidates.max_by_key(|(specificity, _)| *specificity).unwrap().1
 }
 
-/// Returns how specific a route is that takes the request: whether it is another than `$default`, whether it takes no other
-/// number of parts, how many of them are fixed, and whether its method is.
+/// For a route that takes the request: not `$default`, a fixed number of parts, the number of fixed parts, a fixed method.
 fn specificity(key: &str, method: &str, path: &str) -> Option<(bool, bool, usize, bool)> {
     let Some((known, template)) = key.split_once(' ') else { return Some((false, false, 0, false)) };
     let parts = template.split('/').filter(|part| *part != "{proxy+}");

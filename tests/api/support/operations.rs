@@ -9,14 +9,14 @@ use shared::http::openapi::SIGNING_LINK;
 
 /// The methods in an order in which each still finds the sample resources: deletions come last.
 pub const METHODS: [&str; 5] = ["GET", "PATCH", "PUT", "POST", "DELETE"];
-/// The methods that change something, in the same order.
+/// In the same order.
 pub const WRITE_METHODS: [&str; 4] = ["PATCH", "PUT", "POST", "DELETE"];
 
 /// An operation of the document.
 pub struct Operation {
     pub method: String,
     pub path: String,
-    /// Whether a key is needed.
+    /// A key is needed.
     pub needs_key: bool,
     /// The scopes that a key needs; none where every key may, and where no key is needed.
     pub scopes: Vec<String>,
@@ -39,7 +39,7 @@ impl Operation {
         client.send(&self.method, &target(&path), Some(content_type(&self.path)), body).await
     }
 
-    /// Returns whether the operation changes something on behalf of a key.
+    /// The operation changes something on behalf of a key.
     pub fn is_write(&self) -> bool {
         self.method != "GET" && self.needs_key
     }
@@ -58,24 +58,23 @@ impl std::fmt::Display for Operation {
     }
 }
 
-/// Returns the path of a dry run.
 pub fn dry_run(path: &str) -> String {
     format!("{path}{}dry_run=true", if path.contains('?') { '&' } else { '?' })
 }
 
-/// Returns the OpenAPI document that the service serves.
+/// As the service serves it.
 pub fn served_document() -> Value {
     serde_json::from_str(meta::DOCUMENT).unwrap()
 }
 
-/// Returns how an operation describes its response with a status: under this status, or under `default` if that names it.
+/// Under this status, or under `default` if that names it.
 pub fn response<'a>(operation: &'a Value, status: &str) -> Option<&'a Value> {
     let responses = &operation["responses"];
     let any = responses.get("default").filter(|any| any["description"].as_str().unwrap().contains(&format!("\n- {status} `")));
     responses.get(status).or(any)
 }
 
-/// Returns the operation with the parameters and responses that it refers to.
+/// With the parameters and responses that it refers to.
 pub fn with_components(document: &Value, operation: &Value) -> Value {
     let mut operation = operation.clone();
     let parameters = operation["parameters"].as_array_mut().into_iter().flatten();
@@ -88,7 +87,7 @@ pub fn with_components(document: &Value, operation: &Value) -> Value {
     operation
 }
 
-/// Returns the served OpenAPI document and its operations but those that take a signing link. Their paths begin with `/v1`.
+/// The served OpenAPI document and its operations, without those for signing links. Their paths begin with `/v1`.
 pub async fn operations(client: &Client) -> (Value, Vec<Operation>) {
     let document = client.get("/openapi.json").await.json();
     let mut operations = Vec::new();
@@ -117,7 +116,7 @@ pub async fn operations(client: &Client) -> (Value, Vec<Operation>) {
     (document, operations)
 }
 
-/// Returns the method and path of each operation that takes a signing link.
+/// Method and path of each operation for signing links.
 pub fn for_links(document: &Value) -> Vec<String> {
     let takes_link = |operation: &Value| operation["security"][0].get(SIGNING_LINK).is_some();
     let paths = document["paths"].as_object().unwrap().iter();
@@ -125,7 +124,7 @@ pub fn for_links(document: &Value) -> Vec<String> {
     all.filter(|(.., operation)| takes_link(operation)).map(|(method, path, _)| format!("{method} {path}")).collect()
 }
 
-/// Returns the operations with these methods, in the order of the methods.
+/// In the order of the methods.
 pub fn by_method<'a>(operations: &'a [Operation], methods: &'a [&str]) -> impl Iterator<Item = &'a Operation> {
     methods.iter().flat_map(|method| operations.iter().filter(move |operation| operation.method == *method))
 }

@@ -5,40 +5,36 @@ use super::response::Reply;
 use super::samples::SIGNATURE;
 use serde_json::{Value, json};
 
-/// Returns the id of the system process with this slug.
 pub async fn system_process(client: &Client, slug: &str) -> String {
     let processes = client.get("/processes").await.data();
     let process = processes.as_array().unwrap().iter().find(|process| process["slug"] == slug).unwrap();
     process["id"].as_str().unwrap().to_owned()
 }
 
-/// Creates a process of the tenant's own, from `in_stock` to `in_use`, and returns its id.
+/// From `in_stock` to `in_use`. Returns the id.
 pub async fn create_process(client: &Client, steps: Value) -> String {
     let body = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
     client.post("/processes", body).await.id()
 }
 
-/// Starts a process for an asset and returns the instance's id.
+/// Returns the instance's id.
 pub async fn start(client: &Client, process: &str, asset: &str) -> String {
     client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id()
 }
 
-/// Starts a process for several assets and returns the movement.
+/// Returns the movement.
 pub async fn start_movement(client: &Client, process: &str, assets: &[String]) -> Value {
     client.post(&format!("/processes/{process}/start"), json!({"asset_ids": assets})).await.data()
 }
 
-/// Submits the current step of an instance.
 pub async fn advance(client: &Client, instance: &str, data: Value) -> Reply {
     client.post(&format!("/processes/instances/{instance}/advance"), json!({"step_data": data})).await
 }
 
-/// Submits the current step of a movement.
 pub async fn advance_movement(client: &Client, movement: &str, data: Value) -> Reply {
     client.post(&format!("/movements/{movement}/advance"), json!({"step_data": data})).await
 }
 
-/// Cancels an instance.
 pub async fn cancel(client: &Client, instance: &str) -> Reply {
     client.post(&format!("/processes/instances/{instance}/cancel"), json!({})).await
 }
@@ -54,7 +50,7 @@ pub async fn complete_onboarding(client: &Client, user: &str) -> String {
     instance
 }
 
-/// Returns a PNG of about 100 KB, as a data URL.
+/// A PNG of about 100 KB, as a data URL.
 pub fn large_signature() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let mut bytes = Vec::new();
@@ -74,7 +70,7 @@ pub fn large_signature() -> String {
     shared::domain::signing::signature_image::data_url(&bytes)
 }
 
-/// Returns an empty PNG of this size, as a data URL: a few kilobytes, however many pixels.
+/// An empty PNG as a data URL: a few kilobytes for any size.
 pub fn blank_signature(width: u32, height: u32) -> String {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);

@@ -8,12 +8,12 @@ use tokio::runtime::{Builder, Runtime};
 /// The most steps that make an input that fails smaller.
 const MAX_SHRINK_STEPS: u32 = 200;
 
-/// Returns a runtime with the true time.
+/// With the true time.
 pub fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// Returns a runtime whose clock is paused, as a faulty table needs it.
+/// With a paused clock, as a faulty table needs it.
 pub fn paused_runtime() -> Runtime {
     Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }

@@ -4,7 +4,7 @@ use super::client::Client;
 use super::processes::complete_onboarding;
 use shared::domain::receipts::key::Jwks;
 
-/// Completes a handover to `user`; returns the asset's id and the receipt's path.
+/// Completes a handover to `user`. Returns the asset's id and the receipt's path.
 pub async fn completed_receipt(client: &Client, user: &str) -> (String, String) {
     let instance = complete_onboarding(client, user).await;
     let path = format!("/processes/instances/{instance}");
@@ -12,7 +12,7 @@ pub async fn completed_receipt(client: &Client, user: &str) -> (String, String) 
     (asset, format!("{path}/receipt"))
 }
 
-/// Returns the tenant's public keys, as anybody can get them.
+/// As anybody can get them.
 pub async fn public_keys(client: &Client) -> Jwks {
     let path = format!("/.well-known/receipt-keys?tenant={}", client.tenant);
     serde_json::from_value(client.with_key("").get(&path).await.json()).unwrap()

@@ -13,35 +13,33 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Returns the body as text.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.bytes).unwrap()
     }
 
-    /// Returns the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.bytes).unwrap_or_else(|_| panic!("not JSON: {:?}", self.text()))
     }
 
-    /// Returns a header's value, or an empty text.
+    /// An empty text without the header.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
     }
 
-    /// Checks that the request succeeded and returns the body's `data`.
+    /// The request must have succeeded.
     #[track_caller]
     pub fn data(&self) -> Value {
         assert!(self.status.is_success(), "{} {}", self.status, self.text());
         self.json()["data"].clone()
     }
 
-    /// Checks that the request succeeded and returns the resource's id.
+    /// The request must have succeeded.
     #[track_caller]
     pub fn id(&self) -> String {
         self.data()["id"].as_str().expect("an id").to_owned()
     }
 
-    /// Checks that the body is a problem document with this status and code, and returns it.
+    /// The body must be a problem document with this status and code.
     #[track_caller]
     pub fn problem(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text());
@@ -55,8 +53,8 @@ impl Reply {
         problem
     }
 
-    /// Checks that the response is a 422, and returns the sorted locations of its errors: JSON Pointers, and names of
-    /// parameters, headers and columns.
+    /// The response must be a 422. Returns the sorted locations of its errors: JSON Pointers, and names of parameters, headers
+    /// and columns.
     #[track_caller]
     pub fn field_errors(&self) -> Vec<String> {
         let problem = self.problem(422, "VALIDATION_ERROR");

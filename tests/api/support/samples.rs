@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 /// The paths that need no key.
 pub const OPEN_PATHS: [&str; 5] = ["/v1/docs", "/v1/health", "/v1/openapi.json", RECEIPT_KEYS, SIGNING_PAGE];
-/// The path of the signing page.
 pub const SIGNING_PAGE: &str = "/v1/sign";
 const RECEIPT_KEYS: &str = "/v1/.well-known/receipt-keys";
 const LABELS: &str = "/v1/assets/labels";
@@ -49,7 +48,6 @@ fn process_definition(name: &str) -> Value {
 }
 
 impl Samples {
-    /// Creates the resources.
     pub async fn create(client: &Client) -> Self {
         let asset_type = client.asset_type("Sample type", "SMP", "physical").await;
         let manufacturer = client.post("/catalog/manufacturers", json!({"name": "Sample manufacturer"})).await.id();
@@ -123,7 +121,7 @@ impl Samples {
         }
     }
 
-    /// Returns what to send for an operation: a path as [`Client`] takes it, and a body, empty where there is none.
+    /// A path as [`Client`] takes it, and a body, empty where there is none.
     pub fn request(&self, method: &str, path: &str) -> (String, String) {
         let body = match self.body(method, path) {
             Value::Null => String::new(),
@@ -133,7 +131,7 @@ impl Samples {
         (self.path(path), body)
     }
 
-    /// Returns the path below `/v1` with a sample's id in it.
+    /// Below `/v1`, with a sample's id.
     pub fn path(&self, path: &str) -> String {
         let below = path.strip_prefix("/v1").unwrap();
         if path == RECEIPT_KEYS {
@@ -158,7 +156,7 @@ impl Samples {
             .replace("{key}", SIGNATURE_STEP)
     }
 
-    /// Returns a body that the operation accepts, as text where it takes no JSON, or null where it takes none.
+    /// Accepted by the operation: text where it takes no JSON, or null where it takes no body.
     pub fn body(&self, method: &str, path: &str) -> Value {
         match (method, path) {
             ("POST", "/v1/assets") => json!({"name": "n"}),
@@ -202,12 +200,11 @@ impl Samples {
     }
 }
 
-/// Returns the content type of an operation's body.
 pub fn content_type(path: &str) -> &'static str {
     if path.ends_with("/import") { "text/csv" } else { "application/json" }
 }
 
-/// Returns how many events a successful write adds: one for each record that it changes.
+/// The events of a successful write: one for each changed record.
 pub fn event_count(method: &str, path: &str) -> usize {
     match (method, path) {
         // They send a message.

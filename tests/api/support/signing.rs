@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use shared::domain::keys::token::{LinkToken, Secret};
 use shared::domain::values::id::{LinkId, TenantId};
 
-/// A signing link, as whoever creates it gets to know it.
+/// A signing link, as its creator sees it.
 #[derive(Debug)]
 pub struct Link {
     pub id: String,
@@ -28,7 +28,7 @@ impl Link {
         Self::create(client, path, signer_named("Grace Hopper")).await
     }
 
-    /// Returns the link that was created for the instance or the movement with this path.
+    /// From the response to the creation.
     #[track_caller]
     pub fn of(path: &str, reply: &Reply) -> Self {
         assert_eq!(reply.status.as_u16(), 201, "{}", reply.text());
@@ -38,61 +38,60 @@ impl Link {
         Self { path: format!("{path}/links/{id}"), id, secret }
     }
 
-    /// Returns a client that sends the link's secret in place of an API key.
+    /// Sends the link's secret in place of an API key.
     pub fn signer(&self, client: &Client) -> Client {
         client.with_key(&self.secret)
     }
 
-    /// Returns the link as its resource shows it.
+    /// The link's resource.
     pub async fn shown(&self, client: &Client) -> Value {
         client.get(&self.path).await.data()
     }
 }
 
 impl Client {
-    /// Returns what the signing page shows.
+    /// The session of the signing page.
     pub async fn session(&self) -> Value {
         self.get("/sign/session").await.data()
     }
 
-    /// Submits steps through a link.
     pub async fn sign(&self, body: Value) -> Reply {
         self.post("/sign/advance", body).await
     }
 
-    /// Submits steps through a link, under an idempotency key.
+    /// Under an idempotency key.
     pub async fn sign_once(&self, body: &Value, key: &str) -> Reply {
         self.send_json("POST", "/sign/advance", &body.to_string(), ("idempotency-key", key)).await
     }
 }
 
-/// Returns the body of a new link for somebody who is not a user.
+/// The body of a new link for somebody who is not a user.
 pub fn signer_named(name: &str) -> Value {
     json!({"signer": {"name": name}})
 }
 
-/// Returns a step without anything but its key, which is its label as well.
+/// With only a key, which is the label as well.
 pub fn step(step_type: &str, key: &str) -> Value {
     json!({"type": step_type, "key": key, "label": key})
 }
 
-/// Returns the step `sign`, which is required.
+/// The step `sign`, which is required.
 pub fn signature_step() -> Value {
     json!({"type": "signature", "key": "sign", "label": "Sign here", "required": true})
 }
 
-/// Starts a process with these steps for a new asset; returns the instance's path.
+/// For a new asset. Returns the instance's path.
 pub async fn started(client: &Client, steps: Value) -> String {
     let asset = client.asset(json!({"name": "Laptop", "serial_number": "S-1", "manufacturer": "Dell", "model": "XPS"})).await;
     format!("/processes/instances/{}", start(client, &create_process(client, steps).await, &asset).await)
 }
 
-/// Returns the id at the end of a path.
+/// At the end of the path.
 pub fn id_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap()
 }
 
-/// Checks that a response refuses a link that is over, and returns its `link_status`.
+/// The response must refuse a link that has ended.
 #[track_caller]
 pub fn link_status(reply: &Reply) -> String {
     let problem = reply.problem(401, "UNAUTHORIZED");
@@ -100,7 +99,7 @@ pub fn link_status(reply: &Reply) -> String {
     problem["link_status"].as_str().unwrap_or_else(|| panic!("no link_status: {problem}")).to_owned()
 }
 
-/// Returns the well-formed text of a link's secret.
+/// Well-formed.
 pub fn forged(link: &str, tenant: TenantId, secret: [u8; 32]) -> String {
     LinkToken::new(tenant, link.parse::<LinkId>().unwrap(), Secret::new(secret)).expose()
 }

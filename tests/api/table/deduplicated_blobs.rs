@@ -8,7 +8,7 @@ fn text_step(key: &str) -> Value {
     json!([{"type": "text", "key": key, "label": "T"}])
 }
 
-/// Returns the steps items that the requests read, by their sort keys.
+/// Sort keys of the steps items that the requests read.
 fn steps_read(api: &Api) -> Vec<String> {
     let mut read = Vec::new();
     for (_, request) in api.faults.take_requests().into_iter().filter(|(operation, _)| operation == "BatchGetItem") {
@@ -19,7 +19,7 @@ fn steps_read(api: &Api) -> Vec<String> {
     read
 }
 
-/// Returns a client of another copy of the functions, which has no steps in memory.
+/// A client of another copy of the functions, without steps in memory.
 fn cold(api: &Api, client: &Client) -> Client {
     api.replica(0, usize::MAX).client(client)
 }

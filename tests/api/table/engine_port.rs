@@ -4,7 +4,7 @@ use dev_server::engine::Engine;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// Sends a request with these headers over a socket of its own, and returns the response.
+/// Over a socket of its own. Returns the response.
 fn send(engine: &Engine, method: &str, headers: &str) -> String {
     let address = engine.url.strip_prefix("http://").unwrap();
     let mut socket = TcpStream::connect(address).unwrap();

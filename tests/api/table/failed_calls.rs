@@ -68,7 +68,7 @@ async fn survives_each_failure(failure: CallFailure) {
 
 /// A request that was sent until it succeeded.
 struct Survival {
-    /// How many calls its first attempt made.
+    /// Calls of the first attempt.
     calls: usize,
     has_failed: bool,
 }

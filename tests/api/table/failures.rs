@@ -78,7 +78,7 @@ async fn unprocessed_keys_of_a_batch_are_read_again() {
     client.get(&format!("/assets/{id}")).await.problem(503, "UNAVAILABLE");
 }
 
-/// Each call of a process from start to end fails in turn, in every way. The client repeats what got a 503, with the step
+/// Each call of a process from start to end fails in turn, in every way. The client repeats requests with a 503, with the step
 /// that it takes for the current one. At the end nothing is lost, done twice or half done.
 #[tokio::test(start_paused = true)]
 async fn a_process_survives_the_failure_of_any_of_its_calls() {
@@ -118,7 +118,7 @@ async fn a_process_survives_the_failure_of_any_of_its_calls() {
     client.delete(&format!("/processes/{process}")).await.data();
 }
 
-/// Starts a process, a second time if the first response is a 503; returns the instance's id.
+/// Repeats the start after a 503. Returns the instance's id.
 async fn start_despite_failure(client: &Client, process: &str, asset: &str) -> String {
     let start = async || client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await;
     let reply = start().await;

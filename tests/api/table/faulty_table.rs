@@ -49,7 +49,7 @@ async fn put(client: &Client, number: usize) -> bool {
     client.put_item().table_name(TABLE).set_item(Some(item(number))).send().await.is_ok()
 }
 
-/// Returns how many items a page of a query has, and whether more follow.
+/// The number of items on a page, and whether more follow.
 async fn query(client: &Client, index: Option<&str>) -> (usize, bool) {
     let query = client.query().table_name(TABLE).set_index_name(index.map(str::to_owned)).key_condition_expression("PK = :pk");
     let page = query.expression_attribute_values(":pk", AttributeValue::S("T#1".into())).send().await.unwrap();

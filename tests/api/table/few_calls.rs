@@ -26,7 +26,7 @@ impl Counting<'_> {
         self.counted(self.client.post(path, body).await).data()
     }
 
-    /// Imports rows and returns their ids.
+    /// Returns the ids.
     async fn import(&self, path: &str, rows: &str) -> Vec<Value> {
         let reply = self.counted(self.client.import(path, "", rows).await);
         reply.data().as_array().unwrap().iter().map(|row| row["id"].clone()).collect()

@@ -6,7 +6,7 @@ use crate::support::{Api, Client};
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// An API whose calls are measured, and the table of what they cost.
+/// An API whose calls are measured, and the table of costs.
 struct Measured {
     api: Api,
     client: Client,
@@ -14,7 +14,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// Sends a request, checks that it takes at most `max_writes` write units, and returns what it answered.
+    /// The request must take at most `max_writes` write units. Returns the answer.
     async fn send(&mut self, name: &str, method: &str, path: &str, body: Value, max_writes: f64) -> Value {
         self.send_with(name, method, path, body, "", max_writes).await
     }
@@ -34,13 +34,13 @@ impl Measured {
     }
 }
 
-/// Returns a schema of custom fields of about 23 KB.
+/// About 23 KB.
 fn large_schema() -> Value {
     let field = |n: usize| (format!("field_{n:03}"), json!({"type": "string", "maxLength": 80, "title": "x".repeat(170)}));
     json!({"type": "object", "properties": (0..100).map(field).collect::<serde_json::Map<_, _>>()})
 }
 
-/// Returns three steps of about 52 KB: a picker, a checklist and a signature.
+/// About 52 KB: a picker, a checklist and a signature.
 fn large_steps() -> Value {
     let items = |list: usize| (0..100).map(move |n| format!("{list}.{n:03} {}", "x".repeat(240))).collect::<Vec<_>>();
     json!([

@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-/// How many assets the requests are about.
+/// The assets of the requests.
 const ASSETS: usize = 3;
-/// How many steps the definition has.
+/// The steps of the definition.
 const STEPS: u64 = 3;
 
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ struct ModelAsset {
     running: Option<(String, u64)>,
     /// Closed instances with their status.
     closed: Vec<(String, &'static str)>,
-    /// How many changes there were.
+    /// The number of changes.
     events: usize,
 }
 
@@ -52,7 +52,7 @@ fn actions() -> impl Strategy<Value = Vec<(usize, Action)>> {
     proptest::collection::vec((0..ASSETS, action), 1..30)
 }
 
-/// Sends the request for an action; returns status and body.
+/// Returns status and body.
 async fn send(client: &Client, process: &str, asset: &ModelAsset, action: Action, n: usize) -> (u16, Value) {
     let path = format!("/assets/{}", asset.id);
     let running = asset.running.as_ref().map(|(id, _)| id);
@@ -76,7 +76,7 @@ async fn send(client: &Client, process: &str, asset: &ModelAsset, action: Action
     (reply.status.as_u16(), reply.json())
 }
 
-/// Returns the status that the model expects, and the asset afterwards.
+/// The status and the next asset by the model.
 fn expected(asset: &ModelAsset, action: Action) -> (u16, ModelAsset) {
     let mut next = asset.clone();
     let status = match (action, &asset.running) {
@@ -132,7 +132,7 @@ fn expected(asset: &ModelAsset, action: Action) -> (u16, ModelAsset) {
     (status, next)
 }
 
-/// Checks that the asset, its instances and its events are as the model says.
+/// Compares asset, instances and events with the model.
 async fn check(api: &Api, client: &Client, asset: &ModelAsset) {
     let shown = client.get(&format!("/assets/{}", asset.id)).await;
     if asset.exists {
@@ -152,7 +152,7 @@ async fn check(api: &Api, client: &Client, asset: &ModelAsset) {
     assert_eq!(running, u64::from(asset.running.is_some()));
 }
 
-/// Creates a process and assets; returns the process's id and the assets.
+/// Creates a process and assets. Returns the process's id and the assets.
 async fn create(client: &Client) -> (String, Vec<ModelAsset>) {
     let steps: Vec<Value> = (0..STEPS).map(|n| json!({"type": "text", "key": format!("k{n}"), "label": "K"})).collect();
     let process = create_process(client, json!(steps)).await;
@@ -194,8 +194,8 @@ fn check_consecutive_requests(runtime: &Runtime, start: impl Future<Output = Api
     });
 }
 
-/// Several requests for the same asset are sent at the same moment. Those that succeed must be possible one after the
-/// other, in some order, and lead to what the table holds.
+/// Several requests for the same asset are sent at the same moment. Those that succeed must be possible one after the other, in
+/// some order, and lead to the state of the table.
 #[test]
 fn simultaneous_successes_fit_the_model_in_some_order() {
     check_simultaneous_requests(&runtime(), Api::start());
@@ -233,14 +233,14 @@ fn check_simultaneous_requests(runtime: &Runtime, start: impl Future<Output = Ap
     });
 }
 
-/// Returns what the table holds of an asset: its status if it exists, and how many events it has.
+/// The asset's status if it exists, and the number of its events, from the table.
 async fn stored(api: &Api, client: &Client, asset: &ModelAsset) -> (Option<String>, usize) {
     let shown = client.get(&format!("/assets/{}", asset.id)).await;
     let status = (shown.status == 200).then(|| shown.data()["status"].as_str().unwrap().to_owned());
     (status, event_chain(api, client, &asset.id).await.len())
 }
 
-/// Returns the asset after these successes, in an order that the model allows and that leads to what the table holds.
+/// The asset after these successes, in an order that the model allows and that leads to `stored`.
 fn in_some_order(asset: &ModelAsset, succeeded: &[(Action, Value)], stored: &(Option<String>, usize)) -> Option<ModelAsset> {
     if succeeded.is_empty() {
         let reached = (asset.exists.then(|| asset.status.to_owned()), asset.events);

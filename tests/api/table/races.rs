@@ -6,7 +6,6 @@ use futures_util::future::join_all;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Returns the sorted status codes.
 fn statuses(replies: &[Reply]) -> Vec<u16> {
     let mut statuses: Vec<u16> = replies.iter().map(|reply| reply.status.as_u16()).collect();
     statuses.sort_unstable();

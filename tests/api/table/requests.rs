@@ -18,7 +18,7 @@ pub fn partitions(request: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Returns whether a request reads consistently, or writes only under a condition.
+/// The request reads consistently, or writes only under a condition.
 pub fn is_guarded(operation: &str, request: &Value, table: &str) -> bool {
     match operation {
         // Indexes have no consistent reads. Tests in `lists::index_races` and `history::lag` show that their lag does no harm.

@@ -36,14 +36,14 @@ async fn put(api: &Api, item: &Item) {
     api.dynamo.put_item().table_name(&api.table).set_item(Some(item.clone())).send().await.unwrap();
 }
 
-/// Returns the id of the sample of a collection, and the key of its item.
+/// The id of the collection's sample, and the key of its item.
 fn sample_item(client: &Client, samples: &Samples, kind: Kind, collection: &str) -> (Uuid, Item) {
     let path = samples.path(&format!("/v1{collection}/{{id}}"));
     let id: Uuid = path.rsplit('/').next().unwrap().parse().unwrap();
     (id, Keys::of(client.tenant).record(kind, id).item())
 }
 
-/// Returns what can become of an item: each of its attributes in turn has another type, or names another record.
+/// Each of the item's attributes in turn has another type, or names another record.
 fn damages(item: &Item) -> Vec<(String, AttributeValue)> {
     let wrong = |value: &AttributeValue| match value {
         AttributeValue::S(_) => AttributeValue::N("1".into()),
@@ -258,7 +258,7 @@ async fn lost_steps_are_not_waited_for_because_of_another_record() {
     assert_eq!(list["meta"]["unreadable"], json!([damaged]));
 }
 
-/// What a record is restored from is restored first.
+/// The sources of a record are restored before it.
 #[tokio::test(start_paused = true)]
 async fn a_model_and_its_asset_are_restored_together() {
     let (api, client) = Api::with_tenant().await;

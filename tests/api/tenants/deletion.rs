@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use shared::store::{TenantStore, WriteError};
 use std::time::Duration;
 
-/// Gives a tenant something of every kind.
+/// With records of every kind.
 async fn fill(client: &Client) {
     let user = client.user("Ada").await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -22,12 +22,12 @@ async fn fill(client: &Client) {
     client.post("/keys", json!({"name": "second", "scopes": ["assets:read"]})).await;
 }
 
-/// Returns the handle of the tenant that is deleted.
+/// For the tenant that is deleted.
 fn store(api: &Api, client: &Client) -> TenantStore {
     api.store.tenant(client.tenant)
 }
 
-/// Deletes a tenant as the command line does.
+/// As the command line.
 async fn delete(store: &TenantStore) -> u64 {
     store.begin_deletion().await.unwrap();
     let deleted = store.delete_items(Duration::ZERO, |_| {}).await.unwrap();

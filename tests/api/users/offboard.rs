@@ -7,7 +7,7 @@ use dev_server::faulty_table::planned::CallFailure;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-/// Returns assets in use that are assigned to a user.
+/// Assigned to the user.
 async fn in_use(client: &Client, user: &str, count: usize) -> Vec<String> {
     join_all((0..count).map(|n| client.asset(json!({"name": format!("n{n}"), "status": "in_use", "assigned_to": user})))).await
 }
@@ -140,7 +140,7 @@ async fn a_repetition_gets_the_same_answer_and_copies_start_nothing_twice() {
     assert_eq!(client.send_json("POST", &path, r#"{"deactivate": false}"#, ("idempotency-key", "k")).await.status, 422);
 }
 
-/// Whichever call to the table fails, repeating the request completes the offboarding, and nothing is started twice.
+/// Repeating the request completes the offboarding after the failure of any call to the table, and nothing is started twice.
 #[tokio::test]
 async fn a_request_that_fails_at_any_call_can_be_repeated() {
     at_each_place(&[CallFailure::TimedOutBefore, CallFailure::TimedOutAfter], 18, 4, async |place, failure| {

@@ -243,7 +243,7 @@ async fn a_batch_ends_in_time() {
     assert_eq!(pipeline.deliver.handle_until(event, later).await.batch_item_failures, []);
 }
 
-/// Whoever runs the functions in tasks of a runtime needs futures that can change threads.
+/// Tasks of a runtime need futures that can change threads.
 #[tokio::test]
 async fn batches_can_be_handled_by_other_threads() {
     fn is_send<T: Send>(value: T) -> T {

@@ -8,7 +8,7 @@ use serde_json::json;
 use shared::domain::webhooks::DeliveryStatus;
 use std::collections::{HashMap, HashSet};
 
-/// A table that delays, throttles and fails calls, tears reads and leaves keys of batches unread, as DynamoDB may: everything
+/// A table that delays, throttles and fails calls, tears reads and leaves keys of batches unread, as DynamoDB may. Everything
 /// arrives.
 fn on_a_faulty_table(seed: u64) {
     paused_runtime().block_on(async {

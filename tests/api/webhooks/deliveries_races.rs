@@ -32,7 +32,7 @@ async fn case(api: &Api, pipeline: &mut Pipeline) -> Case {
     Case { client, hooks, event }
 }
 
-/// The attempt at a delivery that is disturbed.
+/// The disturbed attempt at a delivery.
 #[derive(Debug, Clone, Copy)]
 enum Attempt {
     First,
@@ -51,7 +51,7 @@ impl Attempt {
 }
 
 impl Case {
-    /// Checks that both webhooks have got the event, and that their records say so.
+    /// Both webhooks have got the event, and have records of it.
     async fn check(&self, api: &Api, pipeline: &Pipeline, name: &str) {
         let received = pipeline.receivers.take();
         for hook in &self.hooks {

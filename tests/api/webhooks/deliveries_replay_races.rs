@@ -37,7 +37,7 @@ async fn case(api: &Api, pipeline: &mut Pipeline, count: usize) -> Case {
 }
 
 impl Case {
-    /// Asks for a replay of all events. Returns when it was asked for.
+    /// All events. Returns the time of the request.
     async fn replay(&self, api: &Api, pipeline: &Pipeline) -> Timestamp {
         let requested_at = api.now();
         let request = ReplayRequest {
@@ -52,7 +52,7 @@ impl Case {
         requested_at
     }
 
-    /// Checks that every event was delivered again. Returns how many messages the replay had.
+    /// Checks that every event was delivered again. Returns the number of the replay's messages.
     async fn check(&self, pipeline: &Pipeline, requested_at: Timestamp, name: &str) -> usize {
         let got: HashSet<String> = pipeline.receivers.take().into_iter().map(|sent| sent.id).collect();
         assert_eq!(got, self.events, "{name}");

@@ -28,12 +28,12 @@ fn days(days: i64) -> i64 {
     TimeDelta::days(days).num_seconds()
 }
 
-/// Returns when nothing but failures began to come, as the table has it.
+/// From the table.
 async fn failing_since(api: &Api, hook: &TestWebhook, event: &str) -> Option<Timestamp> {
     api.store.tenant(hook.tenant).delivery_inputs(hook.id, event.parse().unwrap()).await.unwrap().failing_since
 }
 
-/// Returns the events of the webhook that say that it was disabled.
+/// The webhook's events of being disabled.
 async fn disablings(api: &Api, client: &Client, hook: &TestWebhook) -> Vec<Value> {
     api.advance_clock(11);
     let feed = client.get(&format!("/events?limit=100&entity_id={}", hook.id)).await.data();
@@ -155,7 +155,7 @@ async fn tests_neither_count_nor_disable() {
     assert_eq!(failing_since(&api, &hook, &failed).await, since);
 }
 
-/// A change of the webhook between the read and the disabling: another address is not disabled for what the old one did.
+/// A change of the webhook between the read and the disabling: another address is not disabled for the failures of the old one.
 #[tokio::test]
 async fn what_has_changed_meanwhile_is_respected() {
     let (api, client, mut pipeline, hook) = with_webhook().await;

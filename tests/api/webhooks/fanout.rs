@@ -16,12 +16,12 @@ use tokio::time::Instant;
 
 const URL: &str = "https://example.com/hook";
 
-/// Returns the number that the stream gives a record.
+/// From the stream's record.
 fn sequence_number(record: &Value) -> String {
     record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()
 }
 
-/// Returns the numbers of the records that a function reports.
+/// Numbers of the records that a function reports.
 fn reported(response: &impl serde::Serialize) -> Vec<String> {
     let response = json!(response);
     let failures = response["batchItemFailures"].as_array().unwrap().iter();
@@ -187,7 +187,7 @@ async fn a_batch_is_repeated_from_its_first_event_with_a_message() {
     assert_eq!((reported(&in_time).len(), pipeline.queue.take_sent().len()), (0, 1));
 }
 
-/// Commits a few events of a new tenant with two webhooks, and returns what must be sent.
+/// Commits a few events of a new tenant with two webhooks. Returns the deliveries to send.
 async fn committed(api: &Api) -> (Client, HashSet<(EventId, String)>) {
     let client = api.tenant().await;
     let hooks = [webhook(api, client.tenant, URL, &["*"]).await, webhook(api, client.tenant, URL, &["asset.created"]).await];

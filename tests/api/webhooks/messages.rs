@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::domain::webhooks::DeliveryStatus;
 
-/// Returns requests that send a message, with their bodies.
+/// Requests that send a message, with their bodies.
 fn sending(webhook: &str, retry: &str) -> [(String, Value); 3] {
     [
         (format!("{webhook}/test"), json!({})),
@@ -57,7 +57,7 @@ async fn a_queue_that_fails_is_a_503_and_a_repetition_sends_the_same_message() {
     }
 }
 
-/// However the table fails, a repeated request sends one message, or the same one again.
+/// For every failure of the table, a repeated request sends one message, or the same one again.
 #[tokio::test(start_paused = true)]
 async fn a_request_repeated_after_any_failed_call_sends_the_same_message() {
     // A copy of a request waits for the first one, which takes no time here.

@@ -22,7 +22,7 @@ use shared::store::Store;
 use shared::store::keys::Keys;
 use std::sync::Arc;
 
-/// Returns the tenant's events as the stream has them.
+/// The tenant's events as the stream has them.
 async fn stream_event(api: &Api, client: &Client) -> Event {
     let query = api.dynamo.query().table_name(&api.table).key_condition_expression("PK = :pk AND begins_with(SK, :event)");
     let query = query.expression_attribute_values(":pk", Keys::of(client.tenant).partition());
@@ -30,7 +30,7 @@ async fn stream_event(api: &Api, client: &Client) -> Event {
     stream::batch(&events.items().iter().map(|item| stream::record("INSERT", item)).collect::<Vec<_>>())
 }
 
-/// Returns a batch with one message, as SQS gives it to Lambda.
+/// As SQS gives it to Lambda.
 fn batch(message: &Message) -> SqsEvent {
     let record = json!({"messageId": "m", "receiptHandle": "handle", "body": serde_json::to_string(message).unwrap(),
         "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1772704800000", "SenderId": "AIDA",
@@ -40,7 +40,7 @@ fn batch(message: &Message) -> SqsEvent {
     serde_json::from_value(json!({"Records": [record]})).unwrap()
 }
 
-/// Starts receivers whose paths are the statuses of their responses, and returns their address.
+/// Their paths are the statuses of their responses. Returns their address.
 async fn receivers() -> String {
     let router = Router::new()
         .route("/200", post(async || StatusCode::OK))
@@ -52,7 +52,7 @@ async fn receivers() -> String {
     address
 }
 
-/// Returns a client that can also make webhooks for receivers on this machine.
+/// Can also make webhooks for receivers on this machine.
 fn with_webhooks(api: &Api, client: &Client, store: Store, queue: &Arc<TestQueue>) -> Client {
     let app = App::new(store)
         .with_key_encryption(Some(Arc::clone(&api.key_encryption)))
@@ -149,7 +149,7 @@ async fn the_role_of_deliver_allows_its_calls_and_no_others() {
     assert!(!allows_partition("Deliver", "REGISTRY").contains(&true));
 }
 
-/// What a role allows on the queues, and which queues the function knows.
+/// The role's permissions on the queues, and the queues of the function's variables.
 #[test]
 fn only_the_functions_of_webhooks_send_and_only_deliver_receives() {
     for function in resources() {

@@ -9,7 +9,7 @@ use shared::app::App;
 use shared::domain::keys::scope::{Role, Scope};
 use shared::domain::webhooks::AddressPolicy;
 
-/// Returns the service on the same table, as another operator has configured it.
+/// The service on the same table, as another operator has configured it.
 fn configured(api: &Api, client: &Client, configure: impl Fn(App) -> App) -> Client {
     Client { router: dev_server::server::router(configure(App::new(api.store.clone()))), ..client.clone() }
 }

@@ -13,7 +13,7 @@ use shared::key_encryption::{KeyEncryption, Purpose};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Returns the bytes of a secret, which must have the form that libraries for Standard Webhooks read.
+/// The secret must have the form that libraries for Standard Webhooks read.
 fn bytes(webhook: &Value) -> Vec<u8> {
     let text = webhook["secret"].as_str().expect("a secret");
     standardwebhooks::Webhook::new(text).expect("a secret that a receiver can use");
@@ -22,7 +22,7 @@ fn bytes(webhook: &Value) -> Vec<u8> {
     bytes
 }
 
-/// Returns every form in which a secret could be written, in lower case.
+/// Forms in which a secret could be written, in lower case.
 fn traces(secret: &[u8]) -> Vec<String> {
     let encoded = STANDARD.encode_to_string(secret);
     let encoded = encoded.trim_end_matches('=');
@@ -40,7 +40,7 @@ fn traces(secret: &[u8]) -> Vec<String> {
     all.map(|text| text.to_lowercase()).into()
 }
 
-/// Returns the secrets of the only webhook in the table, decrypted: the current one, and the previous one if it is kept.
+/// Of the only webhook, decrypted: the current secret, and the previous one if it is kept.
 async fn stored_secrets(api: &Api, client: &Client) -> Vec<Vec<u8>> {
     let items = all_items(api).await;
     let of_webhook =

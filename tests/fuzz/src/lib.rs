@@ -22,7 +22,6 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("tag", tag::run),
 ];
 
-/// Returns the target with this name.
 #[must_use]
 pub fn target(name: &str) -> Option<Target> {
     TARGETS.iter().find(|(candidate, _)| *candidate == name).map(|(_, target)| *target)

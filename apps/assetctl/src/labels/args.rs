@@ -36,7 +36,7 @@ pub struct Labels {
     pub output: Option<PathBuf>,
 }
 
-/// How labels are arranged on a sheet.
+/// The arrangement of labels on a sheet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
     /// A4, 3 by 7 of 63.5 by 38.1 mm

@@ -51,7 +51,7 @@ impl Listen {
     }
 }
 
-/// How events are printed.
+/// The form of printed events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Print {
     /// A line for people

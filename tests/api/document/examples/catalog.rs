@@ -14,7 +14,6 @@ pub struct Catalog {
     pub phone: String,
 }
 
-/// Creates the entries.
 pub async fn fill(scenario: &Scenario) -> Catalog {
     scenario.at("10:40");
     let schema = json!({

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use tokio::sync::OnceCell;
 
-/// How many bytes all examples may have, without blanks.
+/// The size of all examples, without blanks.
 const MAX_BYTES: usize = 95_000;
 /// The example of this operation would be the document.
 const WITHOUT_EXAMPLE: &str = "get_openapi";
@@ -29,7 +29,7 @@ fn docs(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)
 }
 
-/// Returns the examples, which are recorded once for all tests. With `UPDATE_OPENAPI=1`, they are written to the file first.
+/// Recorded once for all tests. With `UPDATE_OPENAPI=1`, they are written to the file first.
 pub async fn recorded() -> &'static Value {
     static RECORDED: OnceCell<Value> = OnceCell::const_new();
     RECORDED
@@ -43,7 +43,7 @@ pub async fn recorded() -> &'static Value {
         .await
 }
 
-/// Returns the OpenAPI document as the code describes it.
+/// As the code describes it.
 fn document() -> Value {
     serde_json::to_value(dev_server::document::document().unwrap()).unwrap()
 }
@@ -52,7 +52,7 @@ fn pretty(examples: &Value) -> String {
     serde_json::to_string_pretty(examples).unwrap() + "\n"
 }
 
-/// Sends the requests of the scenario, and returns the examples.
+/// Sends the requests of the scenario.
 async fn record_all() -> Value {
     let scenario = Scenario::begin().await;
     settings::choose(&scenario).await;

@@ -13,7 +13,6 @@ pub struct People {
     pub grace: String,
 }
 
-/// Returns the ID of a resource.
 pub fn id(resource: &Value) -> String {
     resource["id"].as_str().unwrap().to_owned()
 }

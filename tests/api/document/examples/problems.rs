@@ -26,7 +26,7 @@ pub async fn record(scenario: &Scenario, people: &People, catalog: &Catalog, lap
     failures(scenario, laptop).await;
 }
 
-/// What is wrong with the request itself.
+/// Errors of the request itself.
 async fn requests(scenario: &Scenario, laptop: &str) {
     let client = &scenario.client;
     let path = format!("/assets/{laptop}");
@@ -45,7 +45,7 @@ async fn requests(scenario: &Scenario, laptop: &str) {
     scenario.problem(&spent, 422, "SCHEMA_BUDGET_SPENT");
 }
 
-/// What is wrong with the key.
+/// Errors of the key.
 async fn keys(scenario: &Scenario) {
     let client = &scenario.client;
     scenario.problem(&client.with_key("").get("/assets").await, 401, "UNAUTHORIZED");
@@ -67,7 +67,6 @@ async fn conflicts(scenario: &Scenario, people: &People, catalog: &Catalog) {
     scenario.problem(&client.delete(&format!("/catalog/manufacturers/{}", catalog.apple)).await, 409, "IN_USE");
 }
 
-/// Conflicts of processes.
 async fn processes(scenario: &Scenario) {
     let client = &scenario.client;
     let steps = json!([
@@ -110,7 +109,7 @@ async fn concurrent_requests(scenario: &Scenario) {
     scenario.problem(&same, 409, "REQUEST_IN_PROGRESS");
 }
 
-/// Returns a service whose calls to the table take no time, and a client of it.
+/// Calls to the table take no time.
 async fn contended(scenario: &Scenario, seed: u64) -> (Api, Client) {
     let api = Api::on_faulty_table(seed, Weaknesses::default()).await;
     api.stop_clock();
@@ -119,7 +118,7 @@ async fn contended(scenario: &Scenario, seed: u64) -> (Api, Client) {
     (api, client)
 }
 
-/// Returns the response to a transaction that is cancelled for this reason.
+/// The response to a transaction that is cancelled for this reason.
 fn cancelled(code: &str) -> Value {
     json!({
         "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Message": "cancelled",
@@ -127,7 +126,7 @@ fn cancelled(code: &str) -> Value {
     })
 }
 
-/// What is no fault of the company's.
+/// Failures of the service.
 async fn failures(scenario: &Scenario, laptop: &str) {
     let (api, client) = (&scenario.api, &scenario.client);
     api.faults.throttle_writes_to(&[Keys::of(client.tenant).partition().as_s().unwrap().clone()]);

@@ -22,10 +22,10 @@ struct Recorded {
     responses: BTreeMap<String, Bodies>,
 }
 
-/// What was recorded.
+/// The recorded examples.
 #[derive(Default)]
 struct Recording {
-    /// How many bodies there have been.
+    /// The number of bodies so far.
     bodies: usize,
     /// By operation ID.
     operations: BTreeMap<String, Recorded>,
@@ -34,7 +34,6 @@ struct Recording {
 }
 
 impl Recording {
-    /// Returns a body with its place.
     fn body(&mut self, media_type: &str, text: &str) -> Body {
         self.bodies += 1;
         let is_json = media_type == "application/json";
@@ -42,7 +41,7 @@ impl Recording {
     }
 }
 
-/// Adds a body unless there is one of its media type, and returns whether there was none.
+/// `false` if there is a body of its media type already.
 fn add(bodies: &mut Bodies, media_type: &str, body: Body) -> bool {
     let is_new = !bodies.contains_key(media_type);
     bodies.entry(media_type.to_owned()).or_insert(body);
@@ -67,7 +66,7 @@ impl Scenario {
         Self { api: Rc::new(api), client, document: Rc::new(document()), recording: Rc::default() }
     }
 
-    /// Returns the scenario as somebody else continues it.
+    /// The scenario, continued by somebody else.
     pub fn by(&self, client: Client) -> Self {
         Self { client, ..self.clone() }
     }
@@ -81,7 +80,7 @@ impl Scenario {
         self.api.advance_clock_millis(minute * 60_000 - passed);
     }
 
-    /// Sends a request that is no example, half a minute later, and returns the resource.
+    /// Sends a request that is no example, half a minute later. Returns the resource.
     pub async fn prepare(&self, path: &str, body: Value) -> Value {
         self.api.advance_clock(30);
         self.client.post(path, body).await.data()
@@ -107,7 +106,7 @@ impl Scenario {
         self.send("DELETE", path, "", "").await;
     }
 
-    /// Sends a request half a minute later, and records what is new: the body, and that of the response.
+    /// Sends a request half a minute later. Records new bodies of request and response.
     pub async fn send(&self, method: &str, path: &str, media_type: &str, body: &str) -> Reply {
         self.api.advance_clock(30);
         let content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
@@ -135,7 +134,7 @@ impl Scenario {
         assert!(recording.problems.insert(code.to_owned(), body).is_none(), "{code} has an example already");
     }
 
-    /// Returns everything that was recorded, with the same IDs and hashes in every run.
+    /// All recorded examples, with the same IDs and hashes in every run.
     pub fn end(self) -> Value {
         let mut recording = self.recording.borrow_mut();
         let Recording { operations, problems, .. } = &mut *recording;
@@ -160,7 +159,7 @@ impl Scenario {
     }
 }
 
-/// Returns the ID of the operation that a request is for: of those whose path matches, the one with the fewest parameters.
+/// Of the operations whose path matches, the one with the fewest parameters.
 fn operation_id(document: &Value, method: &str, path: &str) -> String {
     let method = method.to_lowercase();
     let path = path.split('?').next().unwrap();

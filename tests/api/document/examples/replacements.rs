@@ -8,7 +8,7 @@ use shared::domain::values::id::{ApiKeyId, Id, TenantId};
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// What the secrets of webhooks begin with. What follows is standard base64, which is more than one word.
+/// The prefix of the secrets of webhooks. Standard base64 follows, which is more than one word.
 const WEBHOOK_SECRET: &str = "whsec_";
 
 /// Replaces each random token by another one of the same form: the same token always by the same. Times need no
@@ -16,12 +16,12 @@ const WEBHOOK_SECRET: &str = "whsec_";
 #[derive(Default)]
 pub struct Replacements {
     known: HashMap<String, String>,
-    /// How many tokens of each kind are known.
+    /// The known tokens of each kind.
     counts: HashMap<String, u32>,
 }
 
 impl Replacements {
-    /// Replaces what is random in all texts of a JSON value.
+    /// Replaces random words in all texts of a JSON value.
     pub fn replace(&mut self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.text(text),
@@ -34,7 +34,7 @@ impl Replacements {
         }
     }
 
-    /// Replaces what is random in a text: it is always a whole word of the characters of base64url.
+    /// Replaces random words: they have the characters of base64url.
     fn text(&mut self, text: &str) -> String {
         if text.starts_with(WEBHOOK_SECRET) {
             return self.webhook_secret(text);
@@ -52,7 +52,7 @@ impl Replacements {
         replaced + rest
     }
 
-    /// Returns a secret of the same length that says what it is.
+    /// A readable text of the same length.
     fn webhook_secret(&mut self, text: &str) -> String {
         let number = self.counts.entry("webhook secret".to_owned()).or_default();
         let known = self.known.entry(text.to_owned()).or_insert_with(|| {
@@ -72,7 +72,7 @@ impl Replacements {
         replacement
     }
 
-    /// Returns a word's replacement, which is the word itself if it isn't random.
+    /// The word itself if it isn't random.
     fn replacement(&mut self, word: &str) -> String {
         if let Some(token) = Token::parse(word) {
             return self.credential(&token);
@@ -103,8 +103,7 @@ impl Replacements {
         uuid::Builder::from_unix_timestamp_millis(millis, noise[..10].try_into().unwrap()).into_uuid()
     }
 
-    /// Returns a credential with the same IDs, replaced, and an invalid checksum, so that nobody takes it for one that was
-    /// leaked.
+    /// With the same IDs, replaced, and an invalid checksum, so that nobody takes it for a leaked one.
     fn credential<C: Credential>(&mut self, token: &BearerToken<C>) -> String {
         let mut id = |id: Uuid| self.word(&id.to_string()).parse().unwrap();
         let (own, tenant) = (C::from_uuid(id(token.id.uuid())), TenantId::from_uuid(id(token.tenant.uuid())));
@@ -115,7 +114,7 @@ impl Replacements {
         text
     }
 
-    /// Returns bytes that depend only on the kind and on how many there were of it.
+    /// Bytes that depend only on the kind and its count.
     fn noise(&mut self, kind: &str) -> [u8; 64] {
         let count = self.counts.entry(kind.to_owned()).or_default();
         *count += 1;

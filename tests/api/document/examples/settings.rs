@@ -16,7 +16,7 @@ pub async fn choose(scenario: &Scenario) {
     scenario.patch("/settings", settings).await;
 }
 
-/// Looks at what has become of it all.
+/// Reads statistics and histories.
 pub async fn read_reports(scenario: &Scenario, people: &People, laptop: &str) {
     scenario.at("17:00");
     let anonymous = scenario.by(scenario.client.with_key(""));

@@ -6,7 +6,7 @@ use crate::support::webhooks::deliveries::delivery;
 use serde_json::json;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryStatus};
 
-/// Has a program follow changes of assets, fail once, and get what it missed.
+/// A program follows changes of assets, fails once, and gets the missed events.
 pub async fn follow(scenario: &Scenario) {
     scenario.at("15:20");
     let webhook = json!({

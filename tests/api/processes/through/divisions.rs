@@ -7,7 +7,7 @@ use crate::support::{Api, Client, sample};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// Removes what differs between two assets that went through the same: ids, times, and what depends on them.
+/// Removes ids, times and everything that depends on them.
 fn plain(value: Value, names: &HashMap<String, &str>) -> Value {
     const DIFFERENT: [&str; 16] = [
         "id",
@@ -38,7 +38,7 @@ fn plain(value: Value, names: &HashMap<String, &str>) -> Value {
     }
 }
 
-/// Everything that is known of an instance and its asset, apart from ids and times.
+/// All facts about an instance and its asset, without ids and times.
 async fn account(api: &Api, client: &Client, asset: &str, instance: &str) -> Value {
     let names = HashMap::from([(asset.to_owned(), "the asset"), (instance.to_owned(), "the instance")]);
     let receipt = client.get(&format!("/processes/instances/{instance}/receipt")).await.json()["receipt"].clone();

@@ -27,7 +27,7 @@ fn values(user: &str) -> Value {
     json!({"who": user, "list": ["b"], "sign": SIGNATURE, "note": "fine", "done": true})
 }
 
-/// Returns those of the values that belong to these steps.
+/// The values of these steps.
 fn values_of(values: &Value, keys: &[&str]) -> Value {
     keys.iter().map(|key| ((*key).to_owned(), values[*key].clone())).collect::<Map<_, _>>().into()
 }

@@ -15,14 +15,14 @@ impl std::fmt::Debug for Dump {
 }
 
 impl Dump {
-    /// Returns the items that don't contain `text`.
+    /// Items that don't contain `text`.
     pub fn without(self, text: &str) -> Vec<String> {
         self.0.into_iter().filter(|item| !item.contains(text)).collect()
     }
 }
 
 impl Api {
-    /// Returns every item of the table. Requests are counted even when they are refused, so counters are left out.
+    /// Without counters, since refused requests are counted, too.
     pub async fn dump(&self) -> Dump {
         let items = all_items(self).await.into_iter().filter(|item| !is_request_counter(item));
         let mut items: Vec<String> = items.map(|item| render(&AttributeValue::M(item))).collect();
@@ -45,7 +45,7 @@ fn is_request_counter(item: &Item) -> bool {
     item.get("type").and_then(|kind| kind.as_s().ok()).is_some_and(|kind| kind == "rate")
 }
 
-/// Returns the same text for equal values. `last_used_at` is left out, because even a refused request may write it.
+/// The same text for equal values. `last_used_at` is left out, because even a refused request may write it.
 fn render(value: &AttributeValue) -> String {
     match value {
         AttributeValue::M(map) => {

@@ -7,8 +7,7 @@ use shared::domain::history::event::hash;
 use shared::domain::values::id::{EventId, Id};
 use shared::store::keys::{Item, Keys};
 
-/// Returns the events of one resource, oldest first, after checking that they form a chain which ends with the hash that
-/// the record holds.
+/// Oldest first, after checking that they form a chain which ends with the hash that the record holds.
 pub async fn event_chain(api: &Api, client: &Client, id: &str) -> Vec<Value> {
     let partition = Keys::of(client.tenant).partition();
     let query = api.dynamo.query().table_name(&api.table).key_condition_expression("PK = :pk");
@@ -46,7 +45,7 @@ pub async fn event_chain(api: &Api, client: &Client, id: &str) -> Vec<Value> {
     entries.into_iter().map(|(event, ..)| event).collect()
 }
 
-/// Creates an asset and changes it twice; returns its id and the path of its history.
+/// Changed twice. Returns the asset's id and the path of its history.
 pub async fn changed_asset(client: &Client) -> (String, String) {
     let id = client.asset(json!({"name": "a"})).await;
     for name in ["b", "c"] {
@@ -55,35 +54,30 @@ pub async fn changed_asset(client: &Client) -> (String, String) {
     (id.clone(), format!("/assets/{id}/history"))
 }
 
-/// Returns the versions in a page of a history, in its order.
+/// In the order of the page.
 pub fn versions(history: &Value) -> Vec<u64> {
     history["data"].as_array().unwrap().iter().map(|event| event["version"].as_u64().unwrap()).collect()
 }
 
-/// Returns the key of the event with this version in a history.
 pub fn event_key(client: &Client, history: &Value, version: u64) -> Item {
     let event = history["data"].as_array().unwrap().iter().find(|event| event["version"] == version).unwrap();
     Keys::of(client.tenant).event(event["id"].as_str().unwrap().parse().unwrap()).item()
 }
 
-/// Overwrites an attribute of an item.
 pub async fn set_attribute(api: &Api, key: &Item, name: &str, value: AttributeValue) {
     let update = api.dynamo.update_item().table_name(&api.table).set_key(Some(key.clone())).update_expression("SET #n = :v");
     update.expression_attribute_names("#n", name).expression_attribute_values(":v", value).send().await.unwrap();
 }
 
-/// Overwrites a text attribute of an item.
 pub async fn set_text(api: &Api, key: &Item, name: &str, value: String) {
     set_attribute(api, key, name, AttributeValue::S(value)).await;
 }
 
-/// Reads a text attribute of an item.
 pub async fn text_attribute(api: &Api, key: &Item, name: &str) -> String {
     let found = api.dynamo.get_item().table_name(&api.table).set_key(Some(key.clone())).send().await.unwrap();
     found.item.unwrap()[name].as_s().unwrap().clone()
 }
 
-/// Deletes an item.
 pub async fn delete_item(api: &Api, key: &Item) {
     api.dynamo.delete_item().table_name(&api.table).set_key(Some(key.clone())).send().await.unwrap();
 }

@@ -8,7 +8,7 @@ use shared::store::keys::{HISTORY, Item, Keys, LIST_INDEX};
 use std::collections::HashMap;
 
 impl Api {
-    /// Returns a tenant's rows in the index `list_index`, by the first letter of their sort keys.
+    /// By the first letter of their sort keys.
     pub async fn list_index_rows(&self, tenant: TenantId) -> HashMap<char, Value> {
         let mut rows = HashMap::new();
         for letter in ['A', 'U', 'I', 'J', 'M'] {
@@ -25,7 +25,6 @@ impl Api {
         rows
     }
 
-    /// Returns a tenant's rows in the index `history`.
     pub async fn history_rows(&self, tenant: TenantId) -> Vec<Value> {
         let query = self.dynamo.query().table_name(&self.table).index_name(HISTORY).key_condition_expression("PK = :pk");
         let query = query.expression_attribute_values(":pk", Keys::of(tenant).partition());
@@ -33,7 +32,7 @@ impl Api {
     }
 }
 
-/// Returns an item in DynamoDB's own JSON.
+/// DynamoDB's own JSON.
 fn wire_json(item: &Item) -> Value {
     let value = |value: &AttributeValue| match value {
         AttributeValue::S(text) => json!({"S": text}),

@@ -6,7 +6,7 @@ use shared::domain::values::id::TenantId;
 use shared::store::keys::{Item, Key, Keys};
 use std::collections::HashMap;
 
-/// DynamoDB writes at most so many items in one batch.
+/// DynamoDB's limit.
 const MAX_BATCH_ITEMS: usize = 25;
 
 /// Every item of a tenant at a moment. Creating sample resources takes a hundred requests; going back to them takes two.
@@ -16,7 +16,6 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Reads a tenant's items.
     pub async fn of(api: &Api, tenant: TenantId) -> Self {
         let query = api.dynamo.query().table_name(&api.table).consistent_read(true).key_condition_expression("PK = :pk");
         let query = query.expression_attribute_values(":pk", Keys::of(tenant).partition());
@@ -28,12 +27,11 @@ impl Snapshot {
         Self { tenant, items }
     }
 
-    /// Returns how many events the tenant has.
     pub fn events(&self) -> usize {
         self.items.keys().filter(|key| key.sort().starts_with("EVENT#")).count()
     }
 
-    /// Brings the table back to this snapshot, given what the tenant has now.
+    /// Brings the table back to this snapshot from the tenant's present items.
     pub async fn restore(&self, api: &Api, now: &Self) {
         assert_eq!(self.tenant, now.tenant);
         let added = now.items.keys().filter(|key| !self.items.contains_key(key));

@@ -6,10 +6,10 @@ use shared::domain::values::id::{EventId, Id, WebhookId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryStatus};
 
-/// An address that webhooks may have, and that nobody has.
+/// A permitted address without a receiver.
 pub const URL: &str = "https://hooks.example.com/assets";
 
-/// Returns a delivery with one attempt, as it is with this status.
+/// With one attempt.
 pub fn delivery(webhook: &str, at: Timestamp, status: DeliveryStatus) -> Delivery {
     let response = (status == DeliveryStatus::Delivered).then_some(204).or(Some(500));
     let attempt = Attempt { at, status: response, error: None, duration_ms: 12, response: Some("a response".to_owned()) };
@@ -27,24 +27,21 @@ pub fn delivery(webhook: &str, at: Timestamp, status: DeliveryStatus) -> Deliver
 }
 
 impl Client {
-    /// Creates a webhook for these types of events, and returns it with its secret.
+    /// Returns the webhook with its secret.
     pub async fn webhook(&self, events: Value) -> Value {
         self.post("/webhooks", json!({"url": URL, "events": events})).await.data()
     }
 }
 
-/// Returns the path of a webhook.
 pub fn path(webhook: &Value) -> String {
     format!("/webhooks/{}", webhook["id"].as_str().unwrap())
 }
 
-/// Returns the ID of a webhook.
 pub fn id(webhook: &Value) -> WebhookId {
     webhook["id"].as_str().unwrap().parse().unwrap()
 }
 
-/// Creates a webhook, and a delivery to it with this status; returns the paths of the webhook and of the retry, and the
-/// delivery.
+/// Creates a webhook, and a delivery to it. Returns the paths of the webhook and of the retry, and the delivery.
 pub async fn with_delivery(api: &Api, client: &Client, status: DeliveryStatus) -> (String, String, Delivery) {
     let webhook = client.webhook(json!(["*"])).await;
     let delivery = delivery(webhook["id"].as_str().unwrap(), api.now(), status);

@@ -7,7 +7,6 @@ use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The key encryption of the tests, observed.
 pub struct ObservedKeyEncryption {
     inner: Arc<dyn KeyEncryption>,
     encryptions: AtomicUsize,
@@ -16,13 +15,12 @@ pub struct ObservedKeyEncryption {
 }
 
 impl ObservedKeyEncryption {
-    /// Returns the key encryption of the API, observed.
     pub fn new(api: &Api) -> Self {
         let inner = Arc::clone(&api.key_encryption);
         Self { inner, encryptions: AtomicUsize::new(0), fails: AtomicBool::new(false), has_failed: AtomicBool::new(false) }
     }
 
-    /// Returns how often something was encrypted.
+    /// The number of encryptions.
     pub fn encryptions(&self) -> usize {
         self.encryptions.load(Ordering::Relaxed)
     }
@@ -32,7 +30,7 @@ impl ObservedKeyEncryption {
         self.fails.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether a decryption has failed.
+    /// A decryption has failed.
     pub fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// The address of most webhooks.
 pub const URL: &str = "https://example.com/hook";
 
-/// A webhook, with what only its creator knows.
+/// A webhook, with its secret.
 #[derive(Clone)]
 pub struct TestWebhook {
     pub id: WebhookId,
@@ -32,12 +32,10 @@ pub struct TestWebhook {
 }
 
 impl TestWebhook {
-    /// Returns its record.
     pub async fn read(&self) -> Stored<Webhook> {
         self.store.tenant(self.tenant).get(self.id).await.unwrap().unwrap()
     }
 
-    /// Changes its record.
     pub async fn change(&self, change: impl FnOnce(Webhook) -> Webhook) {
         let (store, context) = (self.store.tenant(self.tenant), ChangeContext::operator(self.store.now()));
         let old = self.read().await;
@@ -46,26 +44,22 @@ impl TestWebhook {
         unit.commit().await.unwrap();
     }
 
-    /// Makes it active from now on, or not active.
     pub async fn activate(&self, is_active: bool) {
         let active_since = self.store.now();
         self.change(|webhook| Webhook { is_active, disabled_reason: None, active_since, ..webhook }).await;
     }
 
-    /// Deletes it.
     pub async fn delete(&self) {
         let context = ChangeContext::operator(self.store.now());
         self.store.tenant(self.tenant).delete(&self.read().await, &context).await.unwrap();
     }
 
-    /// Returns the record of the delivery of an event.
     pub async fn delivery(&self, event: &str) -> Option<Delivery> {
         let event: EventId = event.parse().unwrap();
         self.store.tenant(self.tenant).delivery(self.id, event).await.unwrap()
     }
 }
 
-/// Creates an active webhook.
 pub async fn webhook(api: &Api, tenant: TenantId, url: &str, events: &[&str]) -> TestWebhook {
     let store = api.store.tenant(tenant);
     let secret = WebhookSecret::new(api.store.random().unwrap());
@@ -83,13 +77,13 @@ pub async fn webhook(api: &Api, tenant: TenantId, url: &str, events: &[&str]) ->
     TestWebhook { id, tenant, url: url.to_owned(), secret, store: api.store.clone() }
 }
 
-/// Encrypts a secret as the table has it.
+/// As in the table.
 pub async fn encrypted(key_encryption: &dyn KeyEncryption, tenant: TenantId, secret: &WebhookSecret) -> EncryptedSecret {
     let bytes = key_encryption.encrypt_key(Purpose::WebhookSecret, tenant, secret.bytes()).await.unwrap();
     EncryptedSecret(bytes)
 }
 
-/// The two functions, and what is around them.
+/// The two functions and their surroundings.
 pub struct Pipeline {
     pub stream: Stream,
     pub fanout: Fanout,
@@ -99,7 +93,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Returns functions on the tests' table. Events of before are not delivered.
+    /// On the tests' table. Earlier events are not delivered.
     pub async fn start(api: &Api) -> Self {
         Self::with_key_encryption(api, Arc::clone(&api.key_encryption)).await
     }
@@ -116,7 +110,7 @@ impl Pipeline {
         Self { stream, fanout, queue, deliver, receivers }
     }
 
-    /// Fans out what was committed since the last time. Returns the IDs of the events, oldest first.
+    /// Fans out the events since the last call. Returns the IDs of the events, oldest first.
     pub async fn fan_out(&mut self, api: &Api) -> Vec<String> {
         let records = self.stream.new_records(&api.dynamo, &api.table).await;
         let response = self.fanout.handle(stream::batch(&records)).await;
@@ -124,7 +118,7 @@ impl Pipeline {
         records.iter().map(event_id).collect()
     }
 
-    /// Delivers what is visible now.
+    /// Delivers the visible messages.
     pub async fn run(&self) {
         while let Some(event) = self.queue.receive() {
             let response = self.deliver.handle(event.clone()).await;
@@ -132,8 +126,8 @@ impl Pipeline {
         }
     }
 
-    /// Handles the next message, polled at most so often, and waits until what is not finished is visible again. Returns whether
-    /// that is the message.
+    /// Handles the next message with at most so many polls, and waits until unfinished messages are visible again. Returns
+    /// whether that is the message.
     pub async fn run_dropped_after(&self, api: &Api, polls: usize) -> bool {
         let event = self.queue.receive().unwrap();
         let response = dropped_after(polls, self.deliver.handle(event.clone())).await;
@@ -155,7 +149,7 @@ impl Pipeline {
         panic!("the queue never becomes empty");
     }
 
-    /// Fans out and delivers everything, also what is repeated later. Returns the IDs of the events, oldest first.
+    /// Fans out and delivers everything, with all repetitions. Returns the IDs of the events, oldest first.
     pub async fn finish(&mut self, api: &Api) -> Vec<String> {
         let events = self.fan_out(api).await;
         self.run_to_end(api).await;
@@ -163,7 +157,7 @@ impl Pipeline {
     }
 }
 
-/// Returns the ID of the event that a record of the stream is about.
+/// `record` is one of the stream.
 pub fn event_id(record: &serde_json::Value) -> String {
     let entry: serde_json::Value = serde_json::from_str(record["dynamodb"]["NewImage"]["entry"]["S"].as_str().unwrap()).unwrap();
     entry["id"].as_str().unwrap().to_owned()
@@ -174,14 +168,14 @@ pub fn settle(api: &Api) {
     api.advance_clock_millis(TimeDelta::seconds(11).num_milliseconds());
 }
 
-/// Returns an API with a tenant, and the functions that deliver its events.
+/// An API with a tenant, and the functions that deliver its events.
 pub async fn delivering() -> (Api, Client, Pipeline) {
     let (api, client) = Api::with_tenant().await;
     let pipeline = Pipeline::start(&api).await;
     (api, client, pipeline)
 }
 
-/// Returns a tenant with a webhook for these events, and the functions, which have delivered all before.
+/// A tenant with a webhook for these events, and the functions, which have delivered all earlier ones.
 pub async fn with_webhook(events: &[&str]) -> (Api, Client, Pipeline, TestWebhook) {
     let (api, client, mut pipeline) = delivering().await;
     let hook = webhook(&api, client.tenant, URL, events).await;
@@ -189,18 +183,17 @@ pub async fn with_webhook(events: &[&str]) -> (Api, Client, Pipeline, TestWebhoo
     (api, client, pipeline, hook)
 }
 
-/// Creates an asset, and returns its ID and the event's.
+/// Creates an asset. Returns its ID and the event's.
 pub async fn created(api: &Api, client: &Client, pipeline: &mut Pipeline) -> (String, String) {
     let asset = client.asset(json!({"name": "Laptop"})).await;
     (asset, pipeline.fan_out(api).await.remove(0))
 }
 
-/// Returns a request to deliver an event.
 pub fn delivery(hook: &TestWebhook, event: &str, requested_at: Timestamp) -> DeliveryRequest {
     DeliveryRequest { tenant_id: hook.tenant, webhook_id: hook.id, event_id: event.parse().unwrap(), requested_at, test: None }
 }
 
-/// Sends a message, with which the API repeats a delivery.
+/// As the API, when it repeats a delivery.
 pub async fn send(pipeline: &Pipeline, message: impl Into<Message>) {
     pipeline.queue.send(vec![message.into().into()]).await.unwrap();
 }

@@ -15,19 +15,18 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tokio::task::yield_now;
 
-/// For how long a message that was received is hidden.
+/// The time that a received message is hidden.
 pub const VISIBILITY: TimeDelta = TimeDelta::seconds(180);
-/// How many messages are received, or sent, at once.
+/// Messages that are received, or sent, at once.
 const BATCH: usize = 10;
 /// The name of the queue of retries.
 const RETRIES: &str = "retries";
 
-/// A message of the queue.
 #[derive(Debug, Clone)]
 struct Queued {
     id: String,
     body: String,
-    /// Whether it is in the queue of retries.
+    /// In the queue of retries.
     is_retry: bool,
     visible_at: Timestamp,
     receives: u32,
@@ -40,9 +39,9 @@ struct State {
     sent: Vec<NewMessage>,
     sent_retries: Vec<NewMessage>,
     postponements: Vec<Duration>,
-    /// How many of the next calls fail without effect.
+    /// The number of next calls that fail without effect.
     refused: usize,
-    /// How many more calls succeed before one fails, and whether that one takes effect.
+    /// The number of calls before one that fails, and whether that one takes effect.
     failing: Option<(usize, bool)>,
     has_failed: bool,
 }
@@ -50,30 +49,28 @@ struct State {
 /// The queues of first attempts and of retries, in memory.
 pub struct TestQueue {
     store: Store,
-    /// Whether tests of webhooks are recorded as delivered at once, so that each webhook can have a delivery.
+    /// Tests of webhooks are recorded as delivered at once, so that each webhook can have a delivery.
     delivers_tests: bool,
     state: Mutex<State>,
 }
 
 impl TestQueue {
-    /// Returns an empty queue with the clock of this store.
     pub fn new(store: Store) -> Self {
         Self { store, delivers_tests: false, state: Mutex::default() }
     }
 
-    /// Returns a queue that delivers tests of webhooks at once.
+    /// Delivers tests of webhooks at once.
     pub fn delivering_tests(store: Store) -> Self {
         Self { delivers_tests: true, ..Self::new(store) }
     }
 
-    /// Writes the record of a delivery, in place of the one that there may be.
+    /// Replaces a present record.
     pub async fn put(&self, tenant: TenantId, delivery: &Delivery) {
         let store = self.store.tenant(tenant);
         let present = store.delivery(delivery.webhook_id, delivery.event_id).await.unwrap();
         store.write_delivery(present.as_ref(), delivery).await.unwrap();
     }
 
-    /// Makes the next calls fail.
     pub fn fail(&self, calls: usize) {
         self.state.lock().unwrap().refused = calls;
     }
@@ -83,45 +80,43 @@ impl TestQueue {
         self.state.lock().unwrap().failing = Some((place, after));
     }
 
-    /// Lets all calls succeed again, and returns whether one has failed.
+    /// Returns whether a call has failed.
     pub fn stop_failing(&self) -> bool {
         let mut state = self.state.lock().unwrap();
         state.failing = None;
         std::mem::take(&mut state.has_failed)
     }
 
-    /// Returns the messages that were sent to both queues since the last time.
+    /// Messages that were sent to both queues since the last call.
     pub fn take(&self) -> Vec<Message> {
         let sent = [self.take_sent(), self.take_sent_retries()].concat();
         sent.into_iter().map(|new| new.message).collect()
     }
 
-    /// Returns the messages that were sent to the queue of first attempts since the last time.
+    /// Sent to the queue of first attempts since the last call.
     pub fn take_sent(&self) -> Vec<NewMessage> {
         std::mem::take(&mut self.state.lock().unwrap().sent)
     }
 
-    /// Returns the messages that were sent to the queue of retries since the last time.
+    /// Sent to the queue of retries since the last call.
     pub fn take_sent_retries(&self) -> Vec<NewMessage> {
         std::mem::take(&mut self.state.lock().unwrap().sent_retries)
     }
 
-    /// Returns how many messages are in the queue of first attempts.
     pub fn first_attempts(&self) -> usize {
         self.state.lock().unwrap().messages.iter().filter(|message| !message.is_retry).count()
     }
 
-    /// Returns for how long messages were postponed since the last time.
+    /// Delays of postponed messages since the last call.
     pub fn take_postponements(&self) -> Vec<Duration> {
         std::mem::take(&mut self.state.lock().unwrap().postponements)
     }
 
-    /// Returns how many messages are not deleted.
     pub fn len(&self) -> usize {
         self.state.lock().unwrap().messages.len()
     }
 
-    /// Returns how often the message was received that was received most often.
+    /// The receives of the message that was received most often.
     pub fn most_receives(&self) -> u32 {
         self.state.lock().unwrap().messages.iter().map(|message| message.receives).max().unwrap_or_default()
     }
@@ -132,13 +127,12 @@ impl TestQueue {
         self.state.lock().unwrap().push(body.to_owned(), false, now);
     }
 
-    /// Returns when the next message is visible.
     pub fn next_visible(&self) -> Option<Timestamp> {
         self.state.lock().unwrap().messages.iter().map(|message| message.visible_at).min()
     }
 
-    /// Receives up to ten visible messages of one queue and hides them, as the event of a function (AWS Lambda guide, "Example standard
-    /// queue message event").
+    /// Receives up to ten visible messages of one queue and hides them, as the event of a function (AWS Lambda guide, "Example
+    /// standard queue message event").
     pub fn receive(&self) -> Option<SqsEvent> {
         let now = self.store.now();
         let mut state = self.state.lock().unwrap();
@@ -166,7 +160,7 @@ impl TestQueue {
         Some(serde_json::from_value(json!({"Records": records})).unwrap())
     }
 
-    /// Deletes the messages of an event but those that the response names.
+    /// Keeps those that the response names.
     pub fn delete(&self, event: &SqsEvent, response: &SqsBatchResponse) {
         let failed: Vec<&str> = response.batch_item_failures.iter().map(|failure| failure.item_identifier.as_str()).collect();
         let done = event.records.iter().filter_map(|message| message.message_id.as_deref()).filter(|id| !failed.contains(id));
@@ -207,7 +201,7 @@ impl TestQueue {
         }
     }
 
-    /// Executes a call, unless it is to fail.
+    /// Unless the call is to fail.
     async fn call(&self, mut effect: impl FnMut(&mut State)) -> Result<(), QueueError> {
         yield_now().await;
         let failure = self.state.lock().unwrap().next_failure();
@@ -225,7 +219,7 @@ impl State {
         self.messages.push(Queued { id: format!("m{}", self.next_id), body, is_retry, visible_at, receives: 0 });
     }
 
-    /// Returns whether the present call fails, and whether it takes effect then.
+    /// For a call that fails: whether it takes effect.
     fn next_failure(&mut self) -> Option<bool> {
         if self.refused > 0 {
             self.refused -= 1;
@@ -277,7 +271,7 @@ impl Queue for TestQueue {
     }
 }
 
-/// Returns the deliveries among messages: the webhook and the event of each.
+/// Webhook and event of each delivery among the messages.
 pub fn deliveries(messages: &[NewMessage]) -> Vec<(String, String)> {
     let delivery = |new: &NewMessage| match &new.message {
         Message::Delivery(request) => Some((request.webhook_id.to_string(), request.event_id.to_string())),

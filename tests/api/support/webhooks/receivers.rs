@@ -9,7 +9,6 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use tokio::task::yield_now;
 
-/// A request that a receiver got.
 #[derive(Debug, Clone)]
 pub struct Arrival {
     pub url: String,
@@ -21,12 +20,11 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Returns the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// Returns the text of the entry in the body.
+    /// From the body.
     pub fn entry(&self) -> &str {
         let (_, entry) = self.body.split_once("\"data\":").unwrap();
         entry.strip_suffix('}').unwrap()
@@ -61,24 +59,24 @@ impl Receivers {
         self.respond(move |sent| if seen.insert((sent.url.clone(), sent.id.clone())) { 500 } else { 200 });
     }
 
-    /// Returns the requests since the last time.
+    /// Requests since the last call.
     pub fn take(&self) -> Vec<Arrival> {
         std::mem::take(&mut *self.received.lock().unwrap())
     }
 
-    /// Returns the address and the ID of each request so far, each pair once.
+    /// Address and ID of each request so far.
     pub fn got(&self) -> HashSet<(String, String)> {
         self.received.lock().unwrap().iter().map(|received| (received.url.clone(), received.id.clone())).collect()
     }
 
-    /// Returns how many requests came so far.
+    /// The number of requests so far.
     pub fn len(&self) -> usize {
         self.received.lock().unwrap().len()
     }
 }
 
 impl Transport for Receivers {
-    /// Whoever drops the future may do so before the request arrives, or after it.
+    /// The future may be dropped before the request arrives, or after it.
     fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
         Box::pin(async move {
             yield_now().await;

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use shared::store::keys::Item;
 use std::collections::HashSet;
 
-/// Reads the events that were committed, each once.
+/// Reads committed events, each once.
 #[derive(Default)]
 pub struct Stream {
     seen: HashSet<String>,
 }
 
 impl Stream {
-    /// Returns the records of the events that were committed since the last time, oldest first.
+    /// Of events since the last call, oldest first.
     pub async fn new_records(&mut self, dynamo: &Client, table: &str) -> Vec<Value> {
         let mut pages = dynamo.scan().table_name(table).consistent_read(true).into_paginator().send();
         let mut items = Vec::new();
@@ -44,7 +44,7 @@ fn attribute(value: &AttributeValue) -> Value {
     }
 }
 
-/// Returns a record of the stream about an item.
+/// A record of the stream.
 pub fn record(event_name: &str, item: &Item) -> Value {
     let image: serde_json::Map<String, Value> = item.iter().map(|(name, value)| (name.clone(), attribute(value))).collect();
     json!({
@@ -58,7 +58,7 @@ pub fn record(event_name: &str, item: &Item) -> Value {
     })
 }
 
-/// Returns records as the event of a function.
+/// As the event of a function.
 pub fn batch(records: &[Value]) -> Event {
     serde_json::from_value(json!({"Records": records})).unwrap()
 }

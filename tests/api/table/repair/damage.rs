@@ -11,19 +11,19 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone)]
 pub struct Damage {
     pub key: (String, String),
-    /// What it is instead; `None` if it is missing.
+    /// The damaged item; `None` if it is missing.
     pub item: Option<Item>,
 }
 
 impl Damage {
-    /// Returns whether nothing can tell of it: that a request had an idempotency key is known only from its response, and
-    /// that an asset was created by an upsert only from its claim. Once lists show the asset, the claim is of no use.
+    /// No other item shows the damage: a request's idempotency key is only in its response, and an upsert of an asset only in its
+    /// claim. Once lists show the asset, the claim is of no use.
     fn is_invisible(&self) -> bool {
         ["IDEMPOTENCY#", "SERIAL#"].iter().any(|prefix| self.key.1.starts_with(prefix))
     }
 }
 
-/// Checks the tenant when nothing has been written for a while.
+/// After a while without writes.
 async fn check(transaction: &Transaction, mode: CheckMode) -> CheckReport {
     transaction.api.advance_clock(11);
     transaction.api.store.tenant(transaction.client.tenant).check_items(mode, |_| ()).await.unwrap()
@@ -33,7 +33,7 @@ fn problems(report: &CheckReport) -> Vec<String> {
     report.findings.iter().map(|finding| format!("{}: {} -> {:?}", finding.subject, finding.problem, finding.repair)).collect()
 }
 
-/// Checks that an undamaged tenant is left as it is.
+/// An undamaged tenant must stay as it is.
 pub async fn check_undamaged(transaction: &Transaction) {
     for state in [&transaction.before, &transaction.after] {
         transaction.set(state).await;
@@ -72,7 +72,7 @@ pub async fn check_damage(transaction: &Transaction, damages: &[Damage]) {
     assert!(touched.is_empty(), "repairing touched {touched:#?}: {}", context());
 }
 
-/// Returns the items that differ from what the transaction left and do not belong to the records that it changed.
+/// Items that the transaction left otherwise, and that do not belong to the records that it changed.
 fn touched_elsewhere(transaction: &Transaction, now: &Items) -> Vec<String> {
     let written: BTreeSet<_> = transaction.written().into_iter().collect();
     let entity = |item: &Item| {

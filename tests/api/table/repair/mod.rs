@@ -13,7 +13,7 @@ use crate::support::sample;
 use damage::{Damage, check_damage, check_undamaged};
 use transaction::Transaction;
 
-/// How many items of a transaction are damaged every day.
+/// Items of a transaction that are damaged every day.
 const SHORT: usize = 2;
 
 /// Damages each item of a transaction in turn.

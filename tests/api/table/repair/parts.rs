@@ -51,7 +51,7 @@ mod transactions {
     }
 }
 
-/// Returns the items that one request has written and another has not.
+/// Items that only one of two requests has written.
 fn written(before: &Items, after: &Items) -> Items {
     after.iter().filter(|(key, item)| before.get(*key) != Some(*item)).map(|(key, item)| (key.clone(), item.clone())).collect()
 }

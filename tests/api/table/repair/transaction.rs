@@ -18,7 +18,6 @@ pub struct Transaction {
     pub after: Items,
 }
 
-/// Reads the whole table.
 pub async fn items(api: &Api) -> Items {
     let text = |item: &Item, name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
     let items = all_items(api).await.into_iter().filter(|item| text(item, "type") != "rate");
@@ -55,7 +54,7 @@ impl Transaction {
         .await
     }
 
-    /// Returns the keys of the items that it wrote.
+    /// Keys of the items that it wrote.
     pub fn written(&self) -> Vec<(String, String)> {
         let keys = self.before.keys().chain(self.after.keys());
         let mut written: Vec<_> = keys.filter(|key| self.before.get(*key) != self.after.get(*key)).cloned().collect();
@@ -64,7 +63,7 @@ impl Transaction {
         written
     }
 
-    /// Returns every damage to one of its items: that it is as it was before, or missing.
+    /// Each item as it was before the transaction, or missing.
     pub fn damages(&self) -> Vec<Damage> {
         let mut damages = Vec::new();
         for key in self.written() {
@@ -77,7 +76,7 @@ impl Transaction {
         damages
     }
 
-    /// Makes the table what it is to be: all items of `wanted`, and no others.
+    /// Afterwards, the table has all items of `wanted`, and no others.
     pub async fn set(&self, wanted: &Items) {
         let present = items(&self.api).await;
         for (key, item) in &present {

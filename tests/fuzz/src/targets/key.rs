@@ -6,7 +6,7 @@ use shared::domain::values::base62;
 use shared::domain::values::id::{ApiKeyId, AssetId, Id, LinkId, TenantId};
 use uuid::Uuid;
 
-/// Whatever parses prints as the same text. A key made of the input's bytes parses, and doesn't when one character differs.
+/// A key that parses prints as the same text. A key made of the input's bytes parses, and doesn't when one character differs.
 pub fn run(bytes: &[u8]) {
     let text = text(bytes);
     parse::<ApiKeyId>(text);

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
-/// Returns the longest prefix that is UTF-8. Text parsers never get anything else.
+/// The longest prefix that is UTF-8. Text parsers never get anything else.
 fn text(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,

@@ -78,7 +78,7 @@ fn read_query(query: &str) -> Result<Everything, ApiError> {
     Everything::from_params(Params::parse(query)?)
 }
 
-/// Returns the decoded names and values.
+/// Decoded names and values.
 fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
     let decode = |part: &str| {
         let with_spaces = part.replace('+', " ");

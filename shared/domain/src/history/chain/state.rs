@@ -3,7 +3,7 @@
 use crate::history::chain::{BrokenLink, Chain, ChainError, ChainHead};
 use crate::processes::process::MAX_STEPS;
 
-/// How a record and its events differ.
+/// The difference between a record and its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChainState {
     Consistent,

@@ -37,7 +37,6 @@ pub enum RestoreError {
 pub struct Origin<'a, T> {
     /// The record's earlier state, if that survives.
     pub old: Option<&'a T>,
-    /// Who created the record.
     pub creator: &'a Actor,
     /// The process definition that the record refers to, as it was when the record was created.
     pub process: Option<&'a Process>,

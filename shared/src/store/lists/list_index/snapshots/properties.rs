@@ -138,7 +138,7 @@ proptest! {
         prop_assert!(decode_header(source(Kind::Asset), &bytes).is_err());
     }
 
-    /// Whatever the body is, with checksums that are right, it is read or refused.
+    /// Any body with right checksums is read or refused.
     #[test]
     fn any_body_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let mut encoder = super::blocks::Encoder::default();
