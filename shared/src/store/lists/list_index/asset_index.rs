@@ -1,12 +1,11 @@
 //! The list index of assets: their columns, and the catalog entries whose names they show.
 
+use super::blocks::{Decoder, Encoder};
 use super::change_event::{ChangeEvent, Inconsistent};
 use super::columns::{Columns, TextColumns, id_and_version, parse, parse_id, text_attributes};
 use super::index::ListIndex;
 use super::other_columns::set_text;
 use super::row::Row;
-use super::snapshots::blocks::{Decoder, Encoder};
-use super::snapshots::rows::{decode_flag, decode_rows, decode_text, encode_rows};
 use super::sorted_rows::SortedRows;
 use crate::domain::assets::asset::{Asset, CatalogNames, Status};
 use crate::domain::catalog::AssetKind;
@@ -98,9 +97,9 @@ impl Columns for AssetColumns {
             model: decoder.option(Decoder::id)?,
             assigned_to: decoder.option(Decoder::id)?,
             warranty_until: decoder.option(|decoder| Date::from_days(i32::from_le_bytes(decoder.array()?)))?,
-            status: decode_text(decoder)?,
+            status: decoder.parsed()?,
             price: decoder.number()?,
-            has_serial: decode_flag(decoder)?,
+            has_serial: decoder.flag()?,
         })
     }
 }
@@ -233,7 +232,7 @@ impl ListIndex for AssetIndex {
             encoder.option(*manufacturer, Encoder::id);
             encoder.may_end_block();
         }
-        encode_rows(&self.assets, encoder);
+        self.assets.encode(encoder);
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
@@ -244,10 +243,10 @@ impl ListIndex for AssetIndex {
             let id = decoder.id()?;
             let version = decoder.number()?;
             let name = Some(decoder.text()?).filter(|name| !name.is_empty()).map(|name| Name::from_stored(name.to_owned()));
-            let asset_kind = decode_text(decoder)?;
+            let asset_kind = decoder.parsed()?;
             let manufacturer = decoder.option(Decoder::id)?;
             catalog.insert((kind, id), CatalogEntry { version, name, kind: asset_kind, manufacturer });
         }
-        Some(Self { assets: decode_rows(decoder)?, catalog })
+        Some(Self { assets: SortedRows::decode(decoder)?, catalog })
     }
 }

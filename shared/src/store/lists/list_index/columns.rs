@@ -1,8 +1,8 @@
 //! The columns of a list index, and their values from a record's fields.
 
+use super::blocks::{Decoder, Encoder};
 use super::change_event::Inconsistent;
 use super::row::Row;
-use super::snapshots::blocks::{Decoder, Encoder};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;

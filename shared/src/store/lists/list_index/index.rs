@@ -1,9 +1,8 @@
 //! The list index of one kind: its contents, and its changes by items and events.
 
+use super::blocks::{Decoder, Encoder};
 use super::change_event::{ChangeEvent, Inconsistent};
 use super::columns::{Columns, empty_row, row_from_item};
-use super::snapshots::blocks::{Decoder, Encoder};
-use super::snapshots::rows::{decode_rows, encode_rows};
 use super::sorted_rows::SortedRows;
 use crate::domain::record::{Kind, Record};
 use crate::store::keys::{Item, Section};
@@ -114,10 +113,10 @@ impl<C: Columns> ListIndex for SortedRows<C> {
     }
 
     fn encode(&self, encoder: &mut Encoder) {
-        encode_rows(self, encoder);
+        SortedRows::encode(self, encoder);
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
-        decode_rows(decoder)
+        SortedRows::decode(decoder)
     }
 }

@@ -5,7 +5,7 @@ use super::cache::{CacheSlot, LoadedIndex, SharedSlot};
 use super::change_event::{ChangeEvent, UnknownEvent};
 use super::index::ListIndex;
 use super::partial_index::{BucketRange, Cursor, PartialIndex, bucket, bucket_count, bucket_number, split};
-use super::refresh::RefreshError;
+use super::refresh_error::RefreshError;
 use crate::domain::record::Kind;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, Item};

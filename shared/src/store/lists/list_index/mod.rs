@@ -18,6 +18,7 @@
 
 mod apply_events;
 mod asset_index;
+mod blocks;
 mod cache;
 mod change_event;
 mod columns;
@@ -27,10 +28,12 @@ mod open_instances;
 mod other_columns;
 mod partial_index;
 mod refresh;
+mod refresh_error;
 mod row;
 mod row_query;
 mod search_terms;
 mod segment;
+mod snapshot_writer;
 mod snapshots;
 mod sorted_rows;
 
@@ -45,5 +48,5 @@ pub(in crate::store) use refresh::Freshness;
 pub(in crate::store) use row::{RowRef, SortKey};
 pub(in crate::store) use row_query::{RowQuery, SortBy, SortOrder, SortValue};
 pub(in crate::store) use search_terms::SearchTerms;
-pub use snapshots::writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
+pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub(in crate::store) use sorted_rows::SortedRows;

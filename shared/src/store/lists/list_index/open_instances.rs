@@ -1,10 +1,10 @@
 //! The list index of process instances in progress. The ended ones, of which there are more every day, need not be read.
 
+use super::blocks::{Decoder, Encoder};
 use super::change_event::{ChangeEvent, Inconsistent};
 use super::columns::row_from_item;
 use super::index::ListIndex;
 use super::other_columns::InstanceColumns;
-use super::snapshots::blocks::{Decoder, Encoder};
 use super::sorted_rows::SortedRows;
 use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::record::Kind;

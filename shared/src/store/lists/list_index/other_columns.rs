@@ -1,10 +1,9 @@
 //! The columns of users, process instances and movements.
 
+use super::blocks::{Decoder, Encoder};
 use super::change_event::Inconsistent;
 use super::columns::{Columns, TextColumns, parse, parse_id};
 use super::row::Row;
-use super::snapshots::blocks::{Decoder, Encoder};
-use super::snapshots::rows::{decode_flag, decode_text};
 use crate::domain::keys::scope::Role;
 use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::processes::movement::Movement;
@@ -43,7 +42,7 @@ impl Columns for UserColumns {
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
-        Some(Self { role: decode_text(decoder)?, is_active: decode_flag(decoder)? })
+        Some(Self { role: decoder.parsed()?, is_active: decoder.flag()? })
     }
 }
 
@@ -78,7 +77,7 @@ impl Columns for InstanceColumns {
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
-        let status = decode_text(decoder)?;
+        let status = decoder.parsed()?;
         Some(Self { status, asset: decoder.option(Decoder::id)?, process: decoder.option(Decoder::id)? })
     }
 }

@@ -2,8 +2,9 @@
 
 use super::apply_events::apply_events;
 use super::cache::{CacheSlot, LoadedIndex, SharedSlot};
-use super::change_event::{ChangeEvent, Inconsistent, UnknownEvent};
+use super::change_event::{ChangeEvent, UnknownEvent};
 use super::index::ListIndex;
+use super::refresh_error::RefreshError;
 use super::snapshots::format::SnapshotError;
 use crate::domain::record::Record;
 use crate::domain::values::time::Timestamp;
@@ -22,28 +23,6 @@ const RETRY_AFTER_TOO_LARGE: TimeDelta = TimeDelta::minutes(10);
 /// The number of rows of the secondary index that cost as much as one page of events. If there are more events, loading the index
 /// again is cheaper than reading them.
 const ROWS_PER_EVENT_PAGE: usize = 6_400;
-
-pub(super) enum RefreshError {
-    Store(StoreError),
-    /// The index would exceed the memory budget.
-    TooLarge,
-    /// The index contradicts the table or the change feed.
-    Inconsistent,
-    /// There are too many events since the last refresh.
-    TooManyEvents,
-}
-
-impl From<Inconsistent> for RefreshError {
-    fn from(_: Inconsistent) -> Self {
-        Self::Inconsistent
-    }
-}
-
-impl From<StoreError> for RefreshError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
 
 /// The demand on a list index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

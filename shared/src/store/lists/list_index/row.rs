@@ -101,6 +101,11 @@ pub(super) fn join_texts(texts: &[String]) -> String {
     texts.iter().flat_map(|text| [text.as_str(), "\n"]).collect()
 }
 
+/// Converts an offset to the type that rows have for it. A segment's texts are some hundred times some kilobytes.
+pub(super) fn to_u32(offset: usize) -> u32 {
+    u32::try_from(offset).unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

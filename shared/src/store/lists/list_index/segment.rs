@@ -1,7 +1,11 @@
 //! A segment: up to a few hundred rows, with the texts of all of them in two strings that a search scans in sequence.
 
-use super::row::{PackedRow, Row, RowRef, SortKey, join_texts};
+use super::blocks::{Decoder, Encoder};
+use super::columns::Columns;
+use super::row::{PackedRow, Row, RowRef, SortKey, join_texts, to_u32};
 
+/// A segment with more rows is split in two.
+pub(super) const MAX_SEGMENT_ROWS: usize = 256;
 /// The growth of a segment, in rows. Doubling could waste half of the memory budget.
 const ROW_GROWTH: usize = 16;
 /// The growth of a segment's texts, in bytes.
@@ -19,11 +23,6 @@ fn reserve(texts: &mut String, more: usize) {
     if texts.capacity() - texts.len() < more {
         texts.reserve_exact(more + TEXT_GROWTH);
     }
-}
-
-/// Converts an offset to the type that rows have for it. A segment's texts are some hundred times some kilobytes.
-pub(super) fn to_u32(offset: usize) -> u32 {
-    u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
 impl<C> Default for Segment<C> {
@@ -128,4 +127,45 @@ impl<C> Segment<C> {
     pub(super) fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<PackedRow<C>>() + self.searched.capacity() + self.exact.capacity()
     }
+}
+
+impl<C: Columns> Segment<C> {
+    /// Into a snapshot, as it is in memory.
+    pub(super) fn encode(&self, encoder: &mut Encoder) {
+        encoder.number(self.rows.len() as u64);
+        encoder.text(&self.searched);
+        encoder.text(&self.exact);
+        let (mut searched, mut exact) = (0, 0);
+        for PackedRow { sort_key, version, searched_end, exact_end, columns } in &self.rows {
+            encoder.bytes(&sort_key.0);
+            encoder.number(*version);
+            encoder.number(u64::from(searched_end - searched));
+            encoder.number(u64::from(exact_end - exact));
+            columns.encode(encoder);
+            (searched, exact) = (*searched_end, *exact_end);
+        }
+    }
+
+    /// From a snapshot; `None` if [`Segment::encode`] can't have written it. All rows must come after the row `last`.
+    pub(super) fn decode(decoder: &mut Decoder<'_>, last: &mut Option<SortKey>) -> Option<Self> {
+        let count = decoder.count().filter(|count| (1..=MAX_SEGMENT_ROWS).contains(count))?;
+        let (searched, exact) = (decoder.text()?.to_owned(), decoder.text()?.to_owned());
+        let mut rows = Vec::with_capacity(count);
+        let (mut searched_end, mut exact_end) = (0, 0);
+        for _ in 0..count {
+            let sort_key = Some(SortKey(decoder.array()?)).filter(|key| last.is_none_or(|last| last < *key))?;
+            let version = decoder.number()?;
+            searched_end = text_end(&searched, searched_end, decoder.count()?)?;
+            exact_end = text_end(&exact, exact_end, decoder.count()?)?;
+            let columns = C::decode(decoder)?;
+            rows.push(PackedRow { sort_key, version, searched_end: to_u32(searched_end), exact_end: to_u32(exact_end), columns });
+            *last = Some(sort_key);
+        }
+        (searched_end == searched.len() && exact_end == exact.len()).then_some(Self { rows, searched, exact })
+    }
+}
+
+/// The end of a text of this length; `None` if that is no position in the texts.
+fn text_end(texts: &str, start: usize, length: usize) -> Option<usize> {
+    start.checked_add(length).filter(|end| texts.is_char_boundary(*end))
 }

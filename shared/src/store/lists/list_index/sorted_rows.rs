@@ -1,13 +1,12 @@
 //! All rows of one kind, in segments: newest first, searchable.
 
-use super::row::{Row, RowRef, SortKey};
+use super::blocks::{Decoder, Encoder};
+use super::columns::Columns;
+use super::row::{Row, RowRef, SortKey, to_u32};
 use super::search_terms::SearchTerms;
-use super::segment::{Segment, to_u32};
+use super::segment::{MAX_SEGMENT_ROWS, Segment};
 use std::cmp::Ordering;
 use uuid::Uuid;
-
-/// A segment with more rows is split in two.
-pub(super) const MAX_SEGMENT_ROWS: usize = 256;
 
 /// The position of a row until the next change of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +24,8 @@ impl RowPosition {
 /// The rows of one kind, in ascending order of their sort keys.
 #[derive(Debug)]
 pub struct SortedRows<C> {
-    pub(super) segments: Vec<Segment<C>>,
-    pub(super) len: usize,
+    segments: Vec<Segment<C>>,
+    len: usize,
 }
 
 impl<C> Default for SortedRows<C> {
@@ -174,6 +173,29 @@ impl<C: Clone> SortedRows<C> {
     /// A copy.
     pub fn get(&self, id: Uuid) -> Option<Row<C>> {
         self.find(id).map(|row| row.to_row())
+    }
+}
+
+impl<C: Columns> SortedRows<C> {
+    /// Into a snapshot.
+    pub fn encode(&self, encoder: &mut Encoder) {
+        encoder.number(self.segments.len() as u64);
+        for segment in &self.segments {
+            segment.encode(encoder);
+            encoder.may_end_block();
+        }
+    }
+
+    /// From a snapshot; `None` if the rows are not in order, or impossible in segments.
+    pub fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        let mut rows = Self::default();
+        let mut last = None;
+        for _ in 0..decoder.number()? {
+            let segment = Segment::decode(decoder, &mut last)?;
+            rows.len += segment.rows.len();
+            rows.segments.push(segment);
+        }
+        Some(rows)
     }
 }
 

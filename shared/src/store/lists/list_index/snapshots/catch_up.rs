@@ -9,7 +9,7 @@ use crate::store::keys::{ENTRY, Item, Keys};
 use crate::store::lists::list_index::cache::LoadedIndex;
 use crate::store::lists::list_index::change_event::ChangeEvent;
 use crate::store::lists::list_index::index::ListIndex;
-use crate::store::lists::list_index::refresh::RefreshError;
+use crate::store::lists::list_index::refresh_error::RefreshError;
 use crate::store::table::delays::max_secondary_index_delay_of_snapshots;
 use std::collections::HashMap;
 use uuid::Uuid;

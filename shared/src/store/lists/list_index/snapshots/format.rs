@@ -4,13 +4,14 @@
 //! ends with its own checksum. A snapshot is not used if a single byte differs from the written ones, or if it is of another
 //! table, tenant, kind or format.
 
-use super::blocks::{Decoder, Encoder};
 use crate::domain::record::Kind;
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
+use crate::store::lists::list_index::blocks::{Decoder, Encoder};
 use crate::store::lists::list_index::cache::LoadedIndex;
 use crate::store::lists::list_index::change_event::UnknownEvent;
 use crate::store::lists::list_index::index::ListIndex;
+use crate::store::lists::list_index::row::to_u32;
 use sha2::{Digest, Sha256};
 
 /// The first bytes of every snapshot.
@@ -89,7 +90,7 @@ pub struct SnapshotHeader {
 }
 
 fn put_text(header: &mut Vec<u8>, text: &str) {
-    header.extend_from_slice(&crate::store::lists::list_index::segment::to_u32(text.len()).to_le_bytes());
+    header.extend_from_slice(&to_u32(text.len()).to_le_bytes());
     header.extend_from_slice(text.as_bytes());
 }
 

@@ -10,7 +10,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::lists::list_index::cache::LoadedIndex;
 use crate::store::lists::list_index::index::ListIndex;
-use crate::store::lists::list_index::refresh::RefreshError;
+use crate::store::lists::list_index::refresh_error::RefreshError;
 
 impl TenantStore {
     pub(in crate::store::lists::list_index) fn snapshot_source<I: ListIndex>(&self) -> SnapshotSource<'_> {

@@ -8,6 +8,7 @@ use crate::domain::values::hex;
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::lists::list_index::asset_index::{AssetColumns, AssetIndex};
+use crate::store::lists::list_index::blocks::{Decoder, Encoder};
 use crate::store::lists::list_index::cache::LoadedIndex;
 use crate::store::lists::list_index::change_event::UnknownEvent;
 use crate::store::lists::list_index::index::ListIndex;
@@ -141,10 +142,10 @@ proptest! {
     /// Any body with right checksums is read or refused.
     #[test]
     fn any_body_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        let mut encoder = super::blocks::Encoder::default();
+        let mut encoder = Encoder::default();
         encoder.bytes(&bytes);
         let (body, raw_bytes) = encoder.finish();
-        let mut decoder = super::blocks::Decoder::new(&body, raw_bytes);
+        let mut decoder = Decoder::new(&body, raw_bytes);
         let _ = AssetIndex::decode(&mut decoder);
     }
 }

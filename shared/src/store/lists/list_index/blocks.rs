@@ -2,6 +2,8 @@
 //!
 //! Blocks are small, so that neither writing nor reading needs a second copy of a large index in memory.
 
+use super::row::to_u32;
+use std::str::FromStr;
 use uuid::Uuid;
 
 /// The size from which a block is compressed and a new one begun.
@@ -65,8 +67,8 @@ impl Encoder {
 
     fn end_block(&mut self) {
         let packed = lz4_flex::block::compress(&self.block);
-        self.body.extend_from_slice(&crate::store::lists::list_index::segment::to_u32(self.block.len()).to_le_bytes());
-        self.body.extend_from_slice(&crate::store::lists::list_index::segment::to_u32(packed.len()).to_le_bytes());
+        self.body.extend_from_slice(&to_u32(self.block.len()).to_le_bytes());
+        self.body.extend_from_slice(&to_u32(packed.len()).to_le_bytes());
         self.body.extend_from_slice(&packed);
         self.raw_bytes += self.block.len();
         self.block.clear();
@@ -162,6 +164,22 @@ impl<'a> Decoder<'a> {
             0 => Some(None),
             1 => decode(self).map(Some),
             _ => None,
+        }
+    }
+
+    pub fn flag(&mut self) -> Option<bool> {
+        match self.byte()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    /// A value that is written as text. The empty text stands for no value.
+    pub fn parsed<T: FromStr>(&mut self) -> Option<Option<T>> {
+        match self.text()? {
+            "" => Some(None),
+            text => text.parse().ok().map(Some),
         }
     }
 

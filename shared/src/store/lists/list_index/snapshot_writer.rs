@@ -1,16 +1,16 @@
 //! Writing the snapshots of all tenants, on a schedule (docs/adr/0013).
 
-use super::format::{SnapshotSource, encode_snapshot};
+use super::cache::{CacheSlot, LoadedIndex, SharedSlot};
+use super::index::ListIndex;
+use super::refresh_error::RefreshError;
+use super::snapshots::format::{SnapshotSource, encode_snapshot};
+use super::{AssetIndex, InstanceColumns, MovementColumns, SortedRows, UserColumns};
 use crate::aws::object_store::{ObjectStore, ObjectStoreError};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
 use crate::log::error_chain;
 use crate::store::keys::{self, Key, Keys, SK};
-use crate::store::lists::list_index::cache::{CacheSlot, LoadedIndex, SharedSlot};
-use crate::store::lists::list_index::index::ListIndex;
-use crate::store::lists::list_index::refresh::RefreshError;
-use crate::store::lists::list_index::{AssetIndex, InstanceColumns, MovementColumns, SortedRows, UserColumns};
 use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::StoreError;
 use crate::store::{Store, TenantStore};
