@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use dev_server::cpu_time::cpu_time;
 use rig::usage::memory_kilobytes;
 use serde_json::{Value, json};
-use shared::domain::assets::custom_fields::FieldsSchema;
+use shared::domain::catalog::custom_fields::FieldsSchema;
 use std::io::Write;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The state that a function keeps between requests.
 
-use crate::domain::assets::custom_fields::{CompiledSchemas, Validations};
+use crate::domain::catalog::custom_fields::{CompiledSchemas, Validations};
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::AddressPolicy;

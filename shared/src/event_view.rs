@@ -1,7 +1,8 @@
 //! Events and entries of the change feed as responses and deliveries show them.
 
+use crate::domain::actor::Actor;
 use crate::domain::history::chain::HistoryEntry;
-use crate::domain::history::event::{Actor, Event, EventType};
+use crate::domain::history::event::{Event, EventType};
 use crate::domain::record::Kind;
 use crate::domain::values::id::EventId;
 use crate::domain::values::time::Timestamp;

@@ -4,10 +4,11 @@ use serde_json::json;
 use shared::auth::Principal;
 use shared::domain::assets::asset::Asset;
 use shared::domain::assets::change::{AssetChangeError, AssetReferences};
-use shared::domain::assets::custom_fields::SchemaError;
 use shared::domain::assets::tag::TagRange;
+use shared::domain::assets::transitions::Transitions;
+use shared::domain::catalog::custom_fields::SchemaError;
 use shared::domain::record::{Record, Stored};
-use shared::domain::tenants::tenant::{Tenant, Transitions};
+use shared::domain::tenants::tenant::Tenant;
 use shared::domain::values::id::{AssetId, InstanceId};
 use shared::http::error::{ApiError, ConflictCode, Dependency};
 

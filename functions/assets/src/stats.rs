@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
-use shared::domain::assets::stats::{AssetStats, InstanceStats};
+use shared::domain::assets::stats::AssetStats;
 use shared::domain::keys::scope::Scope;
+use shared::domain::processes::stats::InstanceStats;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::tenants::time_zone::LocalClock;
 use shared::http::error::ApiError;

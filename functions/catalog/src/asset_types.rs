@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use shared::auth::UnverifiedRequest;
-use shared::domain::assets::custom_fields::FieldsSchema;
+use shared::domain::catalog::custom_fields::FieldsSchema;
 use shared::domain::catalog::{AssetKind, AssetType, AssetTypeChange, MAX_ASSET_TYPES, TypeCode};
 use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;

@@ -1,5 +1,6 @@
 //! The domain: values, rules and decisions of the service. It depends on neither HTTP, nor AWS, nor the clock.
 
+pub mod actor;
 pub mod assets;
 pub mod catalog;
 pub mod history;
@@ -9,6 +10,7 @@ pub mod receipts;
 pub mod record;
 mod record_change;
 pub mod request;
+pub mod restore;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod signing;

@@ -1,6 +1,5 @@
 //! The common parts of all records: a kind, a version, a history, unique values and references to other records.
 
-use crate::history::event;
 use crate::values::id::{EventId, Id};
 use crate::values::time::Timestamp;
 use serde::{Serialize, de::DeserializeOwned};
@@ -187,8 +186,25 @@ impl<T: Record> Stored<T> {
     /// Old and new values by field.
     #[must_use]
     pub fn changes_to(&self, next: &T) -> Map<String, Value> {
-        event::changes(&self.value.history_fields(), &next.history_fields())
+        changes(&self.value.history_fields(), &next.history_fields())
     }
+}
+
+/// Returns the fields that differ between two states of a record, each with its `old` and `new` value. A missing field
+/// counts as null.
+#[must_use]
+pub fn changes(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
+    let mut fields: Vec<&String> = old.keys().chain(new.keys()).collect();
+    fields.sort_unstable();
+    fields.dedup();
+    fields
+        .into_iter()
+        .filter_map(|field| {
+            let value = |state: &Map<String, Value>| state.get(field).cloned().unwrap_or(Value::Null);
+            let (old, new) = (value(old), value(new));
+            (old != new).then(|| (field.clone(), serde_json::json!({ "old": old, "new": new })))
+        })
+        .collect()
 }
 
 /// One nullable field of a PATCH.
@@ -241,6 +257,15 @@ impl<T> Patch<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_fields_that_differ_are_changes() {
+        let (old, new) = (json!({"a": 1, "b": null, "c": "x"}), json!({"a": 1, "c": "y", "d": [1]}));
+        let (Value::Object(old), Value::Object(new)) = (old, new) else { unreachable!() };
+        assert_eq!(Value::Object(changes(&old, &new)), json!({"c": {"old": "x", "new": "y"}, "d": {"old": null, "new": [1]}}));
+        assert!(changes(&new, &new).is_empty());
+    }
 
     proptest! {
         #[test]

@@ -1,7 +1,7 @@
 //! The caller: the sender of a request whose credential is verified.
 
 use crate::app::App;
-use crate::domain::assets::custom_fields::Validations;
+use crate::domain::catalog::custom_fields::Validations;
 use crate::domain::keys::api_key::ApiKey;
 use crate::domain::keys::scope::{Role, Scope, Scopes};
 use crate::domain::request::{Precondition, StoredResponse};

@@ -2,7 +2,7 @@
 
 use super::verify::counted_requests;
 use super::{Principal, UnverifiedRequest};
-use crate::domain::history::event::Actor;
+use crate::domain::actor::Actor;
 use crate::domain::keys::rate::Rate;
 use crate::domain::record::Stored;
 use crate::domain::signing::link::{Link, RATE_LIMIT};

@@ -2,7 +2,7 @@
 
 use super::{Caller, Principal};
 use crate::app::App;
-use crate::domain::history::event::Actor;
+use crate::domain::actor::Actor;
 use crate::domain::keys::api_key::ApiKey;
 use crate::domain::keys::rate::Rate;
 use crate::domain::keys::scope::Scope;
@@ -72,7 +72,7 @@ impl KeyCheck<'_> {
             known.exhaust(token, Timestamp::from_millis(rate.reset * 1000));
             return Err(ApiError::RateLimited(rate.wait));
         }
-        let scopes = key.effective_scopes(owner);
+        let scopes = key.effective_scopes(owner.map(|owner| owner.role));
         let reads = reads.clone();
         // First, so that the request's reads don't wait for the write that follows.
         let store = match self.scope.filter(|scope| !scopes.contains(scope)) {
@@ -106,7 +106,7 @@ impl KeyCheck<'_> {
         let credentials = self.read_credentials(reads, now).await?;
         match &credentials {
             Some(Credentials { key, owner }) => {
-                self.app.verified_keys().insert(self.token, key.effective_scopes(owner.as_ref()), now);
+                self.app.verified_keys().insert(self.token, key.effective_scopes(owner.as_ref().map(|owner| owner.role)), now);
             }
             None => self.app.verified_keys().remove(self.token),
         }

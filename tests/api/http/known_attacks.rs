@@ -179,7 +179,7 @@ fn deep_image(mark: u8) -> String {
     let mut writer = encoder.write_header().unwrap();
     writer.write_image_data(&data).unwrap();
     writer.finish().unwrap();
-    shared::domain::signing::signature_image::data_url(&bytes)
+    shared::domain::values::signature_image::data_url(&bytes)
 }
 
 /// As many large images as a body holds, for later steps of one instance, and three for a movement of 20 assets, at the

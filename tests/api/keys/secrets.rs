@@ -7,7 +7,7 @@ use crate::support::samples::{Samples, content_type};
 use crate::support::{Api, Client, Reply, all_items, sample};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
-use shared::domain::history::event::Actor;
+use shared::domain::actor::Actor;
 use shared::domain::keys::api_key::{ApiKey, SecretHash};
 use shared::domain::keys::token::Token;
 use shared::domain::request::IdempotentRequest;
@@ -46,8 +46,8 @@ pub fn traces(key: &str) -> Vec<String> {
     }
     for bytes in [&bytes[..], key.as_bytes(), &key.as_bytes()[SECRET]] {
         // Without the padding and the last digit, which depends on what follows.
-        let encoded = shared::domain::signing::signature_image::data_url(bytes);
-        let encoded = encoded[shared::domain::signing::signature_image::DATA_URL_PREFIX.len()..].trim_end_matches('=');
+        let encoded = shared::domain::values::signature_image::data_url(bytes);
+        let encoded = encoded[shared::domain::values::signature_image::DATA_URL_PREFIX.len()..].trim_end_matches('=');
         let encoded = &encoded[..encoded.len() - 1];
         traces.extend([encoded.to_owned(), encoded.replace('+', "-").replace('/', "_")]);
     }

@@ -176,7 +176,7 @@ async fn rights(api: &Api, client: &Client) -> Option<(ApiKey, Vec<Scope>)> {
         Some(user) => store.get::<User>(user).await.unwrap().map(|user| user.value),
         None => None,
     };
-    let scopes = key.effective_scopes(owner.as_ref()).into_iter().collect();
+    let scopes = key.effective_scopes(owner.map(|owner| owner.role)).into_iter().collect();
     Some((key, scopes))
 }
 

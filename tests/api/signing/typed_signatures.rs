@@ -5,10 +5,10 @@ use crate::support::receipts::public_keys;
 use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client, UNKNOWN_ID};
 use serde_json::{Map, Value, json};
-use shared::domain::history::event::Actor;
+use shared::domain::actor::Actor;
 use shared::domain::processes::instance::Instance;
 use shared::domain::receipts::signed::check;
-use shared::domain::signing::signature_image::DecodedImages;
+use shared::domain::values::signature_image::DecodedImages;
 use shared::store::{ChangeContext, UnitOfWork};
 use std::collections::BTreeSet;
 

@@ -87,8 +87,8 @@ async fn a_signature_has_the_limits_of_any_other() {
     let signer = link.signer(&client);
     signer.session().await;
     let before = api.dump().await;
-    let not_png = shared::domain::signing::signature_image::data_url(b"<svg onload=alert(1)>");
-    let too_many_bytes = shared::domain::signing::signature_image::data_url(&[0; 128 * 1024 + 1]);
+    let not_png = shared::domain::values::signature_image::data_url(b"<svg onload=alert(1)>");
+    let too_many_bytes = shared::domain::values::signature_image::data_url(&[0; 128 * 1024 + 1]);
     let oversized = [blank_signature(4097, 1), blank_signature(2001, 2000), not_png, too_many_bytes];
     for wrong in oversized.iter().map(String::as_str).chain(["x", "data:text/html,x"]) {
         assert_eq!(signer.sign(json!({"step_data": {"sign": wrong}})).await.field_errors(), ["/step_data/sign"]);

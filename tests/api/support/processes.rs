@@ -67,7 +67,7 @@ pub fn large_signature() -> String {
     let mut writer = encoder.write_header().unwrap();
     writer.write_image_data(&pixels).unwrap();
     writer.finish().unwrap();
-    shared::domain::signing::signature_image::data_url(&bytes)
+    shared::domain::values::signature_image::data_url(&bytes)
 }
 
 /// An empty PNG as a data URL: a few kilobytes for any size.
@@ -79,5 +79,5 @@ pub fn blank_signature(width: u32, height: u32) -> String {
     let mut writer = encoder.write_header().unwrap();
     writer.write_image_data(&vec![0; (width.div_ceil(8) * height) as usize]).unwrap();
     writer.finish().unwrap();
-    shared::domain::signing::signature_image::data_url(&bytes)
+    shared::domain::values::signature_image::data_url(&bytes)
 }

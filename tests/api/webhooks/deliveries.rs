@@ -4,7 +4,7 @@ use crate::support::webhooks::pipeline::{URL, created, delivering, delivery, enc
 use crate::support::webhooks::queue::VISIBILITY;
 use serde_json::{Value, json};
 use shared::app::system_clock;
-use shared::domain::history::event::Actor;
+use shared::domain::actor::Actor;
 use shared::domain::values::id::{EventId, Id};
 use shared::domain::webhooks::{AttemptFailure, DeliveryRequest, DeliveryStatus, TestEvent, Webhook, WebhookSecret};
 use shared::lambda::BatchHandler;

@@ -4,7 +4,7 @@ use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, delivering, webh
 use crate::support::{Api, Client};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
-use shared::domain::history::event::Actor;
+use shared::domain::actor::Actor;
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{AttemptFailure, DeliveryRequest, DeliveryStatus, DisabledReason, Message, TestEvent, Webhook};
 use shared::queue::Queue;

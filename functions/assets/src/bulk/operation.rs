@@ -10,7 +10,7 @@ use new_asset::Reserved;
 use shared::auth::{Command, Operation, Principal};
 use shared::domain::assets::asset::{Asset, CatalogNames};
 use shared::domain::assets::change::AssetChange;
-use shared::domain::assets::custom_fields::Validations;
+use shared::domain::catalog::custom_fields::Validations;
 use shared::domain::record::Stored;
 use shared::domain::request::{ExpectedVersions, StoredResponse};
 use shared::domain::values::field_error::FieldError;

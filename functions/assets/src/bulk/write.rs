@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use shared::domain::assets::asset::Asset;
 use shared::domain::assets::change::AssetChange;
 use shared::domain::assets::csv_cell;
-use shared::domain::assets::custom_fields::{CustomFields, FieldsSchema};
+use shared::domain::catalog::custom_fields::{CustomFields, FieldsSchema};
 use shared::domain::record::Patch;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;

@@ -7,9 +7,9 @@ use shared::domain::processes::instance::{ImageName, Instance, InstanceStatus, S
 use shared::domain::processes::movement::AssetIds;
 use shared::domain::processes::process::Step;
 use shared::domain::record::Stored;
-use shared::domain::signing::signature_image::data_url;
 use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
+use shared::domain::values::signature_image::data_url;
 use shared::domain::values::text::{Name, Notes};
 use shared::domain::values::time::Timestamp;
 use shared::http::requests::body::{BoundedInteger, StepData};

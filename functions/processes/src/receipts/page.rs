@@ -2,19 +2,19 @@
 
 use askama::Template;
 use serde_json::Value;
-use shared::domain::history::event::Actor;
+use shared::domain::actor::Actor;
 use shared::domain::processes::instance::{InstanceStatus, is_typed};
 use shared::domain::processes::process::{Step, StepKind};
 use shared::domain::receipts::receipt::{
     MovementReceipt, MovementReceiptStep, Receipt, ReceiptAsset, ReceiptEvent, ReceiptInstance, ReceiptProcess,
 };
 use shared::domain::receipts::signed::{Signature, SignedMovementReceipt, SignedReceipt};
-use shared::domain::signing::signature_image::data_url;
 use shared::domain::tenants::locale::Locale;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::tenants::time_zone::LocalClock;
 use shared::domain::values::hex;
 use shared::domain::values::id::{Id, TenantId};
+use shared::domain::values::signature_image::data_url;
 use shared::domain::values::time::Timestamp;
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
 //! Assets. [`super::change`] has the rules for changing them.
 
-use crate::assets::custom_fields::CustomFields;
+use crate::catalog::custom_fields::CustomFields;
 use crate::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use crate::record::{Kind, Record, Reference, Stored, Unique, fields};
 use crate::user::User;

@@ -1,7 +1,7 @@
 //! Cells of CSV files: how values are written, so that a spreadsheet runs none of them as a formula and each is read back
 //! as it was.
 
-use crate::assets::custom_fields::FieldsSchema;
+use crate::catalog::custom_fields::FieldsSchema;
 use crate::values::json::parse_strict;
 use serde_json::Value;
 use std::borrow::Cow;

@@ -1,10 +1,10 @@
-//! Assets: their fields, changes, tags, labels and statistics.
+//! Assets: their fields, changes, transitions, tags, labels and statistics.
 
 pub mod asset;
 pub mod change;
 pub mod csv_cell;
-pub mod custom_fields;
 pub mod label;
 pub mod label_url;
 pub mod stats;
 pub mod tag;
+pub mod transitions;

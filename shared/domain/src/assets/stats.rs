@@ -1,8 +1,7 @@
-//! Statistics of a tenant's assets and process instances.
+//! Statistics of a tenant's assets: their counts and their value.
 
 use crate::assets::asset::Status;
 use crate::catalog::AssetKind;
-use crate::processes::instance::InstanceStatus;
 use crate::values::time::Date;
 use chrono::{Datelike, NaiveDate};
 use serde::Serialize;
@@ -64,19 +63,6 @@ pub struct WarrantyStats {
     pub within_60: u64,
     /// It ends within 90 days.
     pub within_90: u64,
-}
-
-/// The counts of all process instances.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct InstanceStats {
-    /// Number of process instances by status. Every status is present.
-    #[schema(value_type = Counts)]
-    pub by_status: BTreeMap<InstanceStatus, u64>,
-    /// Number of process instances by the name of their process. Instances of a deleted process are under its ID. Absent
-    /// without the scope `processes:read`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Counts, required = false)]
-    pub by_process: Option<BTreeMap<String, u64>>,
 }
 
 /// In ten-thousandths.
@@ -165,19 +151,6 @@ impl AssetTally {
             }
         }
         AssetStats { warranty, ..self.stats }
-    }
-}
-
-impl Default for InstanceStats {
-    fn default() -> Self {
-        Self { by_status: InstanceStatus::ALL.iter().map(|status| (*status, 0)).collect(), by_process: Some(BTreeMap::new()) }
-    }
-}
-
-impl InstanceStats {
-    pub fn add(&mut self, status: InstanceStatus, process: &str, instances: u64) {
-        *self.by_status.entry(status).or_default() += instances;
-        *self.by_process.get_or_insert_default().entry(process.to_owned()).or_default() += instances;
     }
 }
 

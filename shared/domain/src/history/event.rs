@@ -1,56 +1,12 @@
 //! Events: the history of a record is one event for each change, each with the hash of the one before.
 
+use crate::actor::Actor;
 use crate::record::Kind;
 use crate::values::hex;
-use crate::values::id::{ApiKeyId, EventId, LinkId, UserId};
+use crate::values::id::EventId;
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// Who made a change, with the names of that time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Actor {
-    /// The API key that was used; null for the operator's command line and for a signing link.
-    #[schema(required)]
-    pub key_id: Option<ApiKeyId>,
-    /// The name of the key; `signing link` for a link.
-    pub key_name: String,
-    /// The user that the key is bound to, or the signer, if that is a user; null for a key of the tenant.
-    #[schema(required)]
-    pub user_id: Option<UserId>,
-    /// The display name of that user, or the signer's name.
-    #[schema(required)]
-    pub user_name: Option<String>,
-    /// The signing link that was used. Only events that were caused through a link have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, format = Uuid, required = false)]
-    pub link_id: Option<LinkId>,
-}
-
-impl Actor {
-    #[must_use]
-    pub fn operator() -> Self {
-        Self { key_id: None, key_name: "operator".into(), user_id: None, user_name: None, link_id: None }
-    }
-
-    #[must_use]
-    pub fn signer(link: LinkId, name: &str, user: Option<UserId>) -> Self {
-        let user_name = Some(name.to_owned());
-        Self { key_id: None, key_name: "signing link".into(), user_id: user, user_name, link_id: Some(link) }
-    }
-
-    /// The operator's check, which repairs a restored table.
-    #[must_use]
-    pub fn repair() -> Self {
-        Self { key_name: "operator (repair)".into(), ..Self::operator() }
-    }
-
-    /// The delivery of events, which disables webhooks that nobody receives.
-    #[must_use]
-    pub fn webhook_delivery() -> Self {
-        Self { key_name: "webhook delivery".into(), ..Self::operator() }
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
@@ -135,35 +91,10 @@ pub fn hash(canonical: &str) -> String {
     hex::sha256(canonical)
 }
 
-/// Returns the fields that differ between two states of a record, each with its `old` and `new` value. A missing field
-/// counts as null.
-#[must_use]
-pub fn changes(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
-    let mut fields: Vec<&String> = old.keys().chain(new.keys()).collect();
-    fields.sort_unstable();
-    fields.dedup();
-    fields
-        .into_iter()
-        .filter_map(|field| {
-            let value = |state: &Map<String, Value>| state.get(field).cloned().unwrap_or(Value::Null);
-            let (old, new) = (value(old), value(new));
-            (old != new).then(|| (field.clone(), serde_json::json!({ "old": old, "new": new })))
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn only_fields_that_differ_are_changes() {
-        let (old, new) = (json!({"a": 1, "b": null, "c": "x"}), json!({"a": 1, "c": "y", "d": [1]}));
-        let (Value::Object(old), Value::Object(new)) = (old, new) else { unreachable!() };
-        assert_eq!(Value::Object(changes(&old, &new)), json!({"c": {"old": "x", "new": "y"}, "d": {"old": null, "new": [1]}}));
-        assert!(changes(&new, &new).is_empty());
-    }
 
     #[test]
     fn an_event_type_is_split_into_kind_and_verb() {
@@ -198,21 +129,5 @@ mod tests {
             r#"{"actor":{"key_id":null,"key_name":"operator","user_id":null,"user_name":null},"at":"1970-01-01T00:00:00.000Z","changes":{"z":1.5,"ä":"é"},"entity_id":"00000000-0000-0000-0000-000000000000","id":"01890a5d-ac96-774b-bcce-b302099a8057","previous_hash":null,"type":"asset.created","version":1}"#
         );
         assert_eq!(hash("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    }
-
-    #[test]
-    fn only_an_actor_with_a_signing_link_names_it() {
-        let link = "01890a5d-ac96-774b-bcce-b302099a8057";
-        let signer = Actor::signer(link.parse().expect("an id"), "Ada", None);
-        for (actor, text) in [
-            (Actor::operator(), r#"{"key_id":null,"key_name":"operator","user_id":null,"user_name":null}"#.to_owned()),
-            (
-                signer,
-                format!(r#"{{"key_id":null,"key_name":"signing link","user_id":null,"user_name":"Ada","link_id":"{link}"}}"#),
-            ),
-        ] {
-            assert_eq!(serde_json::to_string(&actor).expect("JSON"), text);
-            assert_eq!(serde_json::from_str::<Actor>(&text).expect("an actor"), actor);
-        }
     }
 }

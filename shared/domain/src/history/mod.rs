@@ -3,4 +3,3 @@
 pub mod chain;
 pub mod event;
 pub mod filter;
-pub mod restore;

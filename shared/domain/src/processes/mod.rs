@@ -3,4 +3,5 @@
 pub mod instance;
 pub mod movement;
 pub mod process;
+pub mod stats;
 pub mod subject;

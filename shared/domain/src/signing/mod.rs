@@ -1,4 +1,3 @@
-//! Signing links and drawn signatures.
+//! Signing links.
 
 pub mod link;
-pub mod signature_image;

@@ -1,7 +1,5 @@
 //! Errors of a value or a field of a request, in words for the client.
 
-use crate::values::json::pointer_token;
-
 /// Says what would be accepted, and never discloses internals.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -128,6 +126,12 @@ impl FieldError {
     pub fn parameter(name: &str, detail: impl Into<String>) -> Self {
         Self { location: ErrorLocation::Parameter(name.to_owned()), detail: detail.into() }
     }
+}
+
+/// RFC 6901 §3: `a/b` becomes `a~1b`.
+#[must_use]
+pub fn pointer_token(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]

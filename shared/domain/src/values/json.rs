@@ -166,12 +166,6 @@ pub fn escaped_len(body: &[u8]) -> usize {
     body.len() + body.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }
 
-/// RFC 6901 §3: `a/b` becomes `a~1b`.
-#[must_use]
-pub fn pointer_token(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -137,7 +137,7 @@ pub fn after_race(request: &DeliveryRequest, attempt: &Attempt, present: Option<
 mod tests {
     use super::super::{AttemptFailure, RETRY_DELAYS, TestEvent};
     use super::*;
-    use crate::history::event::Actor;
+    use crate::actor::Actor;
     use crate::values::id::{EventId, Id, TenantId, WebhookId};
     use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! The messages of the queue between the functions `fanout` and `deliver`.
 
 use super::WebhookEvents;
-use crate::history::event::Actor;
+use crate::actor::Actor;
 use crate::values::id::{EventId, Id, TenantId, WebhookId};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};

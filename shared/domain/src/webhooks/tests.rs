@@ -1,8 +1,8 @@
 //! Changes, rotations and disabling of webhooks.
 
 use super::*;
-use crate::history::event::Actor;
-use crate::history::restore::{Origin, RestoreError, canonical, restore};
+use crate::actor::Actor;
+use crate::restore::{Origin, RestoreError, canonical, restore};
 use crate::values::id::Id;
 
 fn at(seconds: i64) -> Timestamp {

@@ -1,9 +1,10 @@
 //! The types of fields of bodies, and their JSON form.
 
 use crate::domain::assets::asset::Status;
-use crate::domain::assets::custom_fields::{CustomFields, FieldsSchema};
 use crate::domain::assets::label_url::LabelUrlTemplate;
 use crate::domain::assets::tag::{TagPrefix, TagTemplate};
+use crate::domain::assets::transitions::Transitions;
+use crate::domain::catalog::custom_fields::{CustomFields, FieldsSchema};
 use crate::domain::catalog::{AssetKind, TypeCode, Website};
 use crate::domain::keys::api_key::MAX_RATE_LIMIT;
 use crate::domain::keys::scope::{Role, Scope, Scopes};
@@ -11,7 +12,6 @@ use crate::domain::processes::movement::AssetIds;
 use crate::domain::processes::process::{MAX_STEPS, ProcessStatus, Slug, Steps};
 use crate::domain::request::ExpectedVersions;
 use crate::domain::tenants::locale::Locale;
-use crate::domain::tenants::tenant::Transitions;
 use crate::domain::tenants::time_zone::TimeZone;
 use crate::domain::user::Email;
 use crate::domain::values::field_error::ValueError;

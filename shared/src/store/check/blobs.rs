@@ -2,7 +2,7 @@
 
 use super::TenantCheck;
 use super::change::Change;
-use crate::domain::assets::custom_fields::FieldsSchema;
+use crate::domain::catalog::custom_fields::FieldsSchema;
 use crate::domain::history::event::Event;
 use crate::domain::processes::process::{SYSTEM_PROCESSES, Steps};
 use crate::domain::values::id::Id;

@@ -3,7 +3,7 @@
 use super::TenantCheck;
 use crate::domain::history::chain::{Chain, ChainError, HistoryEntry, subject};
 use crate::domain::history::event::Event;
-use crate::domain::history::restore::{HistoryFields, Origin, Restore, replay, restore};
+use crate::domain::restore::{HistoryFields, Origin, Restore, replay, restore};
 use crate::domain::values::id::Id;
 use crate::domain::values::time::Timestamp;
 use crate::store::history::history_head::HistoryHead;

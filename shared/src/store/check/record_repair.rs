@@ -4,10 +4,11 @@ use super::change::Change;
 use super::facts::RecordFacts;
 use super::past::Past;
 use super::{RecordKey, TenantCheck, named};
+use crate::domain::actor::Actor;
 use crate::domain::history::chain::ChainHead;
-use crate::domain::history::event::{self, Actor, Verb};
-use crate::domain::history::restore::{HistoryFields, canonical};
-use crate::domain::record::{Kind, Record, Stored};
+use crate::domain::history::event::Verb;
+use crate::domain::record::{Kind, Record, Stored, changes};
+use crate::domain::restore::{HistoryFields, canonical};
 use crate::domain::values::id::{EventId, Id};
 use crate::store::history::history_head::HistoryHead;
 use crate::store::keys::Item;
@@ -53,7 +54,7 @@ impl TenantCheck<'_> {
         (before, after): (&HistoryFields, &HistoryFields),
         previous_hash: Option<&str>,
     ) -> Result<(Change, HistoryHead), StoreError> {
-        let changes = event::changes(&canonical(before), &canonical(after));
+        let changes = changes(&canonical(before), &canonical(after));
         let event_id = EventId::new(self.store.store.now(), self.store.store.random()?);
         let described = RecordChange { event_id, record, verb, version, changes, previous_hash, transaction_start: version };
         let event = self.store.event_item(&self.context(), described)?;

@@ -2,8 +2,8 @@
 
 use super::scan::ORDER;
 use super::{TenantCheck, named};
-use crate::domain::history::restore::Restore;
 use crate::domain::record::Kind;
+use crate::domain::restore::Restore;
 use crate::store::keys::Item;
 use crate::store::table::error::StoreError;
 use crate::store::table::item::VERSION;

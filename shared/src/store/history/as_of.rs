@@ -3,8 +3,8 @@
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::catalog::{AssetKind, Model};
 use crate::domain::history::chain::HistoryEntry;
-use crate::domain::history::restore::{Origin, PastState, state_at};
 use crate::domain::record::{Kind, Record, Stored};
+use crate::domain::restore::{Origin, PastState, state_at};
 use crate::domain::values::id::{AssetId, Id, ModelId};
 use crate::domain::values::text::Name;
 use crate::domain::values::time::Timestamp;

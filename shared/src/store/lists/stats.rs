@@ -1,10 +1,11 @@
 //! Statistics: counts of the rows of list indexes. Exact after every write, as lists are.
 
 use crate::domain::assets::asset::CatalogNames;
-use crate::domain::assets::stats::{AssetTally, CountedAsset, InstanceStats};
+use crate::domain::assets::stats::{AssetTally, CountedAsset};
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::Process;
+use crate::domain::processes::stats::InstanceStats;
 use crate::domain::record::{Record, Stored};
 use crate::domain::values::id::Id;
 use crate::store::lists::list_index::{AssetColumns, AssetIndex, Freshness, InstanceColumns, RowRef, SearchTerms, SortedRows};

@@ -1,7 +1,7 @@
 //! Signature images. They are separate items beside their process instance or movement, so that lists stay small.
 
 use crate::domain::processes::instance::ImageName;
-use crate::domain::signing::signature_image::SignatureImage;
+use crate::domain::values::signature_image::SignatureImage;
 use crate::store::keys::{Item, Key, TYPE};
 use crate::store::table::error::StoreError;
 use crate::store::table::unit_of_work::UnitOfWork;

@@ -1,6 +1,6 @@
 //! The author, the time and the conditions of a change.
 
-use crate::domain::history::event::Actor;
+use crate::domain::actor::Actor;
 use crate::domain::request::{IdempotentRequest, Precondition};
 use crate::domain::values::time::Timestamp;
 

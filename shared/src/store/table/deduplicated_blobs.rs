@@ -6,7 +6,7 @@
 //! A blob is therefore an item of its own, `STEPS#<hash>` or `SCHEMA#<hash>`, which is written once and never changed or
 //! deleted; records have its hash. Reads fill it in, from memory if possible. Lists read it only for their page.
 
-use crate::domain::assets::custom_fields::schema_hash;
+use crate::domain::catalog::custom_fields::schema_hash;
 use crate::domain::record::Kind;
 use crate::domain::values::hex;
 use crate::store::keys::Item;

@@ -1,7 +1,7 @@
 //! Responses that are stored for repetitions of their request (docs/adr/0010).
 
 use crate::domain::request::{IdempotentRequest, StoredResponse};
-use crate::domain::signing::signature_image::data_url;
+use crate::domain::values::signature_image::data_url;
 use crate::domain::values::time::Timestamp;
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::keys::{EXPIRES, Item, Key, PK, TYPE};

@@ -1,7 +1,7 @@
 //! The records of deliveries to webhooks, and the health of webhooks.
 
+use crate::domain::actor::Actor;
 use crate::domain::history::chain::HistoryEntry;
-use crate::domain::history::event::Actor;
 use crate::domain::record::{Kind, Stored};
 use crate::domain::values::id::{EventId, Id, WebhookId};
 use crate::domain::values::time::Timestamp;

@@ -2,14 +2,14 @@
 
 use super::assert_round_trip;
 use shared::domain::assets::asset::Status;
-use shared::domain::assets::custom_fields::{CustomFields, FieldsSchema};
 use shared::domain::assets::tag::{TagPrefix, TagTemplate};
+use shared::domain::assets::transitions::Transitions;
+use shared::domain::catalog::custom_fields::{CustomFields, FieldsSchema};
 use shared::domain::catalog::{AssetKind, TypeCode, Website};
 use shared::domain::keys::scope::{Role, Scopes};
 use shared::domain::processes::movement::AssetIds;
 use shared::domain::processes::process::{ProcessStatus, Slug, Steps};
 use shared::domain::record::Patch;
-use shared::domain::tenants::tenant::Transitions;
 use shared::domain::user::Email;
 use shared::domain::values::field_error::{ErrorLocation, FieldError};
 use shared::domain::values::id::AssetId;

@@ -1,7 +1,7 @@
 //! Signature images: data URLs and raw PNG bytes.
 
 use super::text;
-use shared::domain::signing::signature_image::{SignatureImage, data_url, data_url_len};
+use shared::domain::values::signature_image::{SignatureImage, data_url, data_url_len};
 use std::io::Cursor;
 
 /// An accepted image keeps its bytes. Decoded and encoded again by another library, it is still accepted.

@@ -1,7 +1,7 @@
 //! JSON Validations of tenants. The first line is a schema, the rest are custom fields to validate.
 
 use super::{assert_round_trip, lines, text};
-use shared::domain::assets::custom_fields::{CustomFields, FieldsSchema, Validations};
+use shared::domain::catalog::custom_fields::{CustomFields, FieldsSchema, Validations};
 use shared::domain::values::field_error::ErrorLocation;
 use shared::domain::values::json::parse_strict;
 use uuid::Uuid;

@@ -4,11 +4,11 @@
 mod tests;
 
 use crate::assets::asset::{Asset, Status};
-use crate::assets::custom_fields::{CustomFields, SchemaError, Validations};
+use crate::assets::transitions::Transitions;
+use crate::catalog::custom_fields::{CustomFields, SchemaError, Validations};
 use crate::catalog::{AssetType, Manufacturer, Model};
 use crate::record::{Patch, Stored};
 use crate::record_change::record_change;
-use crate::tenants::tenant::Transitions;
 use crate::user::User;
 use crate::values::field_error::FieldError;
 use crate::values::id::{AssetId, AssetTypeId, Id, InstanceId, ModelId, UserId};

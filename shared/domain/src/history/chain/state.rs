@@ -51,8 +51,9 @@ pub fn classify(chain: Chain, head: Option<&ChainHead>, newest: u64, is_named: b
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actor::Actor;
     use crate::history::chain::HistoryEntry;
-    use crate::history::event::{Actor, Event};
+    use crate::history::event::Event;
     use crate::samples::{chained, time};
     use crate::values::id::{EventId, Id};
     use uuid::Uuid;

@@ -1,7 +1,8 @@
 //! Tests of verifying histories.
 
 use super::*;
-use crate::history::event::{self, Actor, Event};
+use crate::actor::Actor;
+use crate::history::event::{self, Event};
 use crate::samples::chained;
 use crate::values::id::{ApiKeyId, Id, LinkId};
 use crate::values::time::Timestamp;

@@ -11,12 +11,12 @@ pub use advance::{AdvanceOutcome, candidate_users};
 pub use error::ProcessError;
 pub use typed_signatures::is_typed;
 
+use crate::actor::Actor;
 use crate::assets::asset::{Asset, Status};
-use crate::history::event::Actor;
 use crate::processes::process::values::StepValues;
 use crate::processes::process::{Process, ProcessStatus, StepKind, Steps};
-use crate::signing::signature_image::data_url_len;
 use crate::values::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
+use crate::values::signature_image::data_url_len;
 use crate::values::string_enum::string_enum;
 use crate::values::text::{Name, Notes};
 use crate::values::time::Timestamp;

@@ -2,8 +2,8 @@
 
 use super::{Instance, ProcessError};
 use crate::processes::process::StepKind;
-use crate::signing::signature_image::SignatureImage;
 use crate::values::field_error::FieldError;
+use crate::values::signature_image::SignatureImage;
 use crate::values::suggestions::unknown_name;
 use serde_json::{Map, Value, json};
 

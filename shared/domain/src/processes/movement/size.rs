@@ -48,8 +48,8 @@ mod tests {
     use crate::processes::process::Steps;
     use crate::record::{Record, Reference};
     use crate::samples;
-    use crate::signing::signature_image::{DecodedImages, data_url};
     use crate::values::id::{EventId, Id, InstanceId, MovementId, UserId};
+    use crate::values::signature_image::{DecodedImages, data_url};
     use proptest::prelude::*;
     use serde_json::{Map, Value, json};
     use std::collections::BTreeMap;

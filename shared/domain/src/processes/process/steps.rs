@@ -1,9 +1,9 @@
 //! The list of steps of a process, and its JSON form in requests.
 
 use super::step::{Step, StepKind, StepType};
-use crate::values::field_error::ValueError;
+use crate::values::field_error::{ValueError, pointer_token};
 use crate::values::hex;
-use crate::values::json::{parse_strict, pointer_token};
+use crate::values::json::parse_strict;
 use crate::values::suggestions::unknown_name;
 use crate::values::text::Name;
 use serde::{Deserialize, Serialize};

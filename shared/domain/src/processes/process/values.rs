@@ -1,9 +1,9 @@
 //! The values that steps accept, and the form in which they are stored.
 
 use super::{Step, StepKind};
-use crate::signing::signature_image::{DecodedImages, SignatureImage};
 use crate::values::field_error::ValueError;
 use crate::values::id::UserId;
+use crate::values::signature_image::{DecodedImages, SignatureImage};
 use crate::values::text::{Line, Notes};
 use crate::values::time::Date;
 use serde::{Deserialize, Serialize};
@@ -126,8 +126,8 @@ fn named(choices: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signing::signature_image::data_url;
     use crate::values::id::Id;
+    use crate::values::signature_image::data_url;
     use uuid::Uuid;
 
     fn user(number: u128) -> UserId {

@@ -84,7 +84,7 @@ pub(super) fn display_name_at(history: &[HistoryEntry], at: Timestamp) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::event::Actor;
+    use crate::actor::Actor;
     use crate::samples::chained;
     use crate::values::id::{EventId, Id};
     use serde_json::json;

@@ -5,9 +5,10 @@ mod movement;
 
 pub use movement::{InstancePart, MOVEMENT_FORMAT, MovementReceipt, MovementReceiptStep, ReceiptInstance};
 
+use crate::actor::Actor;
 use crate::assets::asset::Status;
 use crate::history::chain::{BrokenLink, ChainHead, HistoryEntry};
-use crate::history::event::{Actor, Event};
+use crate::history::event::Event;
 use crate::processes::instance::{Instance, InstanceStatus, State};
 use crate::processes::process::{Step, StepKind};
 use crate::record::Stored;

@@ -1,8 +1,9 @@
 //! Receipts of movements: the common parts of their instances once, and each asset with its own history.
 
 use super::{Receipt, ReceiptAsset, ReceiptError, ReceiptEvent, ReceiptProcess, ReceiptStep, history, receipt_events};
+use crate::actor::Actor;
 use crate::history::chain::{ChainHead, HistoryEntry};
-use crate::history::event::{Actor, Event};
+use crate::history::event::Event;
 use crate::processes::instance::{Instance, InstanceStatus, State};
 use crate::processes::movement::Movement;
 use crate::processes::process::Step;

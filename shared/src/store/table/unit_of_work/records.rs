@@ -1,8 +1,8 @@
 //! Changes of records in a unit of work: each change of a record has an event, however many the transaction makes.
 
 use super::UnitOfWork;
-use crate::domain::history::event::{self, Verb};
-use crate::domain::record::{Record, Stored, Unique};
+use crate::domain::history::event::Verb;
+use crate::domain::record::{Record, Stored, Unique, changes};
 use crate::domain::values::id::{EventId, Id};
 use crate::store::keys::Section;
 use crate::store::table::deduplicated_blobs::blob_of;
@@ -38,7 +38,7 @@ impl UnitOfWork<'_> {
             record: (T::KIND, value.id().uuid()),
             verb: Verb::Created,
             version: 1,
-            changes: event::changes(&Map::new(), &value.history_fields()),
+            changes: changes(&Map::new(), &value.history_fields()),
             previous_hash: None,
             transaction_start: 1,
         };
@@ -162,7 +162,7 @@ impl UnitOfWork<'_> {
     /// [`WriteError::Store`] when the event can't be stored.
     pub fn delete<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
         self.check_precondition(old)?;
-        let changes = event::changes(&old.value.history_fields(), &Map::new());
+        let changes = changes(&old.value.history_fields(), &Map::new());
         let (version, previous_hash) = (old.version + 1, Some(old.last_hash.as_str()));
         let record = (T::KIND, old.value.id().uuid());
         let event_id = EventId::new(self.store.store.now(), self.store.store.random()?);

@@ -1,8 +1,8 @@
 //! Tests of advancing process instances.
 
 use super::*;
-use crate::signing::signature_image::{SignatureImage, data_url};
 use crate::values::field_error::{ErrorLocation, FieldError};
+use crate::values::signature_image::{SignatureImage, data_url};
 use serde_json::Map;
 
 /// The pointers and details of the errors that `data` causes.

@@ -7,7 +7,7 @@ mod typed_signatures;
 
 use super::*;
 use crate::samples::{self, time};
-use crate::signing::signature_image::DecodedImages;
+use crate::values::signature_image::DecodedImages;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

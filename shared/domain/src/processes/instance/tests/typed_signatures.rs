@@ -1,8 +1,8 @@
 //! Tests of signatures whose image shows a typed name.
 
 use super::*;
-use crate::signing::signature_image::data_url;
 use crate::values::field_error::FieldError;
+use crate::values::signature_image::data_url;
 use serde_json::Map;
 
 fn object(data: Value) -> Map<String, Value> {

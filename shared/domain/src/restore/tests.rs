@@ -1,12 +1,12 @@
 //! Each kind of record comes back from its own fields.
 
 use super::*;
-use crate::history::event;
 use crate::keys::api_key::{ApiKey, SecretHash};
 use crate::keys::scope::Scopes;
 use crate::processes::instance::{Instance, State};
 use crate::processes::movement::Movement;
 use crate::processes::process::values::StepValues;
+use crate::record::changes;
 use crate::samples;
 use crate::tenants::tenant::Tenant;
 use crate::values::id::{ApiKeyId, EventId, Id, InstanceId, ManufacturerId, MovementId, TenantId};
@@ -128,7 +128,7 @@ fn later_events_win() {
         entity_id: Uuid::nil(),
         version,
         actor: actor(),
-        changes: event::changes(&Map::from_iter([("a".to_owned(), old)]), &Map::from_iter([("a".to_owned(), new)])),
+        changes: changes(&Map::from_iter([("a".to_owned(), old)]), &Map::from_iter([("a".to_owned(), new)])),
         previous_hash: None,
     };
     let events = [event(1, Value::Null, json!(1)), event(2, json!(1), json!(2)), event(3, json!(2), Value::Null)];

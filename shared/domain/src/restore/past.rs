@@ -74,7 +74,7 @@ impl PastState {
     }
 
     #[must_use]
-    pub fn creator(&self) -> &crate::history::event::Actor {
+    pub fn creator(&self) -> &crate::actor::Actor {
         &self.created.actor
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Fields, HistoryFields, Origin, Restore, RestoreError};
 use crate::assets::asset::Asset;
-use crate::assets::custom_fields::{CustomFields, FieldsSchema};
+use crate::catalog::custom_fields::{CustomFields, FieldsSchema};
 use crate::catalog::{AssetType, Manufacturer, Model};
 use crate::keys::api_key::ApiKey;
 use crate::receipts::key::ReceiptKeys;

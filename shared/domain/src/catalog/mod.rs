@@ -1,6 +1,8 @@
 //! The catalog: asset types, manufacturers and models.
 
-use crate::assets::custom_fields::FieldsSchema;
+pub mod custom_fields;
+
+use crate::catalog::custom_fields::FieldsSchema;
 use crate::record::{Kind, Record, Reference, Requirement, Unique, fields};
 use crate::record_change::record_change;
 use crate::values::field_error::{ValueError, text_form};

@@ -8,9 +8,10 @@ mod tests;
 
 pub use past::{PastState, state_at};
 
+use crate::actor::Actor;
 use crate::assets::asset::Asset;
 use crate::catalog::Model;
-use crate::history::event::{Actor, Event};
+use crate::history::event::Event;
 use crate::processes::process::Process;
 use crate::record::Record;
 use serde::de::DeserializeOwned;

@@ -1,0 +1,70 @@
+//! Who makes changes.
+
+use crate::values::id::{ApiKeyId, LinkId, UserId};
+use serde::{Deserialize, Serialize};
+
+/// Who made a change, with the names of that time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Actor {
+    /// The API key that was used; null for the operator's command line and for a signing link.
+    #[schema(required)]
+    pub key_id: Option<ApiKeyId>,
+    /// The name of the key; `signing link` for a link.
+    pub key_name: String,
+    /// The user that the key is bound to, or the signer, if that is a user; null for a key of the tenant.
+    #[schema(required)]
+    pub user_id: Option<UserId>,
+    /// The display name of that user, or the signer's name.
+    #[schema(required)]
+    pub user_name: Option<String>,
+    /// The signing link that was used. Only events that were caused through a link have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = Uuid, required = false)]
+    pub link_id: Option<LinkId>,
+}
+
+impl Actor {
+    #[must_use]
+    pub fn operator() -> Self {
+        Self { key_id: None, key_name: "operator".into(), user_id: None, user_name: None, link_id: None }
+    }
+
+    #[must_use]
+    pub fn signer(link: LinkId, name: &str, user: Option<UserId>) -> Self {
+        let user_name = Some(name.to_owned());
+        Self { key_id: None, key_name: "signing link".into(), user_id: user, user_name, link_id: Some(link) }
+    }
+
+    /// The operator's check, which repairs a restored table.
+    #[must_use]
+    pub fn repair() -> Self {
+        Self { key_name: "operator (repair)".into(), ..Self::operator() }
+    }
+
+    /// The delivery of events, which disables webhooks that nobody receives.
+    #[must_use]
+    pub fn webhook_delivery() -> Self {
+        Self { key_name: "webhook delivery".into(), ..Self::operator() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_actor_with_a_signing_link_names_it() {
+        let link = "01890a5d-ac96-774b-bcce-b302099a8057";
+        let signer = Actor::signer(link.parse().expect("an id"), "Ada", None);
+        for (actor, text) in [
+            (Actor::operator(), r#"{"key_id":null,"key_name":"operator","user_id":null,"user_name":null}"#.to_owned()),
+            (
+                signer,
+                format!(r#"{{"key_id":null,"key_name":"signing link","user_id":null,"user_name":"Ada","link_id":"{link}"}}"#),
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&actor).expect("JSON"), text);
+            assert_eq!(serde_json::from_str::<Actor>(&text).expect("an actor"), actor);
+        }
+    }
+}
