@@ -1,8 +1,8 @@
 //! The places of a label's code and texts. Every rendering follows this one decision. Places are whole dots, so that the modules
 //! of a code are all of one size.
 
+use super::blank::Blank;
 use super::code::QUIET_ZONE;
-use super::label::{Blank, TooSmall};
 use super::text::{Direction, cells, shorten, wrap};
 use shared::domain::assets::label::LabelSize;
 
@@ -21,6 +21,13 @@ const MIN_TEXT_WIDTH: f64 = 12.0;
 /// The part of a label that texts beside, and below, a code should have.
 const TEXT_BESIDE: f64 = 0.45;
 const TEXT_BELOW: f64 = 0.25;
+
+/// The content of a label's code doesn't fit its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooSmall {
+    /// The side in millimetres of the smallest square label that has room for the code, if a label can be that large.
+    pub needed: Option<u32>,
+}
 
 /// The contents of a label to lay out.
 pub struct Request<'a> {

@@ -1,5 +1,6 @@
 //! The endpoints of labels: a QR code with the asset's tag and name beside it.
 
+mod blank;
 mod code;
 mod glyphs;
 mod label;
@@ -11,7 +12,9 @@ mod svg;
 mod text;
 mod zpl;
 
-use self::label::{Blank, Label, TooSmall};
+use self::blank::Blank;
+use self::label::Label;
+use self::layout::TooSmall;
 use self::sheet::Sheet;
 use self::svg::LabelSvg;
 use axum::response::{IntoResponse, Response};
