@@ -3,9 +3,9 @@
 mod wire;
 
 use crate::definitions::wire::{NewProcess, ProcessPatch, ProcessQuery, ProcessView, StatusFilter};
-use crate::instances::wire::InstanceView;
 use crate::subject::cancel::CancelSubject;
 use crate::subject::views;
+use crate::subject::wire::InstanceView;
 use serde_json::Value;
 use shared::auth::{Caller, Command, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;

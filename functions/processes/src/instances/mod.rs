@@ -2,12 +2,13 @@
 
 pub(crate) mod wire;
 
-use self::wire::{Advance, Cancel, InstanceOrMovement, InstanceQuery, InstanceView, ShowQuery, Start};
+use self::wire::InstanceQuery;
 use crate::subject::advance::advance;
 use crate::subject::cancel::cancel;
 use crate::subject::start::StartProcess;
 use crate::subject::submission::Submission;
 use crate::subject::views;
+use crate::subject::wire::{Advance, Cancel, InstanceOrMovement, InstanceView, ShowQuery, Start};
 use shared::auth::{Command, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
 use shared::domain::processes::instance::Instance;

@@ -2,10 +2,11 @@
 
 pub(crate) mod wire;
 
-use self::wire::{MovementQuery, MovementView};
-use crate::instances::wire::{Advance, Cancel};
+use self::wire::MovementQuery;
 use crate::subject::advance::advance;
 use crate::subject::cancel::cancel;
+use crate::subject::wire::MovementView;
+use crate::subject::wire::{Advance, Cancel};
 use crate::subject::{Subject, views};
 use shared::auth::UnverifiedRequest;
 use shared::domain::keys::scope::Scope;

@@ -3,9 +3,9 @@
 use super::session::Session;
 use super::session_wire::SessionView;
 use super::submit_with_link::SubmitWithLink;
-use crate::instances::wire::StepIndex;
 use crate::subject::advance::AdvanceSubject;
 use crate::subject::submission::{Submission, value_error};
+use crate::subject::wire::StepIndex;
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value, json};
 use shared::auth::{Command, UnverifiedRequest};

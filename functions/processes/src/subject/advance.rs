@@ -4,7 +4,7 @@ use super::error::part_of_movement;
 use super::submission::{Submission, change_asset, put_images, too_many_steps};
 use super::views::{self, SubjectResponse};
 use super::{OpenAssets, Subject};
-use crate::instances::wire::Advance;
+use crate::subject::wire::Advance;
 use shared::auth::{Command, Principal, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
 use shared::domain::processes::instance::InstanceStatus;

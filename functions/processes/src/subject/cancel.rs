@@ -3,7 +3,7 @@
 use super::error::process_error;
 use super::views::{self, SubjectResponse};
 use super::{OpenAssets, Subject};
-use crate::instances::wire::Cancel;
+use crate::subject::wire::Cancel;
 use shared::auth::{Command, Principal, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
 use shared::domain::processes::instance::InstanceStatus;

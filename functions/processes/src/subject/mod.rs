@@ -7,6 +7,7 @@ pub(crate) mod error;
 pub(crate) mod start;
 pub(crate) mod submission;
 pub(crate) mod views;
+pub(crate) mod wire;
 
 use shared::domain::assets::asset::Asset;
 use shared::domain::processes::instance::{Instance, InstanceStatus, ProcessError};

@@ -1,10 +1,9 @@
 //! Starting: one process on one asset, or on several at once. All instances start, or none does.
 
-use super::Subject;
 use super::error::process_error;
 use super::submission::{Submission, change_asset, invalid, put_images, too_many_steps};
-use super::views;
-use crate::instances::wire::InstanceOrMovement;
+use super::{Subject, views};
+use crate::subject::wire::InstanceOrMovement;
 use serde_json::{Map, Value, json};
 use shared::auth::{Command, Principal};
 use shared::domain::assets::asset::Asset;

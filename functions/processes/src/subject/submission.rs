@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::error::process_error;
-use crate::instances::wire::Advance;
+use crate::subject::wire::Advance;
 use serde_json::{Map, Value, json};
 use shared::auth::Principal;
 use shared::domain::assets::asset::Asset;

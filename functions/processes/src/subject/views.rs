@@ -1,8 +1,7 @@
 //! The views of instances and movements, and their stored form for a repetition of the request.
 
 use super::Subject;
-use crate::instances::wire::{InstanceOrMovement, InstanceView};
-use crate::movements::wire::MovementView;
+use crate::subject::wire::{InstanceOrMovement, InstanceView, MovementView};
 use shared::domain::processes::instance::{ImageName, Instance};
 use shared::domain::processes::movement::Movement;
 use shared::domain::record::Stored;

@@ -1,0 +1,215 @@
+//! Bodies and views of process instances and movements.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use shared::domain::processes::instance::{ImageName, Instance, InstanceStatus, State};
+use shared::domain::processes::movement::{AssetIds, Movement, overall_status};
+use shared::domain::processes::process::Step;
+use shared::domain::record::Stored;
+use shared::domain::values::field_error::ValueError;
+use shared::domain::values::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
+use shared::domain::values::signature_image::data_url;
+use shared::domain::values::text::{Name, Notes};
+use shared::domain::values::time::Timestamp;
+use shared::http::requests::body::{BoundedInteger, StepData};
+use shared::http::requests::params::FromParam;
+use utoipa::ToSchema;
+
+/// Index of a step, from zero.
+pub(crate) type StepIndex = BoundedInteger<0, 49>;
+
+shared::body! {
+    /// The asset to start on, or the assets: exactly one of the two.
+    pub struct Start as ProcessStart {
+        /// Asset without an instance in progress.
+        optional asset_id: AssetId,
+        /// 2 to 20 such assets, for a movement. All instances start, or none does.
+        optional asset_ids: AssetIds,
+        /// Values by step key. They are stored until their steps are submitted.
+        optional step_data: StepData,
+        /// Key of a step. All steps up to and including it are submitted with the start.
+        optional through: String,
+    }
+    read_only: &[]
+}
+
+shared::body! {
+    /// Step data to submit.
+    pub struct Advance as StepSubmission {
+        /// Values by step key: the open step's, and optionally those of later steps, which are stored until then.
+        /// Values of earlier steps may be sent again unchanged.
+        required step_data: StepData,
+        /// Index of the step that you expect to be open. If another one is open, nothing is submitted.
+        optional current_step: StepIndex,
+        /// Key of the open step or a later one. All steps up to and including it are submitted. Default: the open step.
+        optional through: String,
+    }
+    read_only: &[]
+}
+
+shared::body! {
+    /// Options for cancelling.
+    pub struct Cancel as Cancellation {
+        /// Reason for the cancellation.
+        nullable reason: Notes,
+    }
+    read_only: &[]
+}
+
+/// What a response leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[schema(as = OmittedField)]
+pub enum Omit {
+    /// Images of signatures. Their paths are returned instead.
+    Signatures,
+}
+
+impl FromParam for Omit {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        if text == "signatures" { Ok(Self::Signatures) } else { Err(ValueError::new("must be signatures")) }
+    }
+}
+
+shared::query! {
+    /// How to show a process instance.
+    pub struct ShowQuery {
+        /// `signatures` returns their paths instead of their images.
+        omit: Omit as Omit,
+    }
+}
+
+/// A process instance.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ProcessInstance)]
+pub struct InstanceView {
+    /// The version that the `ETag` names.
+    #[serde(skip)]
+    pub(crate) version: u64,
+    /// ID.
+    pub(crate) id: InstanceId,
+    /// Process definition.
+    process_id: ProcessId,
+    /// Asset.
+    asset_id: AssetId,
+    /// Movement that the instance is part of.
+    #[schema(required)]
+    movement_id: Option<MovementId>,
+    /// Status.
+    pub(crate) status: InstanceStatus,
+    /// Index of the open step, from zero. After completion, index of the last step.
+    pub(crate) current_step: usize,
+    /// Submitted values by step key.
+    #[schema(value_type = StepData)]
+    step_data: Map<String, Value>,
+    /// Name of the process at the start.
+    process_name: Name,
+    /// Name of the asset at the start.
+    asset_name: Name,
+    /// Asset tag.
+    asset_tag: String,
+    /// API key that started it.
+    #[schema(required)]
+    started_by: Option<ApiKeyId>,
+    /// Name of the user whom the key is bound to, else of the key.
+    started_by_name: String,
+    /// Time of the start.
+    started_at: Timestamp,
+    /// Time of completion.
+    #[schema(required)]
+    completed_at: Option<Timestamp>,
+    /// Time of cancellation.
+    #[schema(required)]
+    cancelled_at: Option<Timestamp>,
+    /// Reason for the cancellation.
+    #[schema(required)]
+    cancel_reason: Option<Notes>,
+    /// Steps, as they were at the start.
+    steps: Vec<Step>,
+}
+
+impl InstanceView {
+    /// `image` returns a signature's image; for `None` the view has its path.
+    pub(crate) fn new(stored: Stored<Instance>, image: impl Fn(&ImageName) -> Option<Vec<u8>>) -> Self {
+        let instance = stored.value;
+        let mut step_data = instance.step_values.as_map().clone();
+        for (name, _) in instance.signatures() {
+            let shown = image(&name).map_or_else(|| instance.signature_path(&name.step), |bytes| data_url(&bytes));
+            step_data.insert(name.step, json!(shown));
+        }
+        let (status, current_step) = (instance.status(), instance.current_step());
+        let (completed_at, cancelled_at, cancel_reason) = match instance.state {
+            State::InProgress { .. } => (None, None, None),
+            State::Completed { at } => (Some(at), None, None),
+            State::Cancelled { at, reason, .. } => (None, Some(at), reason),
+        };
+        Self {
+            version: stored.version,
+            id: instance.id,
+            process_id: instance.process_id,
+            asset_id: instance.asset_id,
+            movement_id: instance.movement_id,
+            status,
+            current_step,
+            step_data,
+            process_name: instance.process_name,
+            asset_name: instance.asset_name,
+            asset_tag: instance.asset_tag,
+            started_by: instance.started_by,
+            started_by_name: instance.started_by_name,
+            started_at: stored.created_at,
+            completed_at,
+            cancelled_at,
+            cancel_reason,
+            steps: instance.steps.as_slice().to_vec(),
+        }
+    }
+}
+
+/// A movement: one process on several assets at once.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Movement)]
+pub struct MovementView {
+    /// ID.
+    pub(crate) id: MovementId,
+    /// Movement number.
+    #[schema(examples("MOV-000001"))]
+    number: String,
+    /// Process definition.
+    process_id: ProcessId,
+    /// Name of the process at the start.
+    process_name: Name,
+    /// `in_progress` while any instance is, else `completed` if any instance is, else `cancelled`.
+    status: InstanceStatus,
+    /// Index of the open step, from zero. After completion, index of the last step.
+    current_step: usize,
+    /// One instance for each asset.
+    instances: Vec<InstanceView>,
+    /// API key that started it.
+    #[schema(required)]
+    started_by: Option<ApiKeyId>,
+    /// Name of the user whom the key is bound to, else of the key.
+    started_by_name: String,
+    /// Time of the start.
+    started_at: Timestamp,
+}
+
+impl MovementView {
+    pub(crate) fn new(stored: Stored<Movement>, instances: Vec<InstanceView>) -> Self {
+        let Movement { id, number, process_id, process_name, started_by, started_by_name, .. } = stored.value;
+        let (status, current_step) = overall_status(instances.iter().map(|instance| (instance.status, instance.current_step)));
+        let started_at = stored.created_at;
+        Self { id, number, process_id, process_name, status, current_step, instances, started_by, started_by_name, started_at }
+    }
+}
+
+/// A new process instance, or a new movement.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = NewInstanceOrMovement, title = "A new process instance, or a new movement")]
+pub enum InstanceOrMovement {
+    /// The new instance, for `asset_id`.
+    Instance(Box<InstanceView>),
+    /// The new movement, for `asset_ids`.
+    Movement(Box<MovementView>),
+}
