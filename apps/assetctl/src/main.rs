@@ -5,6 +5,7 @@ mod args;
 mod config;
 mod error;
 mod export;
+mod format;
 mod http;
 mod import;
 mod interrupt;

@@ -1,16 +1,39 @@
 //! The selection of assets by tags, ids or filters.
 
-use crate::args::Filters;
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
 use crate::http::patience;
 use crate::http::request::{get, get_data};
+use clap::Args;
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use std::collections::HashSet;
 use terminal::print_note;
 
 const NDJSON: &str = "application/x-ndjson";
+
+/// Which of the records are meant: filters of the list.
+#[derive(Debug, Args)]
+pub struct Filters {
+    /// A filter of the list: --filter warranty_before=2027-01-01
+    #[arg(long = "filter", value_name = "NAME=VALUE", value_parser = filter)]
+    filters: Vec<(String, String)>,
+    /// Those with this status: --filter status=STATUS
+    #[arg(long)]
+    status: Option<String>,
+    /// Those that a search finds: --filter q=TEXT
+    #[arg(long, value_name = "TEXT")]
+    q: Option<String>,
+}
+
+impl Filters {
+    /// As in a query.
+    pub fn pairs(&self) -> impl Iterator<Item = (String, String)> {
+        let named = [("status", &self.status), ("q", &self.q)];
+        let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
+        self.filters.iter().cloned().chain(named)
+    }
+}
 
 /// The fields of an asset that a label needs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -84,6 +107,11 @@ pub fn is_id(text: &str) -> bool {
 
 fn unreadable(error: &serde_json::Error) -> CliError {
     CliError::Failed(format!("can't read the service's answer; check --base-url: {error}"))
+}
+
+fn filter(text: &str) -> std::result::Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE, such as status=in_use")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 #[cfg(test)]

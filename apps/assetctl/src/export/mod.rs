@@ -1,11 +1,13 @@
 //! `assetctl export`.
 
+pub mod args;
 pub mod parts;
 
-use crate::args::{Export, Format, What};
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
+use crate::export::args::{Export, What};
 use crate::export::parts::Parts;
+use crate::format::Format;
 use crate::http::client::Client;
 use crate::http::request::get;
 use crate::interrupt::Interrupt;

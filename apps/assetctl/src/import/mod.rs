@@ -1,5 +1,6 @@
 //! `assetctl import`.
 
+pub mod args;
 pub mod chunks;
 pub mod columns;
 pub mod journal;
@@ -8,21 +9,23 @@ pub mod refused;
 pub mod rows;
 pub mod sender;
 pub mod settlement;
+pub mod source;
 pub mod summary;
 pub mod unsettled;
 
-use crate::args::{Format, Import, OnError};
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
+use crate::format::Format;
 use crate::http::client::{Client, ImportRequest};
+use crate::import::args::{Import, OnError};
 use crate::import::chunks::MAX_ROWS;
 use crate::import::columns::Target;
 use crate::import::columns::suggest::{as_option, suggestions};
 use crate::import::journal::{Journal, already_begun};
 use crate::import::options::{heading, resend_command};
 use crate::import::refused::{beside, report};
-use crate::import::rows::source::Source;
 use crate::import::sender::{Ending, Sender};
+use crate::import::source::Source;
 use crate::import::summary::{Summary, print_summary};
 use crate::import::unsettled::CAPACITY;
 use crate::interrupt::Interrupt;

@@ -1,13 +1,13 @@
 //! The options of an import, as the journal keeps them and as a command repeats them.
 
-use crate::args::{Import, OnError};
 use crate::config::Connection;
 use crate::error::Result;
 use crate::http::request::new_run_id;
+use crate::import::args::{Import, OnError};
 use crate::import::columns::heading::Heading;
 use crate::import::columns::suggest::{as_option, quote};
 use crate::import::rows::sniff;
-use crate::import::rows::source::Source;
+use crate::import::source::Source;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -3,15 +3,15 @@
 //! It is written at the end, by reading the imported file once more: the journal has the refused rows and the reasons. So the
 //! rows are in the file's order and complete, also after interruptions.
 
-use crate::args::Format;
 use crate::error::{CliError, Result};
+use crate::format::Format;
 use crate::import::chunks::{ChunkRow, Chunks};
 use crate::import::columns::{REASONS, Target};
 use crate::import::journal::Journal;
 use crate::import::rows::ndjson_rows::{Members, UNREADABLE};
-use crate::import::rows::source::Source;
 use crate::import::rows::{Original, RowError};
 use crate::import::settlement::Counts;
+use crate::import::source::Source;
 use csv::{StringRecord, WriterBuilder};
 use serde::Serialize;
 use serde_json::Value;

@@ -1,10 +1,10 @@
 //! The summary at the end of an import.
 
-use crate::args::{Import, OnError};
 use crate::error::Result;
+use crate::import::args::{Import, OnError};
 use crate::import::refused::Report;
 use crate::import::rows::sniff;
-use crate::import::rows::source::Source;
+use crate::import::source::Source;
 use crate::output::{count, print, print_json};
 use crate::progress::duration;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! The command line of `labels`.
 
-use crate::args::Filters;
+use crate::selection::Filters;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

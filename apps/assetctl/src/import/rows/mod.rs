@@ -6,7 +6,6 @@ pub mod encoding;
 pub mod ndjson_rows;
 pub mod records;
 pub mod sniff;
-pub mod source;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

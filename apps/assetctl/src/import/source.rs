@@ -1,17 +1,16 @@
 //! The imported file: its format, and its rows from the beginning as often as they are needed.
 
-use crate::args::{Format, Import};
 use crate::error::{CliError, Result};
+use crate::format::Format;
+use crate::import::args::Import;
 use crate::import::chunks::{Chunks, Rows};
 use crate::import::columns::fields::Fields;
-use crate::import::columns::suggest;
-use crate::import::columns::{Target, resolve, target, trimmed};
-use crate::import::rows::Original;
+use crate::import::columns::{Target, resolve, suggest, target, trimmed};
 use crate::import::rows::csv_rows::{CsvRows, read_header};
 use crate::import::rows::decode::{Text, decode_sample};
 use crate::import::rows::encoding::{EncodingSource, Examination, examine};
 use crate::import::rows::ndjson_rows::{NdjsonRows, member_names};
-use crate::import::rows::sniff;
+use crate::import::rows::{Original, sniff};
 use crate::output::count;
 use std::collections::BTreeSet;
 use std::fs::File;

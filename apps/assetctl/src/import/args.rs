@@ -1,0 +1,128 @@
+//! The command line of `import`.
+
+use crate::format::Format;
+use crate::import::columns::convert::DateFormat;
+use crate::import::columns::{Kind, Mapping};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Options of `import`.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// The file; its encoding and its delimiter are detected
+    pub file: PathBuf,
+    /// Import users instead of assets
+    #[arg(long)]
+    pub users: bool,
+    /// What a column is: --map "Serial No=serial_number"; --map "OS=" ignores a column
+    #[arg(long = "map", value_name = "COLUMN=FIELD")]
+    pub mappings: Vec<Mapping>,
+    /// Print a --map option for each column that looks familiar, and import nothing
+    #[arg(long)]
+    pub suggest: bool,
+    /// By what a row finds the thing that it updates; with serial_number and email, a row that finds nothing creates
+    #[arg(long = "match", value_name = "COLUMN", default_value = "none")]
+    pub match_by: MatchBy,
+    /// What happens to the good rows when one is refused
+    #[arg(long, default_value = "skip")]
+    pub on_error: OnError,
+    /// Check every row, and write nothing
+    #[arg(long, conflicts_with = "resume")]
+    pub dry_run: bool,
+    /// Go on with an import that was interrupted
+    #[arg(long)]
+    pub resume: bool,
+    /// How dates are written: "DD.MM.YYYY", or "%d.%m.%Y"; otherwise YYYY-MM-DD
+    #[arg(long, value_name = "FORMAT", value_parser = DateFormat::parse)]
+    pub date_format: Option<DateFormat>,
+    /// Read prices such as 1.249,00 €
+    #[arg(long)]
+    pub decimal_comma: bool,
+    /// Encoding, such as utf-8 or windows-1252, instead of the detected one
+    #[arg(long, value_name = "NAME", value_parser = encoding)]
+    pub encoding: Option<&'static encoding_rs::Encoding>,
+    /// Delimiter, instead of the detected one
+    #[arg(long)]
+    pub delimiter: Option<Delimiter>,
+    /// Format, instead of by the file's name
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// How long to wait for a service that is busy or can't be reached
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub give_up_after: u64,
+}
+
+impl Import {
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        if self.users { Kind::Users } else { Kind::Assets }
+    }
+}
+
+/// By what rows find what they update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum MatchBy {
+    /// Every row creates
+    None,
+    /// The service's id, as an export has it
+    Id,
+    /// The asset's tag
+    AssetTag,
+    /// The asset's serial number
+    SerialNumber,
+    /// The user's e-mail address
+    Email,
+}
+
+impl MatchBy {
+    #[must_use]
+    pub fn column(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Id => Some("id"),
+            Self::AssetTag => Some("asset_tag"),
+            Self::SerialNumber => Some("serial_number"),
+            Self::Email => Some("email"),
+        }
+    }
+}
+
+/// The treatment of good rows when one is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnError {
+    /// They are imported
+    Skip,
+    /// Nothing is imported: all rows are checked before the first is written
+    Abort,
+}
+
+/// A delimiter by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Delimiter {
+    /// ,
+    #[value(alias = ",")]
+    Comma,
+    /// ;
+    #[value(alias = ";")]
+    Semicolon,
+    /// Tab
+    #[value(alias = "\t", alias = "\\t")]
+    Tab,
+}
+
+impl Delimiter {
+    #[must_use]
+    pub fn byte(self) -> u8 {
+        match self {
+            Self::Comma => b',',
+            Self::Semicolon => b';',
+            Self::Tab => b'\t',
+        }
+    }
+}
+
+fn encoding(name: &str) -> Result<&'static encoding_rs::Encoding, String> {
+    encoding_rs::Encoding::for_label(name.as_bytes())
+        .ok_or_else(|| "no such encoding; try utf-8, utf-16le or windows-1252".into())
+}
