@@ -1,7 +1,7 @@
 //! The queue's tables and their statements.
 
 use super::Counts;
-use super::receive::Receipt;
+use super::receipt::Receipt;
 use anyhow::{Result, ensure};
 use rusqlite::{Connection, OptionalExtension, params};
 use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage};

@@ -13,6 +13,7 @@
 //! lose the last messages.
 
 mod database;
+mod receipt;
 mod receive;
 mod shares;
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! Receiving messages.
 
 use super::database::Database;
+use super::receipt::Receipt;
 use super::shares::{Candidate, Shares};
-use anyhow::{Context, Error, Result};
+use anyhow::Result;
 use rusqlite::{OptionalExtension, Transaction, params};
-use std::fmt::{self, Display};
-use std::str::FromStr;
 
 /// Receives of a message before it becomes a dead letter.
 pub const MAX_RECEIVES: u32 = 30;
@@ -54,29 +53,6 @@ impl ReceivedMessage {
     #[must_use]
     pub fn queue(&self) -> &'static str {
         if self.is_retry { super::RETRIES } else { super::DELIVERIES }
-    }
-}
-
-/// The contents of a receipt handle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Receipt {
-    pub id: i64,
-    pub receives: u32,
-}
-
-impl Display for Receipt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.id, self.receives)
-    }
-}
-
-impl FromStr for Receipt {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let parts = text.split_once('-').and_then(|(id, receives)| Some((id.parse().ok()?, receives.parse().ok()?)));
-        let (id, receives) = parts.context("this is no receipt handle")?;
-        Ok(Self { id, receives })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::lambda_events::{is_new_event, of_stream};
 use super::{StreamHandler, wait};
+use crate::engine::Trimmer;
 use crate::queue::SqliteQueue;
-use crate::stream::Trimmer;
 use anyhow::{Context, Result};
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use aws_sdk_dynamodbstreams::Client;

@@ -4,7 +4,10 @@
 //! It checks no credentials, so it refuses what a page in a browser could send: requests with an `Origin` and, if it can be
 //! reached only from this machine, those for another host, to whose name a page could give this machine's address.
 
-use crate::stream::{StreamRecords, Trimmer};
+mod stream_records;
+
+pub use stream_records::{StreamRecords, Trimmer};
+
 use crate::table_calls::execute;
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region};

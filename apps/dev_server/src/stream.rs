@@ -3,10 +3,6 @@
 //! It is enabled only where somebody reads it, since every change is stored twice until it has been read. docs/adr/0004 lists
 //! where it differs from DynamoDB Streams.
 
-mod records;
-
-pub use records::{StreamRecords, Trimmer};
-
 use crate::{engine, table};
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::types::{StreamSpecification, StreamViewType};
