@@ -4,6 +4,7 @@
 
 mod coldstart;
 mod compare;
+mod generated_index;
 mod import;
 mod lists;
 mod schemas;

@@ -1,6 +1,6 @@
 //! The service in this process, with an engine, a table and a tenant of its own.
 
-use crate::lists::GeneratedIndex;
+use crate::generated_index::GeneratedIndex;
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;

@@ -1,11 +1,8 @@
 //! Measures the cost and latency of lists, by the number of assets in a tenant.
 
 mod fill;
-mod generated_index;
 mod report;
 mod snapshots;
-
-pub use generated_index::GeneratedIndex;
 
 use crate::service::Service;
 use anyhow::{Result, ensure};
@@ -142,7 +139,7 @@ async fn measure_generated(report: &mut Report, size: usize, options: &Options) 
     let service = Service::start(Some(snapshot_store(options.snapshots_url.as_deref(), folder.path())?)).await?;
     // The sample that the generator copies is an asset as well: its event puts it on the list.
     let generator = fill::fill_newest(&service, size - 1).await?;
-    service.generated_index.set(generator, size - 1);
+    service.generated_index.set(move |n| generator.asset(n).1, size - 1);
     service.advance_clock(120_000);
     snapshots::write(&service).await?;
     service.advance_clock(120_000);

@@ -1,7 +1,6 @@
 //! An index `list_index` whose rows are generated when they are read: filling the embedded engine with a million assets
 //! takes too long to do it often.
 
-use super::fill::Generator;
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
@@ -31,11 +30,14 @@ const ATTRIBUTES: [&str; 12] = [
     "updated_at",
 ];
 
+/// Makes the item of a row, by the row's number.
+type Rows = Box<dyn Fn(usize) -> Item + Send>;
+
 /// An HTTP client that answers queries of a generated index, if there is one, and passes on every other request.
 #[derive(Clone)]
 pub struct GeneratedIndex {
     inner: SharedHttpClient,
-    generated: Arc<Mutex<Option<(Generator, usize)>>>,
+    generated: Arc<Mutex<Option<(Rows, usize)>>>,
 }
 
 impl std::fmt::Debug for GeneratedIndex {
@@ -50,14 +52,14 @@ impl GeneratedIndex {
     }
 
     /// Answers queries of the index from now on, with `count` rows.
-    pub fn set(&self, generator: Generator, count: usize) {
-        *self.generated.lock().unwrap_or_else(PoisonError::into_inner) = Some((generator, count));
+    pub fn set(&self, rows: impl Fn(usize) -> Item + Send + 'static, count: usize) {
+        *self.generated.lock().unwrap_or_else(PoisonError::into_inner) = Some((Box::new(rows), count));
     }
 
     /// `None` unless the request is a query of the assets in the index.
     fn response(&self, request: &HttpRequest) -> Option<HttpResponse> {
         let generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
-        let (generator, count) = generated.as_ref()?;
+        let (rows, count) = generated.as_ref()?;
         let query: Value = serde_json::from_slice(request.body().bytes()?).ok()?;
         let bound = |name: &str| query["ExpressionAttributeValues"][name]["S"].as_str().map(str::to_owned);
         let (from, to) = (bound(":from")?, bound(":to")?);
@@ -73,7 +75,7 @@ impl GeneratedIndex {
         };
         let end = first_of(bucket(to)? + 1).min(*count);
         let next = end.min(start + PAGE_ROWS);
-        let items: Vec<Value> = (start..next).map(|n| row(&generator.asset(n).1)).collect();
+        let items: Vec<Value> = (start..next).map(|n| row(&rows(n))).collect();
         let mut body = json!({"Count": items.len(), "ScannedCount": items.len(), "Items": items});
         if next < end {
             let last = next - 1;
