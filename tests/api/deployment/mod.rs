@@ -1,5 +1,4 @@
-//! The template, its policies, and the log.
+//! The template and its policies.
 
-pub mod log;
 pub mod policies;
 pub mod template;

@@ -3,8 +3,8 @@
 use crate::support::functions::{FUNCTIONS, Function, resource, resources};
 use crate::support::operations::{METHODS, dry_run};
 use crate::support::processes::{advance, create_process, start};
+use crate::support::queue::TestQueue;
 use crate::support::samples::{SIGNATURE, Samples, content_type};
-use crate::support::webhooks::queue::TestQueue;
 use crate::support::{Api, Client, sample};
 use crate::table::requests::partitions;
 use serde_json::{Value as Json, json};

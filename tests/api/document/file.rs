@@ -1,7 +1,7 @@
 //! docs/openapi.json, which the function `meta` serves, against the routes of all functions, and the needs of its readers.
 
 use crate::document::examples;
-use crate::support::operations::served_document;
+use crate::support::document::served_document;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! The OpenAPI document, against the requests and responses of the routes.
 
 use crate::support::Api;
-use crate::support::operations::{METHODS, at, by_method, operations, response};
+use crate::support::document::{at, response};
+use crate::support::operations::{METHODS, by_method, operations};
 use crate::support::samples::Samples;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;

@@ -1,7 +1,8 @@
 //! Accepted values can be read: values at the bounds of every field of every body are sent, and the resources are read, listed,
 //! changed, verified and deleted. The fields are taken from the OpenAPI document.
 
-use crate::support::operations::{Operation, at, operations};
+use crate::support::document::at;
+use crate::support::operations::{Operation, operations};
 use crate::support::samples::Samples;
 use crate::support::{Api, Client, property, runtime};
 use serde_json::Value;

@@ -1,7 +1,6 @@
 //! Conventions for every route: reading bodies and paths, the order of checks, and errors of the service itself.
 
-use crate::deployment::log;
-use crate::support::{Api, call};
+use crate::support::{Api, call, log};
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;

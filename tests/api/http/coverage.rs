@@ -1,6 +1,7 @@
 //! Rules for every route. The routes are taken from the OpenAPI document, so a new one is covered at once.
 
-use crate::support::operations::{BASE, METHODS, by_method, operations};
+use crate::support::document::BASE;
+use crate::support::operations::{METHODS, by_method, operations};
 use crate::support::samples::{SIGNING_PAGE, Samples, content_type};
 use crate::support::{Api, UNKNOWN_ID, sample};
 use shared::domain::keys::scope::Scope;

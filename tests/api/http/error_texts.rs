@@ -1,6 +1,7 @@
 //! Errors name the accepted values: names, values, bounds and paths.
 
-use crate::support::operations::{at, operations};
+use crate::support::document::at;
+use crate::support::operations::operations;
 use crate::support::samples::{Samples, content_type};
 use crate::support::{Api, Client, Reply, UNKNOWN_ID, call};
 use axum::body::Body;

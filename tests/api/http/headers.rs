@@ -1,7 +1,8 @@
 //! Headers are as the OpenAPI document describes them, and pages of other origins may send and read them.
 
+use crate::support::document::response;
 use crate::support::functions::resource;
-use crate::support::operations::{METHODS, by_method, operations, response};
+use crate::support::operations::{METHODS, by_method, operations};
 use crate::support::samples::{Samples, content_type};
 use crate::support::{Api, Reply, call};
 use axum::body::Body;

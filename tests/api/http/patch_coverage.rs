@@ -1,7 +1,8 @@
 //! Every property of every PATCH body is stored: after the request, a GET has the new value, `updated_at` has moved, and
 //! there is one event. The properties are taken from the OpenAPI document, so a new one fails until it has values here.
 
-use crate::support::operations::{Operation, at, operations};
+use crate::support::document::at;
+use crate::support::operations::{Operation, operations};
 use crate::support::table::history::event_chain;
 use crate::support::{Api, Client, sample};
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
 //! The response of a GET can be sent back with PATCH: it changes nothing, unless a read-only field differs.
 
 use crate::support::Api;
-use crate::support::operations::{Operation, at, by_method, operations};
+use crate::support::document::at;
+use crate::support::operations::{Operation, by_method, operations};
 use crate::support::samples::Samples;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,7 +1,6 @@
 //! Rate limits of keys.
 
-use crate::deployment::log;
-use crate::support::{Api, Client, UNKNOWN_ID};
+use crate::support::{Api, Client, UNKNOWN_ID, log};
 use serde_json::json;
 use shared::store::keys::Keys;
 

@@ -1,10 +1,9 @@
 //! API keys are shown once, in the response that creates them, and are written nowhere. The log has no names of people
 //! and resources.
 
-use crate::deployment::log;
 use crate::support::operations::{METHODS, by_method, operations};
 use crate::support::samples::{Samples, content_type};
-use crate::support::{Api, Client, Reply, all_items, sample};
+use crate::support::{Api, Client, Reply, all_items, log, sample};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 use shared::domain::actor::Actor;

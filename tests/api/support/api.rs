@@ -1,7 +1,7 @@
 //! The service with a table of its own.
 
 use super::client::Client;
-use super::webhooks::queue::TestQueue;
+use super::queue::TestQueue;
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;

@@ -1,7 +1,7 @@
 //! Compares every response of every test with the OpenAPI document: its status must be listed, and so must its code if it is
 //! a 409.
 
-use super::operations::{BASE, response, served_document, with_components};
+use super::document::{BASE, response, served_document, with_components};
 use super::response::Reply;
 use serde_json::Value;
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
 //! The functions as template.yaml deploys them: each with its own routes only.
 
-use super::operations::BASE;
+use super::document::BASE;
 use axum::Router;
 use shared::app::App;
 use shared::store::Store;

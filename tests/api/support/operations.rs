@@ -1,10 +1,10 @@
 //! The operations of the OpenAPI document: tests that walk them cover a new route at once.
 
 use super::client::Client;
+use super::document::{BASE, with_components};
 use super::response::Reply;
 use super::samples::{OPEN_PATHS, Samples, content_type};
 use serde_json::Value;
-pub use shared::http::endpoints::BASE;
 use shared::http::openapi::SIGNING_LINK;
 
 /// The methods in an order in which each still finds the sample resources: deletions come last.
@@ -62,31 +62,6 @@ pub fn dry_run(path: &str) -> String {
     format!("{path}{}dry_run=true", if path.contains('?') { '&' } else { '?' })
 }
 
-/// As the service serves it.
-pub fn served_document() -> Value {
-    serde_json::from_str(meta::DOCUMENT).unwrap()
-}
-
-/// Under this status, or under `default` if that names it.
-pub fn response<'a>(operation: &'a Value, status: &str) -> Option<&'a Value> {
-    let responses = &operation["responses"];
-    let any = responses.get("default").filter(|any| any["description"].as_str().unwrap().contains(&format!("\n- {status} `")));
-    responses.get(status).or(any)
-}
-
-/// With the parameters and responses that it refers to.
-pub fn with_components(document: &Value, operation: &Value) -> Value {
-    let mut operation = operation.clone();
-    let parameters = operation["parameters"].as_array_mut().into_iter().flatten();
-    for parameter in parameters {
-        *parameter = at(document, parameter).clone();
-    }
-    for response in operation["responses"].as_object_mut().unwrap().values_mut() {
-        *response = at(document, response).clone();
-    }
-    operation
-}
-
 /// The served OpenAPI document and its operations, without those for signing links. Their paths begin with `/v1`.
 pub async fn operations(client: &Client) -> (Value, Vec<Operation>) {
     let document = client.get("/openapi.json").await.json();
@@ -127,12 +102,4 @@ pub fn for_links(document: &Value) -> Vec<String> {
 /// In the order of the methods.
 pub fn by_method<'a>(operations: &'a [Operation], methods: &'a [&str]) -> impl Iterator<Item = &'a Operation> {
     methods.iter().flat_map(|method| operations.iter().filter(move |operation| operation.method == *method))
-}
-
-/// Follows a `$ref` within the document.
-pub fn at<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
-    match value["$ref"].as_str() {
-        Some(target) => document.pointer(&target[1..]).unwrap_or_else(|| panic!("{target} leads nowhere")),
-        None => value,
-    }
 }

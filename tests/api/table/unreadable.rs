@@ -1,9 +1,8 @@
 //! Records that can't be read: they are named, take nothing else down, and the operator can restore or remove them.
 
-use crate::deployment::log;
 use crate::support::samples::Samples;
 use crate::support::table::history::set_attribute;
-use crate::support::{Api, Client, UNKNOWN_ID, sample};
+use crate::support::{Api, Client, UNKNOWN_ID, log, sample};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 use shared::domain::record::Kind;

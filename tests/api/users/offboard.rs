@@ -1,6 +1,6 @@
 //! Offboarding a user: one request starts the return of all assets of the user.
 
-use crate::support::operations::served_document;
+use crate::support::document::served_document;
 use crate::support::processes::{create_process, system_process};
 use crate::support::{Api, Client, UNKNOWN_ID, at_each_place};
 use dev_server::faulty_table::planned::CallFailure;

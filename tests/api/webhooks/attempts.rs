@@ -1,6 +1,7 @@
 //! The API of deliveries: tests, lists, retries and replays. The handling of the messages is tested elsewhere.
 
-use crate::support::webhooks::deliveries::{delivery, id, path, with_delivery};
+use crate::support::queue::delivery;
+use crate::support::webhooks::deliveries::{id, path, with_delivery};
 use crate::support::{Api, UNKNOWN_ID};
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! From the queue to the receivers: requests, repetitions and records.
 
+use crate::support::queue::VISIBILITY;
 use crate::support::webhooks::pipeline::{URL, created, delivering, delivery, encrypted, send, settle, webhook, with_webhook};
-use crate::support::webhooks::queue::VISIBILITY;
 use serde_json::{Value, json};
 use shared::app::system_clock;
 use shared::domain::actor::Actor;

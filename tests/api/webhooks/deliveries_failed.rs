@@ -1,7 +1,7 @@
 //! Deliveries that fail: their repetitions and their end.
 
+use crate::support::queue::VISIBILITY;
 use crate::support::webhooks::pipeline::{created, with_webhook};
-use crate::support::webhooks::queue::VISIBILITY;
 use chrono::TimeDelta;
 use shared::domain::webhooks::{AttemptFailure, DeliveryStatus, RETRY_DELAYS};
 use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT};

@@ -1,8 +1,8 @@
 //! From the table's stream to the queue: one message for each event and each webhook that wants it.
 
 use crate::support::dropping::dropped_after;
+use crate::support::queue::deliveries;
 use crate::support::webhooks::pipeline::{TestWebhook, delivering, event_id, webhook};
-use crate::support::webhooks::queue::deliveries;
 use crate::support::webhooks::stream::{batch, record};
 use crate::support::{Api, Client, at_each_place};
 use dev_server::faulty_table::planned::CallFailure;

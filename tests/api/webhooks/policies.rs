@@ -2,7 +2,7 @@
 
 use crate::deployment::policies::{allows_partition, granted, needed, statements, texts};
 use crate::support::functions::{resource, resources, variables_of_all};
-use crate::support::webhooks::queue::TestQueue;
+use crate::support::queue::TestQueue;
 use crate::support::webhooks::stream;
 use crate::support::{Api, Client};
 use aws_lambda_events::event::dynamodb::Event;

@@ -1,11 +1,10 @@
 //! The secrets of webhooks are shown once, stored encrypted, and written nowhere else.
 
-use crate::deployment::log;
 use crate::http::idempotency::post;
 use crate::keys::secrets::items_as_text;
 use crate::support::webhooks::deliveries::{URL, path};
 use crate::support::webhooks::key_encryption::ObservedKeyEncryption;
-use crate::support::{Api, Client, all_items};
+use crate::support::{Api, Client, all_items, log};
 use base64_simd::STANDARD;
 use serde_json::{Value, json};
 use shared::app::App;

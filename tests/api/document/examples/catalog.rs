@@ -1,7 +1,6 @@
 //! The catalog: types, manufacturers and models.
 
-use super::people::id;
-use super::recorder::Scenario;
+use super::recorder::{Scenario, id};
 use serde_json::json;
 
 /// The entries that the scenario uses.

@@ -1,7 +1,7 @@
 //! A technician hands a laptop over to its user, who signs for it.
 
-use super::people::{People, id};
-use super::recorder::Scenario;
+use super::people::People;
+use super::recorder::{Scenario, id};
 use crate::support::processes::system_process;
 use crate::support::samples::SIGNATURE;
 use serde_json::json;

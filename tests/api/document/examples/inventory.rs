@@ -1,8 +1,8 @@
 //! Assets: bought, imported, exported, changed and deleted.
 
 use super::catalog::Catalog;
-use super::people::{People, id};
-use super::recorder::Scenario;
+use super::people::People;
+use super::recorder::{Scenario, id};
 use crate::support::bulk::outcomes;
 use serde_json::{Value, json};
 

@@ -12,7 +12,7 @@ mod settings;
 mod signing;
 mod webhooks;
 
-use crate::support::operations::at;
+use crate::support::document::at;
 use recorder::Scenario;
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -1,8 +1,7 @@
 //! A process of the company's own, and assets that are moved together.
 
 use super::catalog::Catalog;
-use super::people::id;
-use super::recorder::Scenario;
+use super::recorder::{Scenario, id};
 use crate::support::samples::SIGNATURE;
 use serde_json::json;
 

@@ -1,9 +1,9 @@
 //! Users, the keys that they use, and a user who leaves.
 
 use super::catalog::Catalog;
-use super::recorder::Scenario;
+use super::recorder::{Scenario, id};
 use crate::support::bulk::outcomes;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The people of the scenario.
 pub struct People {
@@ -11,10 +11,6 @@ pub struct People {
     pub ada: String,
     /// The technician.
     pub grace: String,
-}
-
-pub fn id(resource: &Value) -> String {
-    resource["id"].as_str().unwrap().to_owned()
 }
 
 /// Creates users.

@@ -1,8 +1,8 @@
 //! Every kind of problem, as the company meets it.
 
 use super::catalog::Catalog;
-use super::people::{People, id};
-use super::recorder::Scenario;
+use super::people::People;
+use super::recorder::{Scenario, id};
 use crate::support::bulk::{costly, creations};
 use crate::support::processes::{create_process, start, system_process};
 use crate::support::{Api, Client, UNKNOWN_ID};

@@ -8,6 +8,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+pub fn id(resource: &Value) -> String {
+    resource["id"].as_str().unwrap().to_owned()
+}
+
 /// A body, with its place in the scenario.
 type Body = (usize, Value);
 

@@ -1,7 +1,7 @@
 //! Signing links: the borrowers sign on their phones.
 
-use super::people::{People, id};
-use super::recorder::Scenario;
+use super::people::People;
+use super::recorder::{Scenario, id};
 use crate::support::processes::system_process;
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::Link;

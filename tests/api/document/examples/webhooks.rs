@@ -1,8 +1,7 @@
 //! Webhooks: another program follows the changes.
 
-use super::people::id;
-use super::recorder::Scenario;
-use crate::support::webhooks::deliveries::delivery;
+use super::recorder::{Scenario, id};
+use crate::support::queue::delivery;
 use serde_json::json;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryStatus};
 

@@ -3,6 +3,5 @@
 pub mod deliveries;
 pub mod key_encryption;
 pub mod pipeline;
-pub mod queue;
 pub mod receivers;
 pub mod stream;

@@ -1,9 +1,9 @@
 //! Webhooks, and the functions that deliver to them, with a queue and receivers under control.
 
-use super::queue::{TestQueue, VISIBILITY};
 use super::receivers::Receivers;
 use super::stream::{self, Stream};
 use crate::support::dropping::dropped_after;
+use crate::support::queue::{TestQueue, VISIBILITY};
 use crate::support::{Api, Client};
 use chrono::TimeDelta;
 use deliver::Deliver;

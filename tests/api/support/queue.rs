@@ -1,14 +1,13 @@
 //! Queues in memory with the clock of the tests. They keep SQS's promises, and no more: each message is received at least once,
 //! and comes back until it is deleted.
 
-use super::deliveries::delivery;
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use chrono::TimeDelta;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use shared::domain::values::id::TenantId;
+use shared::domain::values::id::{EventId, Id, TenantId};
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhooks::{Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT};
+use shared::domain::webhooks::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT};
 use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError, is_arn_of};
 use shared::store::Store;
 use std::sync::Mutex;
@@ -278,4 +277,21 @@ pub fn deliveries(messages: &[NewMessage]) -> Vec<(String, String)> {
         Message::Replay(_) => None,
     };
     messages.iter().filter_map(delivery).collect()
+}
+
+/// With one attempt.
+pub fn delivery(webhook: &str, at: Timestamp, status: DeliveryStatus) -> Delivery {
+    let response = (status == DeliveryStatus::Delivered).then_some(204).or(Some(500));
+    let attempt = Attempt { at, status: response, error: None, duration_ms: 12, response: Some("a response".to_owned()) };
+    Delivery {
+        webhook_id: webhook.parse().unwrap(),
+        event_id: EventId::new(at, std::array::from_fn(|_| fastrand::u8(..))),
+        event_type: "asset.created".to_owned(),
+        status,
+        requested_at: at,
+        tries: 1,
+        attempt_count: 1,
+        attempts: vec![attempt],
+        next_attempt_at: (status == DeliveryStatus::Pending).then(|| at.plus_seconds(5)),
+    }
 }
