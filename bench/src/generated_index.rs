@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Rows of about 1 MB.
 const PAGE_ROWS: usize = 3_600;
-/// Attributes in the index.
 const ATTRIBUTES: [&str; 12] = [
     "PK",
     "SK",
@@ -108,7 +107,6 @@ impl HttpConnector for Connector {
     }
 }
 
-/// JSON.
 fn row(item: &Item) -> Value {
     let mut row = json!({"version": {"N": "1"}});
     for name in ATTRIBUTES {

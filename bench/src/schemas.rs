@@ -20,7 +20,6 @@ const TOO_MANY: usize = 32 * 1024;
 /// Makes a schema with so many expensive parts.
 type Make = fn(usize) -> Value;
 
-/// Kinds of expensive schemas.
 const KINDS: [(&str, Make); 12] = [
     ("classes of Unicode", |n| json!({"pattern": r"\pL".repeat(n)})),
     ("classes of Unicode, repeated", |n| json!({"pattern": format!(r"[\pL\pM\pN\pP\pS]{{{n}}}")})),

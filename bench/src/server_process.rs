@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time until the server must be ready.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause between two looks at the ready file.
 const INTERVAL: Duration = Duration::from_millis(5);
@@ -34,7 +33,6 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts a binary of the dev server.
     pub fn start(binary: &Path) -> Result<Self> {
         let data = tempfile::tempdir()?;
         let ready = data.path().join("ready.json");

@@ -26,7 +26,6 @@ use tower::ServiceExt;
 
 /// The read units of a partition per second.
 const READ_UNITS_PER_SECOND: f64 = 3_000.0;
-/// Timeout of calls to the engine.
 const ENGINE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The service, with one tenant and a client whose key has every scope.
@@ -35,7 +34,6 @@ pub struct Service {
     pub dynamo: Client,
     pub meter: Meter,
     pub tenant: TenantId,
-    /// Limits the read units of the table.
     pub read_limit: CapacityLimit,
     /// Answers queries of the index instead of the engine.
     pub generated_index: GeneratedIndex,
@@ -79,7 +77,6 @@ impl Service {
         &self.client.api_key
     }
 
-    /// Moves the service's clock forward.
     pub fn advance_clock(&self, millis: i64) {
         self.clock_offset.fetch_add(millis, Ordering::Relaxed);
     }
@@ -93,7 +90,6 @@ impl Service {
         Ok(response)
     }
 
-    /// Returns the resource's id.
     pub async fn create(&self, path: &str, body: &Value) -> Result<String> {
         let response = self.send("POST", path, &body.to_string()).await?;
         Ok(response["data"]["id"].as_str().with_context(|| format!("no id in the response to POST {path}"))?.to_owned())
@@ -107,7 +103,6 @@ pub struct ApiClient {
 }
 
 impl ApiClient {
-    /// Returns status and body of the response.
     pub async fn send(&self, method: &str, path: &str, body: &str) -> Result<(StatusCode, Value)> {
         let request = Request::builder()
             .method(method)

@@ -4,7 +4,6 @@ use anyhow::{Context, Result, anyhow, bail};
 use dev_server::simulation::{self, Length, Report};
 use std::io::Write;
 
-/// Printed violations of a simulation.
 const MAX_PRINTED: usize = 10;
 
 #[derive(clap::Args)]

@@ -55,7 +55,6 @@ impl App {
         self.queue.as_deref()
     }
 
-    /// The addresses that webhooks may have.
     #[must_use]
     pub fn address_policy(&self) -> AddressPolicy {
         self.address_policy

@@ -19,9 +19,7 @@ pub enum KeyEncryptionError {
 /// The use of a secret. A ciphertext is bound to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A key that signs receipts.
     ReceiptKey,
-    /// A secret that signs deliveries to a webhook.
     WebhookSecret,
 }
 

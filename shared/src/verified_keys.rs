@@ -19,7 +19,6 @@ const MAX_KEYS: usize = 1_000;
 
 type VerifiedKey = (TenantId, ApiKeyId, SecretHash);
 
-/// The result of a key's last verification.
 #[derive(Debug)]
 struct Permission {
     at: Timestamp,
@@ -44,7 +43,6 @@ impl VerifiedKeys {
         self.keys().get(&verified_key(token)).is_some_and(is_permitted)
     }
 
-    /// The key was verified and has these scopes.
     pub fn insert(&self, token: &Token, scopes: Scopes, now: Timestamp) {
         let mut keys = self.keys();
         if let Some(known) = keys.get_mut(&verified_key(token)) {
@@ -61,7 +59,6 @@ impl VerifiedKeys {
         keys.insert(verified_key(token), Permission { at: now, scopes, exhausted_until: now });
     }
 
-    /// The key has exceeded its rate limit.
     pub fn exhaust(&self, token: &Token, until: Timestamp) {
         if let Some(known) = self.keys().get_mut(&verified_key(token)) {
             known.exhausted_until = until;

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
-/// The most lines of a guide.
 const GUIDE_LINES: usize = 130;
 /// The most lines without a heading, in guides and in the reference.
 const SECTION_LINES: usize = 90;

@@ -24,7 +24,6 @@ const SAMPLES: usize = 2;
 /// The resolution of the header `Date`, in milliseconds.
 const DATE_RESOLUTION: i64 = 1_000;
 
-/// The service's time can't be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
     /// This computer's clock is off by more than [`MAX_OFFSET`], here in milliseconds; positive if it is behind.

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use terminal::{clean, print_note};
 
-/// Options of a deletion.
 pub struct Deletion {
     /// Skips the confirmation.
     pub yes: bool,
@@ -21,7 +20,6 @@ pub struct Deletion {
     pub is_dry_run: bool,
 }
 
-/// The extent of a deletion.
 struct Plan {
     /// The tenant's name; its id if the name can't be read.
     name: String,
@@ -31,7 +29,6 @@ struct Plan {
     stays: Vec<String>,
 }
 
-/// `tenant` is an id or a name.
 pub async fn delete(store: &Store, tenant: &str, deletion: Deletion) -> Result<Output> {
     let store = store.tenant(tenants::id_of(store, tenant).await?);
     let bucket = Bucket::from_env().await?;
@@ -75,7 +72,6 @@ async fn plan(store: &TenantStore, has_bucket: bool) -> Result<Plan> {
     Ok(Plan { name: name.unwrap_or_else(|| store.id().to_string()), items, stays: stays(has_bucket) })
 }
 
-/// The rest after a deletion.
 fn stays(has_bucket: bool) -> Vec<String> {
     let snapshots =
         format!("snapshots of lists in S3, which expire within 7 days: set {} to delete them, too", snapshots::VARIABLE);

@@ -12,7 +12,6 @@ pub type Field = (Column, fn(&Value) -> String);
 enum View {
     /// One thing, with a line for each member.
     Record,
-    /// A text of its own.
     Text(String),
     /// Several things, or a text if there is none.
     Table(&'static [Field], &'static str),
@@ -20,7 +19,6 @@ enum View {
     Nested(&'static str, &'static [Field]),
 }
 
-/// The result of a command that ran to its end.
 pub struct Output {
     values: Vec<Value>,
     view: View,
@@ -39,7 +37,6 @@ impl Output {
         Self { values, view: View::Table(fields, empty), is_success: true }
     }
 
-    /// People see `text`.
     pub fn described(value: Value, text: String) -> Self {
         Self { values: vec![value], view: View::Text(text), is_success: true }
     }
@@ -53,7 +50,6 @@ impl Output {
         Self { is_success, ..self }
     }
 
-    /// The exit code is 0.
     pub fn is_success(&self) -> bool {
         self.is_success
     }
@@ -98,7 +94,6 @@ fn table(values: &[Value], fields: &[Field], width: Option<usize>) -> String {
     table.render(width)
 }
 
-/// Without the member `left_out`.
 fn record(value: &Value, left_out: &str, width: Option<usize>) -> String {
     let members = value.as_object().into_iter().flatten().filter(|(name, _)| *name != left_out);
     let titles: Vec<(String, String)> = members.map(|(name, value)| (title(name).into_owned(), cell(value))).collect();

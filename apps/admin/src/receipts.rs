@@ -14,7 +14,6 @@ use std::fs;
 use std::path::Path;
 use terminal::Column;
 
-/// The table of a movement's instances.
 const INSTANCES: &[Field] = &[
     (Column::new("TAG"), |row| cell(&row["asset"]["asset_tag"])),
     (Column::text("ASSET"), |row| cell(&row["asset"]["name"])),

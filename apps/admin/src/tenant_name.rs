@@ -3,7 +3,6 @@
 use shared::domain::values::suggestions::nearest_first;
 use shared::domain::values::text::{composed, fold};
 
-/// Names that an error suggests.
 const MAX_NAMES: usize = 5;
 /// Tenants of the same name that an error lists.
 const MAX_SAME: usize = 20;

@@ -5,7 +5,6 @@ use shared::domain::values::id::ApiKeyId;
 use shared::domain::values::suggestions::nearest_first;
 use uuid::Uuid;
 
-/// An example of an ID.
 const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
 /// # Errors

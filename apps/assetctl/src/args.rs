@@ -40,7 +40,6 @@ Exit codes:
        assets of a user; or a receiver has not taken some events
   130  interrupted by Ctrl-C; an import can be resumed";
 
-/// The end of the help.
 fn after_help() -> StyledStr {
     let mut text = examples(EXAMPLES);
     text.push_str("\n\n");

@@ -41,7 +41,6 @@ impl ApiKey {
     }
 }
 
-/// Sources of a key.
 #[derive(Debug, Default)]
 pub struct KeySources {
     /// `--api-key`.
@@ -105,7 +104,6 @@ fn is_open_to_others(_: &std::fs::Metadata) -> bool {
     false
 }
 
-/// The end of base URLs.
 const VERSION: &str = "/v1";
 
 /// A URL without a path gets `/v1`.

@@ -15,7 +15,6 @@ pub enum CliError {
     Interrupted(String),
 }
 
-/// With the errors of this program.
 pub type Result<T> = std::result::Result<T, CliError>;
 
 /// Every row is fine.
@@ -36,7 +35,6 @@ impl CliError {
         }
     }
 
-    /// The file can't be read or written.
     #[must_use]
     pub fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::Failed(format!("{}: {error}", path.display()))

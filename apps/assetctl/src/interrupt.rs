@@ -19,7 +19,6 @@ impl Interrupt {
         Self(receiver)
     }
 
-    /// The number of requests so far.
     #[must_use]
     pub fn count(&self) -> u32 {
         *self.0.borrow()

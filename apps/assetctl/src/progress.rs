@@ -3,7 +3,6 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// The time between plain lines.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 pub struct Progress {
@@ -20,7 +19,6 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// `size` is that of the file.
     #[must_use]
     pub fn new(label: &'static str, size: u64) -> Self {
         let bar = terminal::is_error_terminal().then(|| {
@@ -53,7 +51,6 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -97,7 +97,6 @@ pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> 
     Ok(assets)
 }
 
-/// The text has the form of an id.
 #[must_use]
 pub fn is_id(text: &str) -> bool {
     let hyphens = [8, 13, 18, 23];

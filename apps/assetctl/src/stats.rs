@@ -54,7 +54,6 @@ fn members(counts: &Value) -> impl Iterator<Item = (&str, String)> {
     counts.as_object().into_iter().flatten().map(|(name, count)| (name.as_str(), count.to_string()))
 }
 
-/// `None` without counts.
 fn counts(title: &'static str, number: &'static str, counts: &Value) -> Option<Table> {
     let mut table = Table::new(&[Column::text(title), Column::number(number)]);
     members(counts).for_each(|(name, count)| table.add([if name.is_empty() { "(none)" } else { name }.to_owned(), count]));

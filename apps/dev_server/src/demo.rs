@@ -51,7 +51,6 @@ const MODELS: [(&str, &str, usize, &str, usize); 12] = [
     ("Atlassian", "Jira Cloud", 6, "94.5", 1),
 ];
 
-/// The assets' statuses, in turn.
 const STATUSES: [&str; 8] = ["in_use", "in_use", "in_stock", "in_use", "preparing", "in_service", "returned", "in_use"];
 
 /// The number of the asset that is handed over: the first one that is in preparation.
@@ -61,15 +60,12 @@ const HANDED_OVER: usize = 4;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Handover {
     instance_id: String,
-    /// The signer.
     user_id: String,
 }
 
-/// A client of the API in this process.
 struct ApiClient {
     router: Router,
     api_key: String,
-    /// The beginning of links in responses.
     host: String,
 }
 

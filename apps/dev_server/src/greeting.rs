@@ -3,20 +3,17 @@
 use std::path::Path;
 use terminal::style::{self, paint};
 
-/// The facts to tell.
 #[derive(Debug, Clone, Copy)]
 pub struct Greeting<'a> {
     pub base_url: &'a str,
     pub api_key: &'a str,
     /// The link of the demo data's handover, if that is open.
     pub signing_url: Option<&'a str>,
-    /// Only this machine reaches the server.
     pub is_local: bool,
     /// `None` when the data is in memory.
     pub folder: Option<&'a Path>,
     pub dynamodb_endpoint: &'a str,
     pub table: &'a str,
-    /// `jq`, which formats JSON, is installed.
     pub has_jq: bool,
 }
 
@@ -73,7 +70,6 @@ impl Greeting<'_> {
     }
 }
 
-/// `PATH` has a program of this name.
 #[must_use]
 pub fn is_installed(program: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))

@@ -27,9 +27,7 @@ pub struct Cost {
     /// Calls that run concurrently count as one.
     pub round_trips: usize,
     pub calls: usize,
-    /// Consumed.
     pub read_units: f64,
-    /// Consumed.
     pub write_units: f64,
 }
 

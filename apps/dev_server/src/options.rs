@@ -6,7 +6,6 @@ use shared::domain::webhooks::AddressPolicy;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The name of the binary.
 pub const NAME: &str = "asset-lifecycle-dev";
 
 const EXAMPLES: &str = "\
@@ -57,7 +56,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// The addresses that webhooks may have.
     #[must_use]
     pub fn address_policy(&self) -> AddressPolicy {
         if self.allow_local_webhooks { AddressPolicy::PublicOrLoopback } else { AddressPolicy::Public }

@@ -12,7 +12,6 @@ pub struct TableResponse {
 }
 
 impl TableResponse {
-    /// In DynamoDB's form.
     pub fn error(status: u16, code: &str, message: &str) -> Self {
         Self { status, body: json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message}) }
     }

@@ -21,7 +21,6 @@ fn made_up<C: Credential>(tenant: TenantId) -> String {
     BearerToken::new(tenant, C::from_uuid(Uuid::from_bytes([5; 16])), Secret::new([1; 32])).expose()
 }
 
-/// No such tenant exists.
 #[must_use]
 pub fn unknown_tenant() -> TenantId {
     TenantId::from_uuid(Uuid::from_bytes([5; 16]))

@@ -6,7 +6,6 @@ use clap::Command;
 use clap::builder::StyledStr;
 use std::fmt::Write;
 
-/// The beginning of an example's line.
 const INDENT: &str = "  ";
 /// The longest line of an example. Longer ones are broken by a narrow terminal, and can't be copied.
 const MAX_COLUMNS: usize = 80;

@@ -20,13 +20,11 @@ pub use text::{clean, clean_lines, pad, time};
 use console::Term;
 use std::io::{self, IsTerminal};
 
-/// People read standard output.
 #[must_use]
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// People read standard error.
 #[must_use]
 pub fn is_error_terminal() -> bool {
     io::stderr().is_terminal()

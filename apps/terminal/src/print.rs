@@ -101,7 +101,6 @@ fn write_error(text: &str, end: &str) {
 /// A terminal, line by line: characters and line breaks are then complete.
 struct CleanLines<'a> {
     output: StdoutLock<'a>,
-    /// The beginning of a line.
     line: Vec<u8>,
 }
 

@@ -15,7 +15,6 @@ pub const HOSTILE: &str = "A\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8m\u{9b}31m\u{7f}
 
 /// The time in which a program must show a text, or end.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The time between looks.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// A program on a terminal of its own. Dropping it kills the program.
@@ -54,7 +53,6 @@ impl Session {
         Ok(Self { child, keyboard, shown })
     }
 
-    /// Everything so far.
     #[must_use]
     pub fn shown(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap_or_else(PoisonError::into_inner)).replace("\r\n", "\n")

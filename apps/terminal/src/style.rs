@@ -15,16 +15,13 @@ pub const DIM: Style = Style::new().dimmed();
 pub const GOOD: Style = AnsiColor::Green.on_default();
 /// Neither success nor failure.
 pub const NEUTRAL: Style = AnsiColor::Cyan.on_default();
-/// May need attention.
 pub const WARNING: Style = AnsiColor::Yellow.on_default();
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
 
-/// A stream shows colours.
 pub fn is_coloured(stream: &impl RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }
 
-/// Standard output shows colours.
 #[must_use]
 pub fn is_output_coloured() -> bool {
     is_coloured(&std::io::stdout())

@@ -2,7 +2,6 @@
 
 use crate::text::{clean, pad, width, wrap};
 
-/// Blanks between two columns.
 const GAP: usize = 2;
 /// A column of text is not made narrower than this to fit the terminal.
 const MIN_WIDTH: usize = 14;

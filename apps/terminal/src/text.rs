@@ -26,7 +26,6 @@ pub fn clean_lines(text: &str) -> String {
     text.split('\n').map(|line| clean(line.strip_suffix('\r').unwrap_or(line))).collect::<Vec<_>>().join("\n")
 }
 
-/// Removes the styles.
 pub fn unstyled(text: &str) -> String {
     STYLES.iter().fold(text.to_owned(), |text, style| text.replace(&format!("\u{1b}{style}"), ""))
 }

@@ -34,7 +34,6 @@ pub fn mess(row: u64) -> Mess {
     }
 }
 
-/// The header of [`german_laptops`].
 pub const GERMAN_HEADER: &str = "Gerät;Hersteller;Modell;Seriennummer;Kaufdatum;Kaufpreis;Garantie bis;Benutzer E-Mail;Bemerkung";
 
 /// Options of `assetctl import` for [`german_laptops`].

@@ -28,7 +28,6 @@ pub struct Environment {
     /// A client that is connected to the engine directly.
     pub dynamo: Client,
     pub table: &'static str,
-    /// An API key with every scope.
     pub api_key: String,
     pub asset_id: String,
     ca_bundle: tempfile::NamedTempFile,

@@ -62,7 +62,6 @@ impl FakeSqs {
         format!("{}/123456789012/retries", self.url)
     }
 
-    /// Lets every request fail, or none.
     pub fn set_down(&self, is_down: bool) {
         lock(&self.requests).is_down = is_down;
     }

@@ -15,10 +15,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// A handled event.
 #[derive(Debug)]
 pub struct Invocation {
-    /// The request id that was sent with the event.
     pub request_id: String,
     /// The response in API Gateway's format: `statusCode`, `headers`, `body`.
     pub response: Value,

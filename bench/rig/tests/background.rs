@@ -47,7 +47,6 @@ impl Setup {
         self.environment.start_function_with(name, &variables).await.unwrap()
     }
 
-    /// Returns the data of the response.
     async fn send(&self, function: &Function, method: &str, path: &str, body: Value) -> Value {
         let event = request(method, path, &self.environment.api_key, Some(&body).filter(|body| !body.is_null()));
         let response = function.runtime_api.invoke(&event, Duration::from_secs(15)).await.unwrap().response;
@@ -82,7 +81,6 @@ impl Setup {
     }
 }
 
-/// As Lambda gives it to a function.
 fn batch(bodies: &[&str]) -> Value {
     let sample: Value = serde_json::from_str(QUEUE_SAMPLE).unwrap();
     let record = |(number, body): (usize, &&str)| {

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// The functions' timeout.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// The timeout of the function that writes snapshots, in the template.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(840);

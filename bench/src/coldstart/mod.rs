@@ -25,7 +25,6 @@ pub const FUNCTIONS: [(&str, &str); 7] = [
     ("sign", "/v1/sign"),
     ("meta", "/v1/health"),
 ];
-/// Timeout of each request.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, clap::Args)]

@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use target::Target;
 
-/// Rows of an import.
 const ROWS: usize = 50;
 
 #[derive(clap::Args)]
@@ -32,7 +31,6 @@ pub struct Options {
     requests: usize,
 }
 
-/// A kind of request.
 struct Kind {
     label: &'static str,
     method: &'static str,

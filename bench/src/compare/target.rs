@@ -16,7 +16,6 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Timeout of each request.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 pub enum Target<'a> {

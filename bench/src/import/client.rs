@@ -10,7 +10,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Rows of the small and of the large file.
 const ROWS: [u64; 2] = [1_000, 20_000];
 /// The client's additional memory for the large file, in KiB.
 const MOST_GROWTH: u64 = 8 * 1024;

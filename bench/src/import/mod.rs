@@ -28,13 +28,10 @@ use tower::ServiceExt;
 
 /// The write units of a partition per second ("Burst and adaptive capacity" in the DynamoDB developer guide).
 const UNITS_PER_SECOND: f64 = 1_000.0;
-/// Rows of a request.
 const ROWS: usize = 200;
-/// Requests at the same time.
 const REQUESTS: usize = 2;
 /// Operations of a request at the same time, as in shared/src/auth/operations/mod.rs.
 const OPERATIONS: usize = 5;
-/// Between two GETs beside the import.
 const GET_PAUSE: Duration = Duration::from_millis(20);
 /// The least share of the raw rate.
 const LEAST_SHARE: f64 = 0.6;
@@ -62,7 +59,6 @@ pub struct Options {
     report: bool,
 }
 
-/// The service, an engine, and a tenant.
 struct Target {
     store: Store,
     key: String,
@@ -121,7 +117,6 @@ impl Target {
     }
 }
 
-/// As an organization has them.
 fn rows(first: usize, count: usize) -> Result<String> {
     let mut csv =
         "name,serial_number,manufacturer,model,purchase_date,purchase_price,warranty_until,custom_fields.ram\n".to_owned();
@@ -146,7 +141,6 @@ pub async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// The import's share of the raw rate.
 async fn compare_with_raw(count: usize) -> Result<f64> {
     let target = Target::start().await?;
     let start = Instant::now();

@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 pub struct Recorder(Arc<Mutex<Vec<Vec<TransactWriteItem>>>>);
 
 impl Recorder {
-    /// Transactions since the last call.
     pub fn take(&self) -> Vec<Vec<TransactWriteItem>> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

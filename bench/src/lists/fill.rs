@@ -24,13 +24,11 @@ const NEWEST: usize = 100;
 const CONCURRENT_BATCHES: usize = 4;
 const STATUSES: [&str; 6] = ["in_stock", "preparing", "in_use", "in_service", "returned", "scrapped"];
 
-/// Makes assets with a model each.
 pub struct Generator {
     keys: Keys,
     /// The creation of the first asset. The others follow each second.
     first: Timestamp,
     models: Vec<ModelId>,
-    /// An asset's item, to copy.
     sample: Item,
 }
 

@@ -54,10 +54,8 @@ pub const SEARCH: &str = "search without matches";
 /// A search that matches a third of all assets and must sort them: it gets slower with their number.
 pub const BROAD: &str = "a third of all, sorted by name";
 
-/// Counts of all assets and process instances.
 pub const STATS: &str = "statistics";
 
-/// Name and query of each list.
 fn lists(size: usize) -> Vec<(&'static str, String)> {
     let last_page = size.div_ceil(20);
     vec![
@@ -88,7 +86,6 @@ pub async fn run(options: Options) -> Result<()> {
     report.check_goals()
 }
 
-/// A bucket, or a folder.
 fn snapshot_store(url: Option<&str>, folder: &std::path::Path) -> Result<Arc<dyn ObjectStore>> {
     Ok(match url {
         Some(url) => Arc::new(S3::new(url, &environment::function_environment()?, system_clock())),
@@ -149,7 +146,6 @@ async fn measure_generated(report: &mut Report, size: usize, options: &Options) 
     report.add(Measurement::new(size, SEARCH, &search.await?, &cold, None))
 }
 
-/// The samples of one scenario.
 pub struct Samples {
     /// In ascending order.
     pub durations: Vec<Duration>,

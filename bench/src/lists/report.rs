@@ -54,7 +54,6 @@ impl Measurement {
     }
 }
 
-/// `sorted` is in ascending order.
 fn quantile_ms(sorted: &[Duration], quantile: f64) -> f64 {
     let index = (sorted.len() as f64 * quantile) as usize;
     sorted.get(index.min(sorted.len() - 1)).map_or(f64::NAN, |duration| duration.as_secs_f64() * 1000.0)
@@ -68,7 +67,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Prints the header of the table.
     pub fn print_header(&self) -> Result<()> {
         let mut out = std::io::stdout().lock();
         writeln!(
@@ -79,7 +77,6 @@ impl Report {
         Ok(())
     }
 
-    /// Adds a measurement and prints it.
     pub fn add(&mut self, measurement: Measurement) -> Result<()> {
         let bytes = measurement.bytes_per_asset.map_or(String::new(), |bytes| format!("{bytes:.0}"));
         let Measurement { assets, scenario, round_trips, read_units, p50_ms, p99_ms, ratio, .. } = &measurement;

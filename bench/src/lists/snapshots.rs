@@ -11,7 +11,6 @@ use futures_util::future::join_all;
 use std::time::{Duration, Instant};
 use tower::ServiceExt;
 
-/// Instances that start at once.
 const INSTANCES: usize = 13;
 
 pub async fn write(service: &Service) -> Result<()> {

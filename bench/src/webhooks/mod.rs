@@ -116,7 +116,6 @@ async fn set_up(options: &Options) -> Result<Setup> {
     Ok(Setup { client, receivers, queue, pipeline, _engine: engine })
 }
 
-/// The request must succeed.
 async fn send(client: &ApiClient, method: &str, path: &str, body: &Value) -> Result<Value> {
     let (status, response) = client.send(method, path, &body.to_string()).await?;
     ensure!(status.is_success(), "{method} {path} returned {status}: {response}");

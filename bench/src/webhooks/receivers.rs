@@ -33,7 +33,6 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
-    /// As in the report.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
@@ -44,12 +43,10 @@ impl Behaviour {
     }
 }
 
-/// The accepted deliveries of one event.
 #[derive(Debug, Clone, Copy)]
 struct Accepted {
     /// From the time in the event to its first delivery.
     latency: Duration,
-    /// The number of deliveries.
     count: u64,
 }
 
@@ -104,12 +101,10 @@ impl Receiver {
         tokio::spawn(async move { axum::serve(listener, router).await });
     }
 
-    /// The address for a webhook.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// Makes the receiver healthy.
     pub async fn recover(&self) -> Result<()> {
         self.state.has_recovered.store(true, Ordering::Relaxed);
         if self.behaviour == Behaviour::Dead {
@@ -118,7 +113,6 @@ impl Receiver {
         Ok(())
     }
 
-    /// Accepted events.
     pub fn events(&self) -> usize {
         self.state.accepted().len()
     }
@@ -128,7 +122,6 @@ impl Receiver {
         self.state.accepted().values().map(|accepted| accepted.count - 1).sum()
     }
 
-    /// Refused requests.
     pub fn refused(&self) -> u64 {
         self.state.refused.load(Ordering::Relaxed)
     }

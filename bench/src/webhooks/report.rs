@@ -22,7 +22,6 @@ struct Row {
 }
 
 impl Report {
-    /// From the present state of the receivers.
     pub fn new(receivers: &[Receiver], records: &[String], created_in: Duration, queue: Counts) -> Self {
         let row = |receiver: &Receiver| {
             let latencies = receiver.latencies();
@@ -43,7 +42,6 @@ impl Report {
         healthy.map(|row| row.latencies[1]).max().unwrap_or_default()
     }
 
-    /// A line for each receiver.
     pub fn print(&self) -> Result<()> {
         let seconds = self.created_in.as_secs_f64();
         let mut text = format!(
@@ -64,7 +62,6 @@ impl Report {
     }
 }
 
-/// After all receivers have recovered.
 pub fn print_end(receivers: &[Receiver], records: &[String], took: Duration, queue: Counts) -> Result<()> {
     let mut text = format!("\nafter all have recovered ({:.1} s):\n\n", took.as_secs_f64());
     text += &format!("{:<22}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "repeated", "lost");

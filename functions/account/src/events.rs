@@ -21,7 +21,6 @@ const DEFAULT_LIMIT: u32 = 20;
 pub enum Start {
     /// At the events from now on.
     Now,
-    /// After this event.
     After(EventId),
 }
 

@@ -18,7 +18,6 @@ const SINGLE_STEPS: u32 = 8;
 /// With so many doublings, a step exceeds the number of any tenant's tags.
 const MAX_DOUBLINGS: u32 = 40;
 
-/// The inputs of the decision about an asset.
 pub(crate) struct AssetInputs {
     /// `None` for a creation.
     pub(crate) asset: Option<Stored<Asset>>,
@@ -28,7 +27,6 @@ pub(crate) struct AssetInputs {
 }
 
 impl AssetInputs {
-    /// The range of a new asset's tag.
     pub(crate) fn tag_range(&self, principal: &Principal) -> Result<TagRange, ApiError> {
         let tenant = self.tenant.as_ref().map(|stored| &stored.value);
         let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;

@@ -104,7 +104,6 @@ impl From<Stored<Model>> for ModelView {
     }
 }
 
-/// Catalog entries in a body.
 #[derive(Clone, Copy)]
 struct References {
     manufacturer: Option<ManufacturerId>,

@@ -41,7 +41,6 @@ impl Deliver {
         Err(WriteError::Stale.into())
     }
 
-    /// Sends the event and records the attempt.
     async fn attempt(&self, store: &TenantStore, request: &DeliveryRequest, inputs: &DeliveryInputs) -> Result<Outcome, Failure> {
         let Some(webhook) = &inputs.webhook else { return Ok(Outcome::Done) };
         let (entry, secrets) =
@@ -95,7 +94,6 @@ impl Deliver {
         feed_entries(store, vec![event]).await?.pop().map(Some).ok_or_else(|| "the event can't be read".into())
     }
 
-    /// The secrets that sign now, decrypted.
     async fn secrets_of(&self, store: &TenantStore, webhook: &Webhook) -> Result<Vec<WebhookSecret>, Failure> {
         let secrets = webhook.secrets(self.store.now());
         Ok(try_join_all(secrets.map(|secret| self.secrets.decrypt(store.id(), secret))).await?)
@@ -129,7 +127,6 @@ impl Deliver {
         Err(WriteError::Stale.into())
     }
 
-    /// The meaning of the record for the message.
     fn outcome(&self, request: &DeliveryRequest, record: Option<&Delivery>) -> Outcome {
         let is_pending =
             |record: &&Delivery| record.requested_at == request.requested_at && record.status == DeliveryStatus::Pending;

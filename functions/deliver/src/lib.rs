@@ -28,7 +28,6 @@ use tokio::time::{Instant, timeout_at};
 /// The message comes back.
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// The result of handling a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Done,
@@ -46,7 +45,6 @@ pub struct Deliver {
 }
 
 impl Deliver {
-    /// The function on this table and this queue.
     #[must_use]
     pub fn new(
         store: Store,

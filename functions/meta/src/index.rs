@@ -9,7 +9,6 @@ use shared::http::responses::{ApiResponse, Json, Success};
 
 const STYLE: &str = include_str!("../templates/index.css");
 
-/// The name of the service, and links.
 #[derive(Clone, Copy, Serialize, Template)]
 #[template(path = "index.html")]
 struct Index {

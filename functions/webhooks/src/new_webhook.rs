@@ -26,7 +26,6 @@ pub(crate) fn too_many() -> ApiError {
 }
 
 impl Command for CreateWebhook {
-    /// The slots that no webhook has.
     type Inputs = Vec<u8>;
     type Outcome = Stored<Webhook>;
 

@@ -11,7 +11,6 @@ fn unavailable(lacking: &str) -> ApiError {
     ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
 }
 
-/// Encrypts the secrets that sign deliveries.
 pub(crate) fn key_encryption(app: &App) -> Result<&dyn KeyEncryption, ApiError> {
     app.key_encryption().ok_or_else(|| unavailable("an encryption key for their secrets"))
 }

@@ -21,7 +21,6 @@ pub enum EnvironmentError {
     /// The file that `AWS_CA_BUNDLE` names has no certificates.
     #[error("there is no certificate in {0}, which AWS_CA_BUNDLE names")]
     NoCertificate(String),
-    /// The HTTP client can't be made.
     #[error("can't set up TLS")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -29,7 +28,6 @@ pub enum EnvironmentError {
 /// The parts of a function's clients of AWS.
 pub struct Environment {
     pub region: Region,
-    /// The credentials of the function's role.
     pub credentials: Credentials,
     /// The root certificates of AWS's endpoints, or those in `AWS_CA_BUNDLE`.
     pub trusted: TlsContext,

@@ -19,7 +19,6 @@ use http_body_util::BodyExt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-/// The longest time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest time for an object to arrive. A list that waits in vain has time left to load its index from the table.
 const GET_TIMEOUT: Duration = Duration::from_secs(4);

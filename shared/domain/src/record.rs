@@ -106,7 +106,6 @@ impl Requirement {
     }
 }
 
-/// The value of a [`Requirement`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequiredValue {
     Text(String),
@@ -178,7 +177,6 @@ pub struct Stored<T> {
     /// The time of the last change that the history shows.
     pub updated_at: Timestamp,
     pub last_hash: String,
-    /// The event of its latest history entry.
     pub last_event: EventId,
 }
 
@@ -210,7 +208,6 @@ pub fn changes(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String
 /// One nullable field of a PATCH.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Patch<T> {
-    /// The field stays as it is.
     #[default]
     Absent,
     /// `null`: the field is cleared.

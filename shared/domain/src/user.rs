@@ -27,7 +27,6 @@ impl Email {
         composed(&fold(&composed(&self.0))).into_owned()
     }
 
-    /// The address as it was given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -60,7 +59,6 @@ pub struct User {
     pub id: UserId,
     /// Unique in the tenant.
     pub email: Email,
-    /// Shown by lists and receipts.
     pub display_name: Name,
     /// Limits the scopes of the keys that are bound to the user.
     pub role: Role,

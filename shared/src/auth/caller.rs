@@ -17,7 +17,6 @@ use std::ops::Deref;
 #[derive(Clone)]
 pub struct Principal {
     pub store: TenantStore,
-    /// Author and time of the changes.
     pub context: ChangeContext,
     /// The state that the function keeps between requests.
     pub app: App,
@@ -25,7 +24,6 @@ pub struct Principal {
     pub validations: Validations,
 }
 
-/// A caller whose API key is verified.
 #[derive(Clone)]
 pub struct Caller {
     pub(super) principal: Principal,
@@ -36,7 +34,6 @@ pub struct Caller {
     pub key: ApiKey,
     /// `None` for a key of the tenant.
     pub owner: Option<User>,
-    /// Facts about the request itself.
     pub(crate) notes: RequestContext,
     /// Whether the request, whose changes are committed one by one, was begun before under its idempotency key.
     pub(super) is_resumed: bool,

@@ -15,7 +15,6 @@ const MAX_ATTEMPTS: u32 = 5;
 pub trait Command: Sync {
     /// The records that the decision needs.
     type Inputs: Send;
-    /// The result of the change.
     type Outcome: Send;
 
     fn read(&self, reads: &TenantReads) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;

@@ -19,7 +19,6 @@ use tokio::time::{Instant, sleep};
 
 /// The time that a copy of a request waits for the first one before it sends the message itself.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The time between looks.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The stored state of a request whose message is being sent.
@@ -28,7 +27,6 @@ struct Dispatch {
     /// The beginning of the sending; `None` after a failure.
     since: Option<Timestamp>,
     message: Message,
-    /// The response to store afterwards.
     response: StoredResponse,
 }
 

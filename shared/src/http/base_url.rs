@@ -29,7 +29,6 @@ const MAX_LABEL: usize = 63;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BaseUrl(String);
 
-/// `PUBLIC_URL` can't be used.
 #[derive(Debug, thiserror::Error)]
 #[error("PUBLIC_URL must be http:// or https:// and a host, with a port if needed, such as https://api.example.com")]
 pub struct PublicUrlError;

@@ -11,7 +11,6 @@ use std::sync::LazyLock;
 /// The text for an unknown path without similar ones.
 const ALL_PATHS: &str = "All paths begin with /v1/; /v1/openapi.json describes them.";
 
-/// The paths that the text of an error names.
 const MAX_NAMED_PATHS: usize = 8;
 
 /// Every path template of the API with the value of `Allow`, from the OpenAPI document by a test. So every function refuses a

@@ -18,7 +18,6 @@ const MARGIN: Duration = Duration::from_millis(1500);
 
 pub trait BatchHandler {
     type Batch: DeserializeOwned;
-    /// Names the parts that were not handled.
     type Response: Serialize;
 
     /// Parts that are not finished at `deadline` are reported as not handled.

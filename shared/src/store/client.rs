@@ -16,9 +16,7 @@ const MAX_ATTEMPTS: u32 = 3;
 /// The longest pause before the second attempt; before the third it is twice as long. Pauses are random. The SDK's
 /// default of a second is for services that need seconds to respond.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
-/// The longest time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// The longest time of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest time of an operation with all its attempts. A unit of work has as long from beginning to end, also when it
 /// is retried because of conflicts. Lists rely on this limit (docs/adr/0008-list-index.md).

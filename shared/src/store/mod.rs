@@ -84,7 +84,6 @@ pub struct TenantReads {
     id: TenantId,
     /// Set once the caller's key is verified.
     verified: Arc<SetOnce<()>>,
-    /// Nothing must be written.
     dry_run: Option<DryRun>,
 }
 
@@ -144,7 +143,6 @@ impl Store {
         Self { snapshots, ..self }
     }
 
-    /// For simulations.
     #[must_use]
     pub fn with_random(self, random: Random) -> Self {
         Self { random, ..self }
@@ -275,7 +273,6 @@ impl PendingStore {
 }
 
 impl ReadGate {
-    /// For the verification itself.
     pub(crate) fn reads(&self) -> &TenantReads {
         &self.store.reads
     }

@@ -51,7 +51,6 @@ async fn custom_fields_come_back_as_sent() {
     }
 }
 
-/// The reason of the refusal.
 async fn refusal(client: &Client, schema: Value) -> String {
     let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
     let refused = client.post("/catalog/asset-types", body).await;
@@ -123,7 +122,6 @@ async fn a_hundred_thousand_errors_make_a_small_response() {
     assert!(refused.bytes.len() < 12_000, "{}", refused.bytes.len());
 }
 
-/// An import of assets with these values.
 fn rows(values: &[Value]) -> String {
     let rows: String = values.iter().map(|list| format!("a,TT,\"{list}\"\n")).collect();
     format!("name,asset_type_code,custom_fields.list\n{rows}")

@@ -3,7 +3,6 @@
 use crate::support::{Api, Client, Reply, UNKNOWN_ID, sample};
 use serde_json::json;
 
-/// A gray image.
 pub struct Image {
     pub width: usize,
     pub height: usize,
@@ -20,7 +19,6 @@ impl Image {
         Self { width: info.width as usize, height: info.height as usize, pixels }
     }
 
-    /// The texts of the codes.
     pub fn codes(&self) -> Vec<String> {
         let pixel = |x: usize, y: usize| self.pixels[y * self.width + x];
         let mut prepared = rqrr::PreparedImage::prepare_from_greyscale(self.width, self.height, pixel);

@@ -27,7 +27,6 @@ async fn serve(client: &Client) -> String {
     format!("http://{address}/v1")
 }
 
-/// Returns the output.
 async fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().await;
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}; .ci/pages/labels installs it"));

@@ -24,12 +24,10 @@ async fn routers() -> (Api, [Router; 2]) {
     (api, routers)
 }
 
-/// Of a Content Security Policy.
 fn directives(policy: &str) -> BTreeMap<&str, &str> {
     policy.split("; ").map(|directive| directive.split_once(' ').unwrap()).collect()
 }
 
-/// All values of the attribute.
 fn values<'a>(page: &'a str, attribute: &str) -> Vec<&'a str> {
     let start = format!(" {attribute}=\"");
     page.split(&start).skip(1).map(|rest| rest.split_once('"').unwrap().0).collect()

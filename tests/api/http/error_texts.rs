@@ -36,7 +36,6 @@ async fn unknown_names_are_answered_with_the_known_ones_nearest_first() {
     assert!(reply.status == 422 && reply.bytes.len() < 200_000, "{}", reply.bytes.len());
 }
 
-/// The values of an enumeration.
 fn enumerated(document: &Value, schema: &Value) -> Option<Vec<String>> {
     let schema = at(document, schema);
     let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
@@ -47,7 +46,6 @@ fn enumerated(document: &Value, schema: &Value) -> Option<Vec<String>> {
     own.or_else(|| any.filter_map(|schema| enumerated(document, schema)).next())
 }
 
-/// The bounds of a number.
 fn bounds(document: &Value, schema: &Value) -> Vec<String> {
     let schema = at(document, schema);
     let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
@@ -102,7 +100,6 @@ async fn enumerations_name_their_values_and_bounds_their_bounds() {
     assert!(error_at(&reply, "/status_transitions").contains("in_stock"), "{}", reply.text());
 }
 
-/// Of a text.
 fn max_length(document: &Value, schema: &Value) -> Option<u64> {
     let schema = at(document, schema);
     let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();

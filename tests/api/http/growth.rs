@@ -28,7 +28,6 @@ fn is_linear(once: Duration, twice: Duration) -> bool {
 /// A part of a request that can be of any length.
 struct Input {
     name: &'static str,
-    /// The repeated text.
     text: &'static str,
     place: Place,
 }
@@ -86,7 +85,6 @@ const INPUTS: [Input; 37] = [
 ];
 
 impl Input {
-    /// With `length` bytes of the input.
     fn request(&self, method: &str, path: &str, content_type: &str, length: usize) -> Request<Body> {
         let text = self.text.repeat(length / self.text.len());
         let uri = match self.place {
@@ -153,7 +151,6 @@ async fn what_a_stranger_sends_costs_at_most_twice_as_much_if_it_is_twice_as_lon
     }
 }
 
-/// Parameters with different names.
 fn parameters(count: usize) -> String {
     (0..count).map(|n| format!("&{n:x}")).collect()
 }

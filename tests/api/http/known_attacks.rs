@@ -22,7 +22,6 @@ const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// The environment variable of the process that measures its memory, and does nothing else.
 const ALONE: &str = "KNOWN_ATTACKS_ALONE";
 
-/// A request and its name.
 #[derive(Clone)]
 struct Attack {
     name: &'static str,
@@ -163,7 +162,6 @@ fn values() -> Vec<Attack> {
     ]
 }
 
-/// Signature steps with these keys.
 fn signature_steps(keys: &[String]) -> Value {
     keys.iter().map(|key| step("signature", key)).collect()
 }

@@ -8,7 +8,6 @@ use crate::support::{Api, Client, sample};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Resources that properties can refer to.
 struct References {
     users: [String; 2],
     asset_types: [String; 2],

@@ -7,7 +7,6 @@ use crate::support::samples::Samples;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Fields that the operation's body can set.
 fn writable(document: &Value, operation: &Operation) -> BTreeSet<String> {
     let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
     at(document, schema)["properties"].as_object().unwrap().keys().cloned().collect()

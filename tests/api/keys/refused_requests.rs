@@ -58,7 +58,6 @@ fn heavy_bodies() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The least processor time of a few runs.
 async fn least_time(client: &Client, method: &str, path: &str, body: &Bytes, status: u16) -> Duration {
     let mut least = Duration::MAX;
     for _ in 0..RUNS {

@@ -80,7 +80,6 @@ fn append_value(value: &AttributeValue, text: &mut String) {
     }
 }
 
-/// Type and text of every item.
 pub async fn items_as_text(api: &Api) -> Vec<(String, String)> {
     let item_as_text = |item: Item| {
         let item_type = item.get("type").and_then(|kind| kind.as_s().ok()).cloned().unwrap_or_default();

@@ -7,7 +7,6 @@ use dev_server::test_data::{made_up_key, unknown_tenant};
 use serde_json::{Map, json};
 use shared::domain::values::id::{ApiKeyId, Id};
 
-/// The most that a stranger's request may cost.
 const MAX_UNITS: f64 = 2.0;
 
 /// The keys of strangers, each with its name. Those that were valid once were used then.

@@ -168,7 +168,6 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     proptest::collection::vec((0usize..8, step), 1..10)
 }
 
-/// The present rights of a key's holder.
 async fn rights(api: &Api, client: &Client) -> Option<(ApiKey, Vec<Scope>)> {
     let store = api.store.tenant(client.tenant);
     let key = store.get::<ApiKey>(Token::parse(&client.key).unwrap().id).await.unwrap()?.value;

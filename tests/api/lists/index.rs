@@ -121,7 +121,6 @@ async fn put_event(api: &Api, client: &Client, mut entry: Value) {
     api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
 }
 
-/// As in the table.
 fn entry(event_type: &str, id: &str, version: u64, changes: Value) -> Value {
     let actor = json!({"key_id": null, "key_name": "operator", "user_id": null, "user_name": null});
     json!({

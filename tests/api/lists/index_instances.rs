@@ -14,7 +14,6 @@ use shared::store::keys::Keys;
 const OPEN: &str = "/processes/instances?status=in_progress";
 const CANCELLED: &str = "/processes/instances?status=cancelled";
 
-/// On a new asset. Returns the instance's id.
 async fn start(client: &Client, process: &str) -> String {
     let asset = client.asset(json!({"name": "a"})).await;
     client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id()

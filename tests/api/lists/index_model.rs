@@ -20,7 +20,6 @@ enum Step {
     Delete(usize, usize),
     /// A change that is sent now and takes effect later.
     ChangeLate(usize, usize, Value),
-    /// The late change takes effect.
     ReleaseLate,
     NewUser(usize, String),
     ChangeUser(usize, usize, bool),
@@ -85,9 +84,7 @@ struct World {
     users: Vec<String>,
     instances: Vec<String>,
     late: Option<(JoinHandle<Reply>, Held)>,
-    /// The remaining time of the late write.
     write_millis: i64,
-    /// The remaining lag of the index.
     lag_millis: i64,
 }
 

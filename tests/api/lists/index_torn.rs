@@ -16,7 +16,6 @@ fn large_reads(api: &Api) -> (usize, usize) {
     (count(&|request| request["IndexName"] == "list_index"), count(&is_table))
 }
 
-/// Names and total.
 async fn listed(client: &Client) -> (Vec<String>, u64) {
     let page = client.get("/assets?sort=name&limit=100").await.json();
     let names = page["data"].as_array().unwrap_or_else(|| panic!("{page}")).iter();

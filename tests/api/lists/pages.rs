@@ -52,7 +52,6 @@ async fn invalid_parameters_are_refused_by_name() {
     assert_eq!(client.get(&format!("/assets?q={}", "a".repeat(256))).await.field_errors(), ["q"]);
 }
 
-/// An asset to create.
 #[derive(Debug, Clone)]
 struct Plan {
     name: String,

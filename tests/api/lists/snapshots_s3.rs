@@ -14,7 +14,6 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("set {name}, as .ci/aws/snapshots does"))
 }
 
-/// For a function with this secret.
 fn bucket(secret: &str) -> S3 {
     let credentials = Credentials::new(variable("AWS_ACCESS_KEY_ID"), secret, None, None, "test");
     let environment = Environment {

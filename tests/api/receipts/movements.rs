@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use shared::domain::history::event::hash;
 use shared::domain::receipts::signed::check;
 
-/// Of a response.
 const MAX_BODY: usize = 4 * 1024 * 1024;
 
 fn steps() -> Value {

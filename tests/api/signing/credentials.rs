@@ -10,9 +10,7 @@ use serde_json::{Value, json};
 use shared::domain::values::id::{Id, LinkId, TenantId};
 use tracing::level_filters::LevelFilter;
 
-/// Requests per minute with a link.
 const LIMIT: u64 = 60;
-/// The most that a stranger's request may cost.
 const MAX_UNITS: f64 = 2.0;
 
 async fn instance(client: &Client) -> String {

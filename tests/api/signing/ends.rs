@@ -29,7 +29,6 @@ async fn refused(signer: &Client) -> String {
     reason
 }
 
-/// In the link's resource and in the list.
 async fn status(client: &Client, link: &Link) -> String {
     let shown = link.shown(client).await;
     let list = client.get(link.path.rsplit_once('/').unwrap().0).await.data();

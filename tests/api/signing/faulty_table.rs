@@ -22,7 +22,6 @@ struct Outcome {
     is_signed: bool,
 }
 
-/// All act at random times.
 async fn play(api: &Api, client: &Client, path: &str, link: &Link, random: &mut fastrand::Rng) -> Outcome {
     let mut wait = || sleep(Duration::from_millis(random.u64(0..ROUND_MILLIS)));
     let tabs = [api.replica(0, 1 << 20), api.replica(-700, 1 << 20)].map(|replica| replica.client(&link.signer(client)));

@@ -99,7 +99,6 @@ async fn there_are_at_most_100_links_however_many_are_created_at_once() {
 struct Older<'a> {
     api: &'a Api,
     keys: Keys,
-    /// The subject of the links.
     target: &'a str,
 }
 

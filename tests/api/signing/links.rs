@@ -11,7 +11,6 @@ use axum::body::Body;
 use serde_json::{Value, json};
 use shared::domain::values::time::Timestamp;
 
-/// The default lifetime of a link.
 const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;
 
 /// Two assets, and a signature as second step. Returns the movement's path and an instance's.

@@ -13,7 +13,6 @@ use shared::domain::history::chain::is_by_operator;
 use shared::domain::keys::token::Secret;
 use shared::domain::receipts::signed::check;
 
-/// The actor of changes through a link.
 fn actor(link: &Link, user: Option<&str>, name: &str) -> Value {
     json!({"key_id": null, "key_name": "signing link", "user_id": user, "user_name": name, "link_id": link.id})
 }

@@ -32,7 +32,6 @@ async fn link_until(client: &Client, path: &str, until: &str) -> Link {
     Link::create(client, path, json!({"signer": {"name": "Grace Hopper"}, "until": until})).await
 }
 
-/// Of the shown steps.
 fn keys(session: &Value) -> Vec<&str> {
     session["steps"].as_array().unwrap().iter().map(|entry| entry["step"]["key"].as_str().unwrap()).collect()
 }

@@ -12,7 +12,6 @@ use shared::domain::values::signature_image::DecodedImages;
 use shared::store::{ChangeContext, UnitOfWork};
 use std::collections::BTreeSet;
 
-/// The ID of the signing link.
 const LINK: &str = UNKNOWN_ID;
 
 fn steps() -> Value {

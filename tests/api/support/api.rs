@@ -35,7 +35,6 @@ pub struct Api {
     pub meter: Meter,
     pub faults: Faults,
     pub key_encryption: Arc<dyn KeyEncryption>,
-    /// The queue of deliveries to webhooks.
     pub queue: Arc<TestQueue>,
     clock: Arc<AtomicI64>,
     /// Each reading moves the clock by this many milliseconds.
@@ -137,7 +136,6 @@ impl Api {
         self.tick.store(0, Ordering::Relaxed);
     }
 
-    /// On the tests' clock.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
     }
@@ -171,7 +169,6 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// With the same key, for this replica.
     pub fn client(&self, client: &Client) -> Client {
         Client { router: self.router.clone(), ..client.clone() }
     }

@@ -14,13 +14,11 @@ impl Client {
         self.send("POST", &format!("{path}/import{query}"), Some("text/csv"), csv.to_owned()).await
     }
 
-    /// Imports CSV with an idempotency key.
     pub async fn import_once(&self, path: &str, csv: &str, key: &str) -> Reply {
         let headers = [("idempotency-key", key)];
         self.send_with("POST", &format!("{path}/import"), Some("text/csv"), csv.to_owned(), &headers).await
     }
 
-    /// Follows the links to all parts.
     pub async fn export(&self, path: &str) -> Vec<String> {
         let mut parts = Vec::new();
         let mut next = Some(path.to_owned());
@@ -48,7 +46,6 @@ pub fn statuses(reply: &Reply) -> Vec<u64> {
     reply.data().as_array().unwrap().iter().map(|entry| entry["status"].as_u64().unwrap()).collect()
 }
 
-/// Columns and details.
 pub fn row_errors(reply: &Reply, row: usize) -> Vec<(String, String)> {
     let errors = reply.data()[row]["errors"].as_array().cloned().unwrap_or_default();
     let text = |error: &Value, name: &str| error[name].as_str().unwrap_or_default().to_owned();
@@ -62,7 +59,6 @@ pub async fn costly(client: &Client, count: usize) -> (String, Vec<Value>) {
     (asset_type, (0..count).map(|n| json!([vec![1; 200], vec![n]].concat())).collect())
 }
 
-/// Operations of a batch.
 pub fn creations(asset_type: &str, values: &[Value]) -> Vec<Value> {
     let body = |list| json!({"name": "a", "asset_type_id": asset_type, "custom_fields": {"list": list}});
     values.iter().map(|list| json!({"op": "create", "body": body(list)})).collect()

@@ -99,18 +99,15 @@ impl Client {
         self.with_key(key["api_key"].as_str().expect("a key"))
     }
 
-    /// With a new key that has these scopes.
     pub async fn scoped(&self, scopes: &[&str]) -> Self {
         self.with_key_of(&self.post("/keys", json!({"name": "scoped", "scopes": scopes})).await.data())
     }
 
-    /// Creates an active user. Returns the id.
     pub async fn user(&self, name: &str) -> String {
         let email = format!("{}@example.com", name.to_lowercase().replace(' ', "."));
         self.post("/users", json!({"email": email, "display_name": name})).await.id()
     }
 
-    /// Returns the new id.
     pub async fn asset_type(&self, name: &str, code: &str, kind: &str) -> String {
         self.post("/catalog/asset-types", json!({"name": name, "code": code, "kind": kind})).await.id()
     }
@@ -122,12 +119,10 @@ impl Client {
         self.post("/catalog/models", body).await.id()
     }
 
-    /// Returns the new id.
     pub async fn asset(&self, body: Value) -> String {
         self.post("/assets", body).await.id()
     }
 
-    /// Returns the new id.
     pub async fn assigned_asset(&self, name: &str, user: &str) -> String {
         let id = self.asset(json!({"name": name})).await;
         self.patch(&format!("/assets/{id}"), json!({"assigned_to": user})).await.data();
@@ -147,7 +142,6 @@ impl Client {
         ids
     }
 
-    /// Of a list.
     pub async fn total(&self, path: &str) -> u64 {
         let reply = self.get(path).await;
         reply.json()["meta"]["total"].as_u64().unwrap_or_else(|| panic!("{path} has no total: {}", reply.text()))

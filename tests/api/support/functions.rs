@@ -9,15 +9,12 @@ use std::sync::LazyLock;
 use utoipa::openapi::OpenApi;
 use yaml_serde::Value;
 
-/// One Lambda function.
 pub struct Function {
     /// The package, the binary and the folder in `functions/`.
     pub package: &'static str,
     /// The name in template.yaml, before `Function` and `Role`.
     pub resource: &'static str,
-    /// The function's part of the OpenAPI document.
     pub description: fn() -> OpenApi,
-    /// The routes that the binary serves.
     pub routes: fn() -> Router<App>,
 }
 
@@ -46,7 +43,6 @@ pub const FUNCTIONS: [Function; 8] = [
 
 /// A function that serves no requests.
 pub struct Background {
-    /// The package in `functions/`.
     pub package: &'static str,
     /// The name in template.yaml, before `Function` and `Role`.
     pub resource: &'static str,

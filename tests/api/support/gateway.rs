@@ -2,11 +2,9 @@
 
 use super::functions::{FUNCTIONS, Function, resource};
 
-/// A route of the gateway.
 pub struct Route {
     /// As the gateway writes it: `ANY /v1/assets/{proxy+}`, or `$default`.
     pub key: String,
-    /// The function that it leads to.
     pub function: &'static Function,
 }
 

@@ -52,7 +52,6 @@ fn capture(ours: LevelFilter, others: LevelFilter) {
     LINES.with_borrow_mut(Vec::clear);
 }
 
-/// A line of this service.
 pub fn is_ours(target: &str) -> bool {
     let crates = ["shared", "assets", "processes", "users", "catalog", "account", "meta", "sign", "webhooks"];
     crates.contains(&target.split("::").next().unwrap_or_default())

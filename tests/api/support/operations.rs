@@ -9,14 +9,11 @@ use shared::http::openapi::SIGNING_LINK;
 
 /// The methods in an order in which each still finds the sample resources: deletions come last.
 pub const METHODS: [&str; 5] = ["GET", "PATCH", "PUT", "POST", "DELETE"];
-/// In the same order.
 pub const WRITE_METHODS: [&str; 4] = ["PATCH", "PUT", "POST", "DELETE"];
 
-/// An operation of the document.
 pub struct Operation {
     pub method: String,
     pub path: String,
-    /// A key is needed.
     pub needs_key: bool,
     /// The scopes that a key needs; none where every key may, and where no key is needed.
     pub scopes: Vec<String>,
@@ -99,7 +96,6 @@ pub fn for_links(document: &Value) -> Vec<String> {
     all.filter(|(.., operation)| takes_link(operation)).map(|(method, path, _)| format!("{method} {path}")).collect()
 }
 
-/// In the order of the methods.
 pub fn by_method<'a>(operations: &'a [Operation], methods: &'a [&str]) -> impl Iterator<Item = &'a Operation> {
     methods.iter().flat_map(|method| operations.iter().filter(move |operation| operation.method == *method))
 }

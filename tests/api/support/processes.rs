@@ -17,12 +17,10 @@ pub async fn create_process(client: &Client, steps: Value) -> String {
     client.post("/processes", body).await.id()
 }
 
-/// Returns the instance's id.
 pub async fn start(client: &Client, process: &str, asset: &str) -> String {
     client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id()
 }
 
-/// Returns the movement.
 pub async fn start_movement(client: &Client, process: &str, assets: &[String]) -> Value {
     client.post(&format!("/processes/{process}/start"), json!({"asset_ids": assets})).await.data()
 }

@@ -8,7 +8,6 @@ use tokio::runtime::{Builder, Runtime};
 /// The most steps that make an input that fails smaller.
 const MAX_SHRINK_STEPS: u32 = 200;
 
-/// With the true time.
 pub fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }

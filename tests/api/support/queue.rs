@@ -14,18 +14,15 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tokio::task::yield_now;
 
-/// The time that a received message is hidden.
 pub const VISIBILITY: TimeDelta = TimeDelta::seconds(180);
 /// Messages that are received, or sent, at once.
 const BATCH: usize = 10;
-/// The name of the queue of retries.
 const RETRIES: &str = "retries";
 
 #[derive(Debug, Clone)]
 struct Queued {
     id: String,
     body: String,
-    /// In the queue of retries.
     is_retry: bool,
     visible_at: Timestamp,
     receives: u32,
@@ -58,7 +55,6 @@ impl TestQueue {
         Self { store, delivers_tests: false, state: Mutex::default() }
     }
 
-    /// Delivers tests of webhooks at once.
     pub fn delivering_tests(store: Store) -> Self {
         Self { delivers_tests: true, ..Self::new(store) }
     }
@@ -79,7 +75,6 @@ impl TestQueue {
         self.state.lock().unwrap().failing = Some((place, after));
     }
 
-    /// Returns whether a call has failed.
     pub fn stop_failing(&self) -> bool {
         let mut state = self.state.lock().unwrap();
         state.failing = None;
@@ -120,7 +115,6 @@ impl TestQueue {
         self.state.lock().unwrap().messages.iter().map(|message| message.receives).max().unwrap_or_default()
     }
 
-    /// Adds a message with any text.
     pub fn add(&self, body: &str) {
         let now = self.store.now();
         self.state.lock().unwrap().push(body.to_owned(), false, now);
@@ -159,7 +153,6 @@ impl TestQueue {
         Some(serde_json::from_value(json!({"Records": records})).unwrap())
     }
 
-    /// Keeps those that the response names.
     pub fn delete(&self, event: &SqsEvent, response: &SqsBatchResponse) {
         let failed: Vec<&str> = response.batch_item_failures.iter().map(|failure| failure.item_identifier.as_str()).collect();
         let done = event.records.iter().filter_map(|message| message.message_id.as_deref()).filter(|id| !failed.contains(id));

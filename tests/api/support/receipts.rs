@@ -12,7 +12,6 @@ pub async fn completed_receipt(client: &Client, user: &str) -> (String, String) 
     (asset, format!("{path}/receipt"))
 }
 
-/// As anybody can get them.
 pub async fn public_keys(client: &Client) -> Jwks {
     let path = format!("/.well-known/receipt-keys?tenant={}", client.tenant);
     serde_json::from_value(client.with_key("").get(&path).await.json()).unwrap()

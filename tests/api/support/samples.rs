@@ -4,7 +4,6 @@ use super::client::Client;
 use super::webhooks::deliveries::URL;
 use serde_json::{Value, json};
 
-/// The paths that need no key.
 pub const OPEN_PATHS: [&str; 5] = ["/v1/docs", "/v1/health", "/v1/openapi.json", RECEIPT_KEYS, SIGNING_PAGE];
 pub const SIGNING_PAGE: &str = "/v1/sign";
 const RECEIPT_KEYS: &str = "/v1/.well-known/receipt-keys";
@@ -25,9 +24,7 @@ const SIGNATURE_STEP: &str = "sign";
 pub struct Samples {
     /// The id for a path, or for every path below a collection.
     ids: Vec<(&'static str, String)>,
-    /// An asset without a running process.
     idle_asset: String,
-    /// For new models.
     manufacturer: String,
     asset_type: String,
     tenant: String,

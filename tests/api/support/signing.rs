@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use shared::domain::keys::token::{LinkToken, Secret};
 use shared::domain::values::id::{LinkId, TenantId};
 
-/// A signing link, as its creator sees it.
 #[derive(Debug)]
 pub struct Link {
     pub id: String,
@@ -28,7 +27,6 @@ impl Link {
         Self::create(client, path, signer_named("Grace Hopper")).await
     }
 
-    /// From the response to the creation.
     #[track_caller]
     pub fn of(path: &str, reply: &Reply) -> Self {
         assert_eq!(reply.status.as_u16(), 201, "{}", reply.text());
@@ -43,14 +41,12 @@ impl Link {
         client.with_key(&self.secret)
     }
 
-    /// The link's resource.
     pub async fn shown(&self, client: &Client) -> Value {
         client.get(&self.path).await.data()
     }
 }
 
 impl Client {
-    /// The session of the signing page.
     pub async fn session(&self) -> Value {
         self.get("/sign/session").await.data()
     }
@@ -59,7 +55,6 @@ impl Client {
         self.post("/sign/advance", body).await
     }
 
-    /// Under an idempotency key.
     pub async fn sign_once(&self, body: &Value, key: &str) -> Reply {
         self.send_json("POST", "/sign/advance", &body.to_string(), ("idempotency-key", key)).await
     }
@@ -86,7 +81,6 @@ pub async fn started(client: &Client, steps: Value) -> String {
     format!("/processes/instances/{}", start(client, &create_process(client, steps).await, &asset).await)
 }
 
-/// At the end of the path.
 pub fn id_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap()
 }

@@ -68,7 +68,6 @@ async fn survives_each_failure(failure: CallFailure) {
 
 /// A request that was sent until it succeeded.
 struct Survival {
-    /// Calls of the first attempt.
     calls: usize,
     has_failed: bool,
 }

@@ -5,7 +5,6 @@ use crate::support::{Api, Client, Reply};
 use serde_json::{Value, json};
 use std::cell::Cell;
 
-/// A client that counts its requests.
 struct Counting<'c> {
     client: &'c Client,
     requests: Cell<usize>,
@@ -26,7 +25,6 @@ impl Counting<'_> {
         self.counted(self.client.post(path, body).await).data()
     }
 
-    /// Returns the ids.
     async fn import(&self, path: &str, rows: &str) -> Vec<Value> {
         let reply = self.counted(self.client.import(path, "", rows).await);
         reply.data().as_array().unwrap().iter().map(|row| row["id"].clone()).collect()

@@ -10,15 +10,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-/// The assets of the requests.
 const ASSETS: usize = 3;
-/// The steps of the definition.
 const STEPS: u64 = 3;
 
 #[derive(Debug, Clone, Copy)]
 enum Action {
     Start,
-    /// Starts a process and submits its first step.
     StartWithStep,
     Advance,
     /// Submits all steps that are left.
@@ -30,17 +27,13 @@ enum Action {
     Delete,
 }
 
-/// An asset in the model.
 #[derive(Debug, Clone)]
 struct ModelAsset {
     id: String,
     status: &'static str,
     exists: bool,
-    /// The running instance and its current step.
     running: Option<(String, u64)>,
-    /// Closed instances with their status.
     closed: Vec<(String, &'static str)>,
-    /// The number of changes.
     events: usize,
 }
 
@@ -52,7 +45,6 @@ fn actions() -> impl Strategy<Value = Vec<(usize, Action)>> {
     proptest::collection::vec((0..ASSETS, action), 1..30)
 }
 
-/// Returns status and body.
 async fn send(client: &Client, process: &str, asset: &ModelAsset, action: Action, n: usize) -> (u16, Value) {
     let path = format!("/assets/{}", asset.id);
     let running = asset.running.as_ref().map(|(id, _)| id);
@@ -76,7 +68,6 @@ async fn send(client: &Client, process: &str, asset: &ModelAsset, action: Action
     (reply.status.as_u16(), reply.json())
 }
 
-/// The status and the next asset by the model.
 fn expected(asset: &ModelAsset, action: Action) -> (u16, ModelAsset) {
     let mut next = asset.clone();
     let status = match (action, &asset.running) {

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use shared::store::{TenantStore, WriteError};
 use std::time::Duration;
 
-/// With records of every kind.
 async fn fill(client: &Client) {
     let user = client.user("Ada").await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -22,12 +21,10 @@ async fn fill(client: &Client) {
     client.post("/keys", json!({"name": "second", "scopes": ["assets:read"]})).await;
 }
 
-/// For the tenant that is deleted.
 fn store(api: &Api, client: &Client) -> TenantStore {
     api.store.tenant(client.tenant)
 }
 
-/// As the command line.
 async fn delete(store: &TenantStore) -> u64 {
     store.begin_deletion().await.unwrap();
     let deleted = store.delete_items(Duration::ZERO, |_| {}).await.unwrap();

@@ -7,7 +7,6 @@ use dev_server::faulty_table::planned::CallFailure;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-/// Assigned to the user.
 async fn in_use(client: &Client, user: &str, count: usize) -> Vec<String> {
     join_all((0..count).map(|n| client.asset(json!({"name": format!("n{n}"), "status": "in_use", "assigned_to": user})))).await
 }

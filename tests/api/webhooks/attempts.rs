@@ -9,7 +9,6 @@ use shared::domain::values::id::{EventId, Id};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{Delivery, DeliveryRequest, DeliveryStatus, Message, ReplayRequest, WebhookEvents};
 
-/// The only requested delivery.
 #[track_caller]
 fn asked(api: &Api) -> DeliveryRequest {
     match api.queue.take().as_slice() {

@@ -28,12 +28,10 @@ fn days(days: i64) -> i64 {
     TimeDelta::days(days).num_seconds()
 }
 
-/// From the table.
 async fn failing_since(api: &Api, hook: &TestWebhook, event: &str) -> Option<Timestamp> {
     api.store.tenant(hook.tenant).delivery_inputs(hook.id, event.parse().unwrap()).await.unwrap().failing_since
 }
 
-/// The webhook's events of being disabled.
 async fn disablings(api: &Api, client: &Client, hook: &TestWebhook) -> Vec<Value> {
     api.advance_clock(11);
     let feed = client.get(&format!("/events?limit=100&entity_id={}", hook.id)).await.data();

@@ -16,7 +16,6 @@ use tokio::time::Instant;
 
 const URL: &str = "https://example.com/hook";
 
-/// From the stream's record.
 fn sequence_number(record: &Value) -> String {
     record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()
 }

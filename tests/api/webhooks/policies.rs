@@ -22,7 +22,6 @@ use shared::store::Store;
 use shared::store::keys::Keys;
 use std::sync::Arc;
 
-/// The tenant's events as the stream has them.
 async fn stream_event(api: &Api, client: &Client) -> Event {
     let query = api.dynamo.query().table_name(&api.table).key_condition_expression("PK = :pk AND begins_with(SK, :event)");
     let query = query.expression_attribute_values(":pk", Keys::of(client.tenant).partition());
@@ -30,7 +29,6 @@ async fn stream_event(api: &Api, client: &Client) -> Event {
     stream::batch(&events.items().iter().map(|item| stream::record("INSERT", item)).collect::<Vec<_>>())
 }
 
-/// As SQS gives it to Lambda.
 fn batch(message: &Message) -> SqsEvent {
     let record = json!({"messageId": "m", "receiptHandle": "handle", "body": serde_json::to_string(message).unwrap(),
         "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1772704800000", "SenderId": "AIDA",

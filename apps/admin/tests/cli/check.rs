@@ -10,7 +10,6 @@ use shared::domain::user::User;
 use shared::domain::values::id::Id;
 use shared::store::keys::{Item, Keys};
 
-/// Returns the exit code and the output.
 fn check(operator: &Operator, tenant: &str, options: &[&str]) -> (Option<i32>, Value) {
     let output = operator.run(&[&["check", "--tenant", tenant], options].concat());
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));

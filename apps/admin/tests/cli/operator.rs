@@ -15,7 +15,6 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// With a table.
     pub async fn start() -> Self {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
         let operator = Self { engine, more_variables: Vec::new() };
@@ -80,7 +79,6 @@ impl Operator {
         aws_sdk_dynamodb::Client::from_conf(engine::config(&self.engine.url).build())
     }
 
-    /// Every command is run with these variables.
     pub fn environment(&self) -> [(&'static str, &str); 4] {
         [
             ("AWS_ENDPOINT_URL_DYNAMODB", &self.engine.url),

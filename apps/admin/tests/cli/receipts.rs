@@ -11,7 +11,6 @@ use shared::store::ChangeContext;
 use std::path::Path;
 use std::process::Output;
 
-/// Signed with the key of this seed.
 fn signed(seed: u8) -> Value {
     let receipt = json!({
         "format": "asset-lifecycle-receipt/1", "tenant_id": "t", "instance_id": "i", "asset": {"asset_tag": "AST-1"},
@@ -26,7 +25,6 @@ fn with_signature(receipt: &Value, seed: u8) -> Value {
     json!({"receipt": receipt, "signature": {"alg": "EdDSA", "kid": key.public().unwrap().kid(), "value": value}})
 }
 
-/// A set with the public key of this seed.
 fn public_keys(seed: u8) -> Value {
     let public_key = SigningKey::from_seed(&[seed; KEY_BYTES]).unwrap().public().unwrap();
     let key = CurrentKey {

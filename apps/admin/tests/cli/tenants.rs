@@ -12,7 +12,6 @@ use shared::domain::record::Stored;
 use shared::store::ChangeContext;
 use tower::ServiceExt;
 
-/// Of a GET with this key.
 async fn status(operator: &Operator, key: &str, path: &str) -> u16 {
     let request = Request::builder().uri(path).header("authorization", format!("Bearer {key}"));
     let request = request.body(Body::empty()).unwrap();

@@ -67,7 +67,6 @@ fn kind(options: &Export) -> (&'static str, &'static str) {
     }
 }
 
-/// The size of an export.
 #[derive(Default)]
 struct Exported {
     rows: u64,

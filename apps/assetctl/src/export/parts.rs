@@ -54,7 +54,6 @@ impl Parts {
     }
 }
 
-/// The index of each column in a part.
 fn places(columns: &[&String], header: &StringRecord) -> Vec<Option<usize>> {
     columns.iter().map(|column| header.iter().position(|name| name == column.as_str())).collect()
 }

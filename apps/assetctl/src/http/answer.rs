@@ -7,7 +7,6 @@ use std::time::Duration;
 /// Repetitions of a request that the service fails at.
 pub const MAX_FAULTS: u32 = 5;
 
-/// The consequence of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The body is the requested one.
@@ -21,7 +20,6 @@ pub enum Answer {
 /// The reason for sending a request again later.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Busy {
-    /// The wait that the service asks for.
     pub retry_after: Option<Duration>,
     /// A fault of the service, which may not pass.
     pub is_fault: bool,
@@ -30,7 +28,6 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// There was no response.
     #[must_use]
     pub fn unreachable(error: Unreachable, is_fault: bool) -> Self {
         Self { retry_after: None, is_fault, detail: error.detail }
@@ -57,7 +54,6 @@ struct ProblemError {
     pointer: Option<String>,
 }
 
-/// The meaning of a response.
 #[must_use]
 pub fn interpret(reply: &Reply) -> Answer {
     let problem: Problem = serde_json::from_slice(&reply.body).unwrap_or_default();

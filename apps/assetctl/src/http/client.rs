@@ -28,7 +28,6 @@ pub struct Reply {
     pub status: u16,
     /// `Retry-After`, in seconds.
     pub retry_after: Option<Duration>,
-    /// Of a redirect.
     pub location: Option<String>,
     pub content_type: Option<String>,
     /// The link to the next part.
@@ -40,10 +39,8 @@ pub struct Reply {
     pub is_too_long: bool,
 }
 
-/// The reason of a missing response.
 #[derive(Debug)]
 pub struct Unreachable {
-    /// The fault of the connection.
     pub detail: String,
     /// The service may have received the request nevertheless.
     pub may_be_sent: bool,
@@ -51,7 +48,6 @@ pub struct Unreachable {
 
 #[derive(Debug, Clone)]
 pub struct ImportRequest {
-    /// Below the base URL.
     pub path: &'static str,
     pub query: Vec<(&'static str, String)>,
     pub content_type: &'static str,
@@ -72,7 +68,6 @@ impl Client {
         Ok(Self { http, base_url: connection.base_url.clone(), authorization: connection.api_key.authorization()? })
     }
 
-    /// The path is below the base URL.
     pub fn url(&self, path: &str, query: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<Url> {
         let url = format!("{}/{path}", self.base_url.as_str().trim_end_matches('/'));
         let parsed = if query.is_empty() { Url::parse(&url) } else { Url::parse_with_params(&url, query) };
@@ -164,7 +159,6 @@ fn seconds(text: &str) -> Option<Duration> {
     is_number.then(|| Duration::from_secs(text.parse::<u32>().unwrap_or(u32::MAX).into()))
 }
 
-/// The target of a link with `rel="next"`.
 fn next_link(link: &str) -> Option<&str> {
     let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
     let is_next = |parameter: &str| {

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-/// Requests under way.
 pub const MAX_WINDOW: f64 = 16.0;
 /// The slowest pace: one request, then a pause of 15 times its duration.
 const MIN_WINDOW: f64 = 1.0 / 16.0;
@@ -11,7 +10,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// The first pause before a request is repeated.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
-/// The pace at a moment.
 #[derive(Debug, Clone)]
 pub struct Pace {
     /// Requests that may be under way; below 1, the part of the time in which one is.
@@ -28,11 +26,9 @@ impl Default for Pace {
     }
 }
 
-/// Permission for another request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Permit {
     Now,
-    /// Not before this time.
     At(Instant),
     /// Not before one of those under way is answered.
     Full,
@@ -50,7 +46,6 @@ impl Pace {
         }
     }
 
-    /// A request was answered in full.
     pub fn answered(&mut self, sent: Instant, now: Instant) {
         let growth = if self.is_starting || self.window < 1.0 { self.window.min(1.0) } else { 1.0 / self.window };
         self.window = (self.window + growth).min(MAX_WINDOW);

@@ -21,7 +21,6 @@ impl Patience {
         Self { limit, since: now }
     }
 
-    /// There was progress.
     pub fn renew(&mut self, now: Instant) {
         self.since = now;
     }

@@ -38,13 +38,11 @@ impl<R: Read> Rows<R> {
     }
 }
 
-/// A row in a chunk.
 #[derive(Debug, Clone)]
 pub struct ChunkRow {
     /// Counts data rows of the file from 1.
     pub number: u64,
     pub line: u64,
-    /// As the file has it.
     pub original: Original,
     /// Empty if the row is sent.
     pub errors: Vec<RowError>,
@@ -71,7 +69,6 @@ impl Chunk {
     }
 }
 
-/// Reads a file chunk by chunk.
 pub struct Chunks<R> {
     rows: Rows<R>,
     header: Vec<u8>,
@@ -85,7 +82,6 @@ impl<R: Read> Chunks<R> {
         Self { header: rows.header(), rows, next: None, number: 0, position: 0 }
     }
 
-    /// `None` after the last.
     pub fn next(&mut self) -> io::Result<Option<Chunk>> {
         let mut chunk = Chunk { number: self.number, body: Vec::new(), rows: Vec::new(), keys: Vec::new(), raw_length: 0 };
         while chunk.rows.len() < MAX_ROWS {

@@ -26,13 +26,11 @@ struct Entry {
     settlement: Settlement,
 }
 
-/// The journal of an import.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
     path: Option<PathBuf>,
     heading: Heading,
-    /// Position and length of each chunk's line.
     entries: BTreeMap<u64, (u64, usize)>,
     end: u64,
     counts: Counts,
@@ -129,7 +127,6 @@ impl Journal {
         self.entries.contains_key(&chunk)
     }
 
-    /// The number of settled chunks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -170,13 +167,11 @@ impl Journal {
         Ok(Some(entry.settlement))
     }
 
-    /// Nothing is left to resume.
     pub fn remove(&self) -> Result<()> {
         self.path.as_ref().map_or(Ok(()), |path| std::fs::remove_file(path).map_err(|error| CliError::file(path, &error)))
     }
 }
 
-/// The advice about an existing journal.
 #[must_use]
 pub fn already_begun(path: &Path) -> CliError {
     if let Err(error) = File::open(path).map_err(CliError::from).and_then(|file| lock(&file, path)) {

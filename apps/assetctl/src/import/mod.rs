@@ -36,7 +36,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use terminal::{clean, print_note};
 
-/// Prints options to paste.
 pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     let source = Source::open(options)?;
     let found = suggestions(options.kind(), &source.names, &options.mappings);
@@ -119,7 +118,6 @@ fn check_match(options: &Import, targets: &[Target]) -> Result<()> {
     Err(CliError::Usage(format!("--match {column}: no column of the file is {column}; name it with --map \"COLUMN={column}\"")))
 }
 
-/// The number of settled rows, in words.
 fn settled(journal: &Journal) -> String {
     let rows = journal.counts().rows();
     format!("{} {}", count(rows, "row"), if rows == 1 { "is" } else { "are" })

@@ -37,7 +37,6 @@ pub fn heading(options: &Import, connection: &Connection, source: &Source) -> Re
     Ok(Heading { run_id, sha256: source.examination.sha256.clone(), options })
 }
 
-/// For the mended rows.
 #[must_use]
 pub fn resend_command(options: &Import, refused: Option<&Path>) -> Option<String> {
     let mut words = vec!["assetctl import".to_owned(), quote(&refused?.display().to_string())];

@@ -38,14 +38,11 @@ impl std::fmt::Display for RefusedRow {
     }
 }
 
-/// The result of all rows.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// By result.
     pub counts: Counts,
     /// The first refused rows.
     pub refused: Vec<RefusedRow>,
-    /// The file with all refused rows.
     pub file: Option<PathBuf>,
 }
 
@@ -99,7 +96,6 @@ fn reasons(errors: &[RowError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Appends to the file's name.
 #[must_use]
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);

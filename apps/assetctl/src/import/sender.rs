@@ -23,37 +23,30 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Sends chunks and notes their results in the journal.
 pub struct Sender<'a> {
     pub client: Client,
-    /// Without the body.
     pub request: Arc<ImportRequest>,
     /// Nothing is written: requests then have no idempotency keys.
     pub is_dry_run: bool,
-    /// Sending stops at the first refused row.
     pub stops_at_refusal: bool,
     pub journal: &'a mut Journal,
     pub progress: &'a mut Progress,
-    /// The time to go on without progress.
     pub patience: Duration,
     pub interrupt: Interrupt,
 }
 
-/// The end of sending.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Everything is settled.
     Complete,
     /// A row was refused, and the rest was not sent.
     Refused,
     Interrupted,
 }
 
-/// A response and its request.
 struct Response {
     chunk: u64,
     sent: Instant,
     result: std::result::Result<Reply, Unreachable>,
 }
 
-/// The state of sending.
 struct State {
     pace: Pace,
     unsettled: Unsettled,
@@ -211,7 +204,6 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// No earlier request can have taken effect.
     fn has_no_effect(&self, state: &State) -> bool {
         self.journal.len() == 0 && !state.is_in_doubt && state.under_way.is_empty()
     }

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// The error that the next attempt may not have.
 const UNAVAILABLE: &str = "UNAVAILABLE";
 
-/// Numbers of rows by their result.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub created: u64,
@@ -34,7 +33,6 @@ impl Counts {
     }
 }
 
-/// The results of a chunk's rows.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settlement {
     pub counts: Counts,
@@ -66,7 +64,6 @@ enum Outcome {
     Skipped,
 }
 
-/// The meaning of an answer for its chunk.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     Settled(Settlement),

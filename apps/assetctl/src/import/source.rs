@@ -16,15 +16,12 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Unknown names that an error tells.
 const MAX_UNKNOWN: usize = 50;
 
-/// The examined file.
 pub struct Source {
     pub path: PathBuf,
     pub examination: Examination,
     pub format: Format,
-    /// Of CSV.
     pub delimiter: u8,
     /// The names of the columns of CSV, or of all members of NDJSON.
     pub names: Vec<String>,
@@ -119,7 +116,6 @@ impl Source {
         Ok(Text::new(open(&self.path)?, self.examination.encoding, with_end))
     }
 
-    /// Reads all lines of NDJSON.
     fn member_names(&self, options: &Import) -> Result<Vec<String>> {
         let fields = Fields { kind: options.kind(), date_format: None, decimal_comma: false, match_column: None };
         let mut rows = NdjsonRows::new(self.text(false)?, Vec::new(), fields);

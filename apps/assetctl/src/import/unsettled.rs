@@ -10,7 +10,6 @@ use std::time::Instant;
 /// In chunks, of at most 1 MB each.
 pub const CAPACITY: usize = 24;
 
-/// By the chunk's number.
 #[derive(Debug, Default)]
 pub struct Unsettled(BTreeMap<u64, Pending>);
 
@@ -60,7 +59,6 @@ impl Unsettled {
         Some(&pending.chunk)
     }
 
-    /// The time of the next repetition.
     #[must_use]
     pub fn next_time(&self) -> Option<Instant> {
         self.0.values().filter(|pending| !pending.is_under_way).filter_map(|pending| pending.not_before).min()
@@ -77,7 +75,6 @@ impl Unsettled {
         is_progress
     }
 
-    /// Returns the number of failed attempts.
     pub fn failed(&mut self, number: u64) -> u32 {
         self.0.get_mut(&number).map_or(0, |pending| {
             pending.attempts += 1;

@@ -57,7 +57,6 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The service's name of the layout.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -69,7 +68,6 @@ impl Layout {
         }
     }
 
-    /// The number of labels on a sheet.
     #[must_use]
     pub fn labels(self) -> usize {
         match self {

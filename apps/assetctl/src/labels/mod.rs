@@ -19,7 +19,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use terminal::print_note;
 
-/// The default file of sheets.
 const SHEETS: &str = "labels.html";
 
 pub async fn labels(options: &Labels, connection: &Connection, is_json: bool) -> Result<u8> {

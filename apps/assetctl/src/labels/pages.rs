@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// Labels on a page of the service.
 const MAX_LABELS: usize = 100;
 
 /// A page: as many whole sheets as the service makes at once.

@@ -45,7 +45,6 @@ impl Plan {
         has_started
     }
 
-    /// Assets on which the process starts.
     fn started(&self) -> impl Iterator<Item = &Value> {
         let moved = self.movements.iter().flat_map(|movement| movement["assets"].as_array().into_iter().flatten());
         moved.chain(self.list("instances"))
@@ -61,7 +60,6 @@ impl Plan {
         self.list("not_started").count() + self.unreadable.len()
     }
 
-    /// The process starts on an asset.
     #[must_use]
     pub fn starts_anything(&self) -> bool {
         self.has_more || self.started().next().is_some()
@@ -77,7 +75,6 @@ impl Plan {
         }
     }
 
-    /// The service has answered at least once.
     #[must_use]
     pub fn has_answers(&self) -> bool {
         self.user.is_object()
@@ -90,7 +87,6 @@ impl Plan {
         terminal::clean(&format!("{} <{}>", text("display_name"), text("email")))
     }
 
-    /// All answers as one.
     #[must_use]
     pub fn as_json(&self, is_dry_run: bool) -> Value {
         let list = |name| self.list(name).cloned().collect::<Vec<_>>();

@@ -21,19 +21,14 @@ pub struct Event {
     pub summary: Summary,
 }
 
-/// The parsed part of an entry.
 #[derive(Debug, Deserialize)]
 pub struct Summary {
     pub id: String,
-    /// The time of the change.
     pub at: String,
     #[serde(rename = "type")]
     pub event_type: String,
-    /// The changed record.
     pub entity_id: String,
-    /// The name of the record.
     pub entity_name: Option<String>,
-    /// Of an asset.
     pub entity_tag: Option<String>,
     pub actor: Actor,
 }
@@ -84,7 +79,6 @@ impl<'a> Feed<'a> {
         self.read(false).await?.into_iter().map(event).collect()
     }
 
-    /// More events exist already.
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.has_more

@@ -13,10 +13,8 @@ use crate::webhooks::signature::Secret;
 use std::time::{Duration, Instant};
 use terminal::{print_data, print_note, print_styled, style};
 
-/// The time between requests for new events.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// The end of listening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     /// Enough events came, or nobody reads the output any more.

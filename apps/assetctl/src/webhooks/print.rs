@@ -34,7 +34,6 @@ pub fn delivery(event: &Event, attempt: Option<&Attempt>) -> String {
     serde_json::to_string(&delivery).unwrap_or_default()
 }
 
-/// For people.
 #[must_use]
 pub fn line(event: &Summary, attempt: Option<&Attempt>, is_coloured: bool) -> String {
     let time = event.at.get(..19).unwrap_or(&event.at).replace('T', " ");
@@ -63,7 +62,6 @@ fn outcome(attempt: &Attempt) -> String {
     }
 }
 
-/// Numbers of events.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Counts {
     pub events: u64,

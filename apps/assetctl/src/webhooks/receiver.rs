@@ -12,7 +12,6 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// The limit for the body, which decides nothing.
 const BODY_TIMEOUT: Duration = Duration::from_secs(1);
-/// The kept part of a body.
 const MAX_BODY_BYTES: usize = 256;
 
 pub struct Receiver {
@@ -23,17 +22,13 @@ pub struct Receiver {
 
 #[derive(Debug, Serialize)]
 pub struct Attempt {
-    /// `None` without a response.
     pub status: Option<u16>,
-    /// The reason of a missing response.
     pub error: Option<String>,
     pub duration_ms: u128,
-    /// The beginning of the response's body.
     pub response: Option<String>,
 }
 
 impl Attempt {
-    /// The receiver has taken the delivery.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
@@ -56,7 +51,6 @@ impl Receiver {
         Ok(Self { http, url, secret })
     }
 
-    /// Signs a delivery and sends it once.
     pub async fn send(&self, id: &str, body: String) -> Attempt {
         let began = Instant::now();
         let seconds = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();

@@ -6,11 +6,8 @@ use ring::hmac;
 use std::fmt;
 use std::str::FromStr;
 
-/// Begins the text of every secret.
 const PREFIX: &str = "whsec_";
-/// The length of a new secret.
 const NEW_BYTES: usize = 32;
-/// The length of a secret.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// Its `Debug` text does not disclose it.

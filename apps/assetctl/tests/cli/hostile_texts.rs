@@ -10,7 +10,6 @@ use terminal::pty::{HOSTILE, Session};
 const OBEYED: &str = "\u{1b}\u{9b}\u{202e}";
 const USER: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
-/// Answers every request with hostile texts.
 fn answer(request: &Request, _: usize) -> Answer {
     let asset =
         json!({"id": USER, "asset_id": HOSTILE, "asset_tag": HOSTILE, "asset_name": HOSTILE, "code": HOSTILE, "detail": HOSTILE});
@@ -38,7 +37,6 @@ fn answer(request: &Request, _: usize) -> Answer {
     }
 }
 
-/// An export in CSV.
 fn table() -> String {
     format!("id,name\r\n1,\"{HOSTILE}\r\"\r\n")
 }
@@ -70,7 +68,6 @@ impl Commands {
         self.folder.path(name).to_str().unwrap().to_owned()
     }
 
-    /// Commands whose output is for people.
     fn for_people(&self) -> Vec<Vec<String>> {
         let (file, columns) = (self.path(&format!("{HOSTILE}.csv")), self.path("columns.csv"));
         let (sheets, exported) = (self.path(&format!("{HOSTILE}.html")), self.path(&format!("{HOSTILE}.ndjson")));
@@ -104,7 +101,6 @@ impl Commands {
         .to_vec()
     }
 
-    /// Commands whose output is for programs.
     fn for_programs(&self) -> Vec<Vec<String>> {
         let (file, columns) = (self.path(&format!("{HOSTILE}.csv")), self.path("columns.csv"));
         [

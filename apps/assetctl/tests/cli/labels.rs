@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::process::Stdio;
 
-/// An id with this number.
 fn id(number: usize) -> String {
     format!("0190163d-8694-739b-aea5-{number:012}")
 }

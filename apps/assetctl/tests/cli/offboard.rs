@@ -116,7 +116,6 @@ fn nothing_starts_without_a_yes() {
     }
 }
 
-/// The answer for a user without assets.
 fn without_assets(is_active: bool) -> Value {
     let mut answer = offboarding(1..1, false, false);
     answer["movements"] = json!([]);

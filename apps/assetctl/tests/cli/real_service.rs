@@ -10,7 +10,6 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// The rows that a test imports.
 fn rows(short: u64, full: u64) -> u64 {
     if dev_server::sample::full_tests() { full } else { short }
 }
@@ -178,7 +177,6 @@ fn wait_until(what: impl Fn() -> bool) {
     }
 }
 
-/// Those of [`plain_laptops`].
 fn plain_serials(rows: u64) -> Vec<String> {
     (1..=rows).map(|row| format!("PL{row:06}")).collect()
 }

@@ -9,7 +9,6 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// As the feed has it.
 fn event(number: u32) -> Value {
     json!({
         "id": format!("e{number}"), "at": "2027-01-01T08:30:59.123Z", "type": "asset.created", "entity_id": "a1", "version": 1,
@@ -51,13 +50,11 @@ fn wait_until(what: impl Fn() -> bool) {
     }
 }
 
-/// From the output.
 fn secret(run: &Run) -> &str {
     let (_, rest) = run.stderr.split_once("Your signing secret for this session is ").unwrap();
     rest.lines().next().unwrap()
 }
 
-/// From standard output.
 fn lines(run: &Run) -> Vec<Value> {
     run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -27,7 +27,6 @@ const TABLE: &str = "table.db";
 const QUEUE: &str = "queue.db";
 /// The key that encrypts signing keys and webhooks' secrets.
 const KEY: &str = "receipt.key";
-/// The demo tenant.
 const DEMO: &str = "demo.json";
 const SNAPSHOTS: &str = "snapshots";
 /// Everything in a data folder, without SQLite's files beside a database, and drafts.
@@ -40,12 +39,10 @@ pub struct DataFolder {
     folder: Option<(PathBuf, File)>,
 }
 
-/// As stored in the data folder.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DemoTenant {
     pub tenant_id: String,
     pub api_key: String,
-    /// Of the demo data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover: Option<Handover>,
 }

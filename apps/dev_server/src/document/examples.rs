@@ -15,16 +15,12 @@ type ByMediaType = BTreeMap<String, Value>;
 #[serde(default)]
 struct OperationExamples {
     request: ByMediaType,
-    /// By status.
     responses: BTreeMap<String, ByMediaType>,
 }
 
-/// The contents of the file.
 #[derive(Default, Deserialize)]
 struct Examples {
-    /// By operation ID.
     operations: BTreeMap<String, OperationExamples>,
-    /// By code.
     problems: BTreeMap<String, Value>,
 }
 

@@ -14,7 +14,6 @@ fn matching(pattern: &str) -> ObjectBuilder {
     string().pattern(Some(pattern))
 }
 
-/// An integer of at least `minimum`.
 fn integer(minimum: u32) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::Integer)).minimum(Some(minimum))
 }
@@ -116,7 +115,6 @@ pub(crate) fn add_to(document: &mut OpenApi) {
     }
 }
 
-/// The method and path of an operation.
 #[derive(Clone, Copy)]
 struct Endpoint<'a> {
     method: &'static str,

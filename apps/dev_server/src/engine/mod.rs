@@ -141,7 +141,6 @@ pub fn config(url: &str) -> Builder {
         .http_client(aws_smithy_http_client::Builder::new().build_http())
 }
 
-/// Placeholders.
 pub(crate) fn credentials() -> Credentials {
     Credentials::new("local", "local", None, None, "local")
 }

@@ -36,7 +36,6 @@ impl Capacity {
         self.0.entry((partition.clone(), usage)).or_insert_with(|| TokenBucket::full(limit, now))
     }
 
-    /// The partition has units left.
     pub fn has_any(&mut self, partition: &Partition, usage: Usage, limit: f64, now: Instant) -> bool {
         self.bucket(partition, usage, limit, now).has_any(limit, now)
     }

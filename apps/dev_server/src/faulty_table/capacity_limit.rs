@@ -36,7 +36,6 @@ pub struct CapacityLimit {
 }
 
 impl CapacityLimit {
-    /// Limits nothing yet.
     #[must_use]
     pub fn new(inner: impl HttpClient + 'static, usage: Usage, units_per_second: f64) -> Self {
         Self { inner: SharedHttpClient::new(inner), usage, units_per_second, state: Arc::default() }
@@ -47,7 +46,6 @@ impl CapacityLimit {
         *self.state() = State { is_limited, ..State::default() };
     }
 
-    /// Consumed units, and throttled calls.
     #[must_use]
     pub fn counts(&self) -> (f64, u64) {
         let state = self.state();
@@ -128,7 +126,6 @@ pub(super) async fn read(mut response: HttpResponse) -> Result<HttpResponse, Con
     Ok(response)
 }
 
-/// From a response.
 fn consumed_units(body: &[u8]) -> f64 {
     let response: Value = serde_json::from_slice(body).unwrap_or_default();
     let capacity = &response["ConsumedCapacity"];

@@ -23,7 +23,6 @@ struct IndexDatabase {
     database: Database,
 }
 
-/// All copies of the table.
 pub struct Databases {
     committed: Database,
     visible: Database,

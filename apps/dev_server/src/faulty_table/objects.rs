@@ -26,7 +26,6 @@ struct State {
     by_key: BTreeMap<String, Vec<u8>>,
     is_down: bool,
     reads: u64,
-    /// In order.
     puts: Vec<String>,
 }
 
@@ -37,7 +36,6 @@ impl FaultyObjects {
         Self { table: Some(table), ..Self::default() }
     }
 
-    /// For the service.
     #[must_use]
     pub fn store(&self) -> Option<Arc<dyn ObjectStore>> {
         Some(Arc::new(self.clone()))
@@ -52,7 +50,6 @@ impl FaultyObjects {
         self.state().by_key.insert(key.to_owned(), bytes);
     }
 
-    /// Drops all objects.
     pub fn clear(&self) {
         self.state().by_key.clear();
     }
@@ -62,13 +59,11 @@ impl FaultyObjects {
         self.state().is_down = is_down;
     }
 
-    /// The number of whole reads.
     #[must_use]
     pub fn reads(&self) -> u64 {
         self.state().reads
     }
 
-    /// In order.
     #[must_use]
     pub fn keys_put(&self) -> Vec<String> {
         self.state().puts.clone()

@@ -6,7 +6,6 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use tokio::time::Instant;
 
-/// The next state of an item in a view.
 #[derive(Debug)]
 pub struct PendingImage {
     pub view: View,
@@ -16,7 +15,6 @@ pub struct PendingImage {
     pub image: Option<Value>,
 }
 
-/// Changes under way in a table.
 #[derive(Debug, Default)]
 pub struct Pending {
     images: BTreeMap<(Instant, u64), PendingImage>,
@@ -52,7 +50,6 @@ impl Pending {
         self.held.get(key).is_some_and(|until| *until > now)
     }
 
-    /// The end of the transaction with this token.
     pub fn token(&self, token: &str) -> Option<Instant> {
         self.tokens.get(token).copied()
     }

@@ -39,7 +39,6 @@ impl SeededRandom {
         Self::new(self.next())
     }
 
-    /// For a store.
     #[must_use]
     pub fn into_store_random(self) -> Random {
         let random = Arc::new(self);

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-/// The table's key attributes.
 const KEY: [&str; 2] = ["PK", "SK"];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,17 +17,14 @@ impl ItemKey {
         Self { partition: text(KEY[0]), sort: text(KEY[1]) }
     }
 
-    /// As in a request.
     pub fn to_json(&self) -> Value {
         json!({KEY[0]: {"S": self.partition}, KEY[1]: {"S": self.sort}})
     }
 }
 
-/// An action of a write request.
 pub struct WriteAction {
     pub table: String,
     pub key: ItemKey,
-    /// It only checks a condition.
     pub is_check: bool,
 }
 

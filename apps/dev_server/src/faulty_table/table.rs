@@ -33,7 +33,6 @@ struct State {
     capacity: Capacity,
     /// Items that each index has, or will have, with their sort keys there.
     indexed: HashMap<(usize, ItemKey), Value>,
-    /// Occurrences of each weakness.
     shown: BTreeMap<&'static str, u64>,
 }
 
@@ -61,7 +60,6 @@ impl FaultyTable {
         self.state().weaknesses.clone()
     }
 
-    /// Occurrences of each weakness.
     #[must_use]
     pub fn shown(&self) -> BTreeMap<&'static str, u64> {
         self.state().shown.clone()
@@ -71,7 +69,6 @@ impl FaultyTable {
         &self.0.random
     }
 
-    /// Counts an occurrence.
     pub(super) fn show(&self, weakness: &'static str) {
         *self.state().shown.entry(weakness).or_default() += 1;
     }
@@ -80,7 +77,6 @@ impl FaultyTable {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Executes a call that has arrived.
     pub(super) async fn call(&self, operation: &str, mut body: Value) -> TableResponse {
         self.apply_due();
         let weaknesses = self.weaknesses();
@@ -111,7 +107,6 @@ impl FaultyTable {
         response
     }
 
-    /// Brings every view up to the present time.
     fn apply_due(&self) {
         let now = Instant::now();
         loop {

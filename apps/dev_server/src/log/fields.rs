@@ -3,11 +3,9 @@
 use std::fmt::{Debug, Write};
 use tracing::field::{Field, Visit};
 
-/// The fields of an event as texts.
 #[derive(Debug, Default)]
 pub struct Fields {
     pub message: String,
-    /// In their order.
     pub others: Vec<(&'static str, String)>,
 }
 

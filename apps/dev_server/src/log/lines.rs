@@ -11,7 +11,6 @@ use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The width of methods.
 const METHOD_COLUMNS: usize = 7;
 /// The width of paths. Longer ones move the rest of the line.
 const PATH_COLUMNS: usize = 47;
@@ -20,7 +19,6 @@ const MAX_PATH: usize = 160;
 /// Fields that the line about the request has, or that nobody needs on one machine.
 const OMITTED: [&str; 6] = ["method", "route", "status", "duration_ms", "tenant_id", "key_id"];
 
-/// Writes events as lines for people.
 pub struct Lines {
     pub is_coloured: bool,
 }
@@ -70,7 +68,6 @@ fn request_line(fields: &Fields, is_coloured: bool) -> String {
     line
 }
 
-/// By the status's class.
 fn style_of(status: u16) -> Style {
     match status {
         0..300 => style::GOOD,

@@ -33,7 +33,6 @@ impl Format {
         asked.unwrap_or(if std::io::stderr().is_terminal() { Self::Text } else { Self::Json })
     }
 
-    /// The filter without `RUST_LOG`.
     fn default_filter(self) -> &'static str {
         // The engine logs a warning for each failed condition, which is part of normal operation.
         match self {
@@ -63,7 +62,6 @@ pub fn init(format: Format) {
     tracing_subscriber::registry().with(format.layer().with_filter(filter)).init();
 }
 
-/// Only warnings and errors.
 pub fn warnings(format: Format) -> impl Subscriber + Send + Sync {
     tracing_subscriber::registry().with(format.layer().with_filter(LevelFilter::WARN))
 }

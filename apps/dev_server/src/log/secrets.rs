@@ -6,7 +6,6 @@ use shared::domain::values::id::{ApiKeyId, LinkId};
 
 /// Parts of the names of parameters whose values are secrets. The service has none; people type them nevertheless.
 const NAMES: [&str; 6] = ["key", "token", "secret", "password", "auth", "signature"];
-/// Replaces a secret.
 const HIDDEN: &str = "…";
 
 /// Hides everything that may be a secret. A part that only shows a secret once it is decoded is shown decoded.

@@ -44,16 +44,12 @@ pub struct SqliteQueue {
     sent: Arc<Notify>,
 }
 
-/// Numbers of messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages that can be received now.
     pub visible: u64,
-    /// Messages at a worker.
     pub held: u64,
     /// Messages that can be received later, because they were sent with a delay, were postponed or have failed.
     pub hidden: u64,
-    /// Messages that were received too often.
     pub dead: u64,
 }
 

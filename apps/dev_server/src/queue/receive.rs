@@ -29,27 +29,22 @@ const FIRST: &str = "SELECT id, body, is_retry, sent_at, receives, first_receive
 
 const HOLD: &str = "UPDATE messages SET visible_at = ?2, receives = ?3, first_received_at = ?4, is_held = 1 WHERE id = ?1";
 
-/// A message that was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedMessage {
     pub id: String,
-    /// Identifies this receive of the message.
     pub receipt_handle: String,
     pub webhook: String,
     /// JSON.
     pub body: String,
-    /// It came from the queue of retries.
     pub is_retry: bool,
     /// In milliseconds since 1970.
     pub sent_at: i64,
     /// In milliseconds since 1970.
     pub first_received_at: i64,
-    /// The number of receives.
     pub receives: u32,
 }
 
 impl ReceivedMessage {
-    /// The name of its queue.
     #[must_use]
     pub fn queue(&self) -> &'static str {
         if self.is_retry { super::RETRIES } else { super::DELIVERIES }
@@ -79,7 +74,6 @@ impl Database {
     }
 }
 
-/// Webhooks with visible messages.
 fn waiting(transaction: &Transaction<'_>, now: i64) -> Result<Vec<Candidate>> {
     let mut query = transaction.prepare_cached(WEBHOOKS)?;
     let webhooks =
@@ -117,7 +111,6 @@ fn take(transaction: &Transaction<'_>, webhook: &str, now: i64, hidden_until: i6
     }
 }
 
-/// Makes a message a dead letter.
 fn bury(transaction: &Transaction<'_>, id: i64, now: i64) -> Result<()> {
     let bury = "INSERT INTO dead_letters SELECT id, webhook, body, sent_at, ?2 FROM messages WHERE id = ?1";
     transaction.execute(bury, params![id, now])?;

@@ -6,7 +6,6 @@ use std::collections::BinaryHeap;
 /// A webhook with visible messages. The one with the fewest messages at the worker comes first, then the one that waits longest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
-    /// Its messages at the worker.
     pub held: usize,
     /// The time since which its oldest visible message could be received.
     pub since: i64,
@@ -40,7 +39,6 @@ impl Shares {
         }
     }
 
-    /// The webhook got a message.
     pub fn took(&mut self, waiting: Candidate) {
         self.free -= 1;
         self.waiting.push(Reverse(Candidate { held: waiting.held + 1, ..waiting }));

@@ -63,7 +63,6 @@ fn receipts(received: &[ReceivedMessage]) -> Vec<String> {
     received.iter().map(|message| message.receipt_handle.clone()).collect()
 }
 
-/// The number of messages of each webhook.
 fn by_webhook(received: &[ReceivedMessage]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for message in received {

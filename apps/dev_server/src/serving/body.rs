@@ -13,7 +13,6 @@ use tokio::time::{Instant, timeout_at};
 /// Read and dropped: as much as of a body that is too large, in `shared/src/http/receive.rs`.
 const MAX_DROPPED_BYTES: usize = 10 * 1024 * 1024;
 
-/// A body on its way.
 pub struct Arriving {
     chunks: BodyDataStream,
     pause: Duration,
@@ -26,7 +25,6 @@ impl Arriving {
         timeout_at(until, self.chunks.next()).await.unwrap_or_else(|elapsed| Some(Err(Error::new(elapsed))))
     }
 
-    /// Reads the rest, and drops it.
     pub async fn drop_rest(mut self) {
         let mut dropped = 0usize;
         while let Some(Ok(chunk)) = self.next().await {

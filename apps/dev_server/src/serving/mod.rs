@@ -27,7 +27,6 @@ use writes::TimedWrites;
 /// The buffer of a request before it is parsed: more than any headers have. API Gateway takes 10 KiB of them.
 const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Limits for clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Connections that are served at the same time. Others wait until one ends, in the system's queue of the socket.

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 
 /// The first words of names, which lists search for.
 pub const COLORS: [&str; 3] = ["red", "green", "blue"];
-/// The statuses that clients set.
 pub const STATUSES: [&str; 3] = ["in_stock", "in_use", "returned"];
 /// One page of a list.
 const MAX_ASSETS: usize = 60;
@@ -36,7 +35,6 @@ pub fn reserve(
     Some((place, id))
 }
 
-/// Lets other clients use an asset again.
 pub fn release(tenant: &Tenant, place: usize) {
     tenant.model().assets[place].register.is_reserved = false;
 }

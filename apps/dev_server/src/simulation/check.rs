@@ -24,7 +24,6 @@ pub fn check_lists(service: &Service) {
     }
 }
 
-/// Adds violations to the service's report.
 pub async fn check(service: &Service, tenant: &Tenant, client: &Client) -> Result<()> {
     let wrong = |what: String| service.add_violation(format!("{}: in the end, {what}", tenant.name));
     // Longer than the feed holds events back.

@@ -6,7 +6,6 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The time between looks for new events.
 const INTERVAL: Duration = Duration::from_secs(7);
 
 /// Follows the feed until the simulation is over.
@@ -18,7 +17,6 @@ pub async fn follow(service: &Service, tenant: &Tenant) {
     }
 }
 
-/// Reads the present events of the feed.
 pub async fn read_on(service: &Service, tenant: &Tenant) {
     loop {
         let after = tenant.model().events.last().map(|last| format!("&after={last}")).unwrap_or_default();

@@ -59,7 +59,6 @@ async fn check(
     }
 }
 
-/// The possible rows of a record in a list.
 fn rows_of<S: Clone>(register: &Register<S>, from: Instant, row: impl Fn(&S) -> Option<Row>) -> Vec<Option<Row>> {
     register.possible(from).into_iter().map(|state| state.as_ref().and_then(&row)).collect()
 }
@@ -95,7 +94,6 @@ pub async fn list_assets(service: &Service, tenant: &Tenant, random: &SeededRand
     .await;
 }
 
-/// Only active users.
 pub async fn list_users(service: &Service, tenant: &Tenant) {
     let path = "/users?is_active=true&limit=100";
     check(
@@ -112,7 +110,6 @@ pub async fn list_users(service: &Service, tenant: &Tenant) {
     .await;
 }
 
-/// Lists the process instances of a status.
 pub async fn list_instances(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let status = ["in_progress", "completed", "cancelled"][random.below(3) as usize];
     let path = format!("/processes/instances?status={status}&limit=100");

@@ -33,20 +33,15 @@ use tenant::{MARKER, Tenant};
 const TENANTS: usize = 2;
 const CLIENTS: usize = 3;
 
-/// The result of a simulation.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Sent requests.
     pub requests: u64,
     /// Numbers of responses by status; 0 stands for no response.
     pub responses: BTreeMap<u16, u64>,
-    /// Accepted hostile requests.
     pub accepted_attacks: u64,
-    /// Occurrences of each weakness.
     pub weaknesses: BTreeMap<&'static str, u64>,
     /// Snapshots of list indexes that were read as a whole.
     pub snapshots: u64,
-    /// Violated rules.
     pub violations: Vec<String>,
 }
 

@@ -15,9 +15,7 @@ struct Write<S> {
 #[derive(Debug, Clone)]
 pub struct Register<S> {
     writes: Vec<Write<S>>,
-    /// A client is changing the record.
     pub is_reserved: bool,
-    /// The number of changes.
     pub changes: u64,
 }
 
@@ -28,12 +26,10 @@ impl<S> Default for Register<S> {
 }
 
 impl<S: Clone> Register<S> {
-    /// A write to this state is sent.
     pub fn begin(&mut self, state: Option<S>) {
         self.writes.push(Write { ended: None, state });
     }
 
-    /// The begun write took effect.
     pub fn end(&mut self) {
         self.changes += 1;
         if let Some(write) = self.writes.last_mut() {
@@ -41,17 +37,14 @@ impl<S: Clone> Register<S> {
         }
     }
 
-    /// The begun write had no effect.
     pub fn abandon(&mut self) {
         self.writes.pop();
     }
 
-    /// The latest state.
     pub fn state(&self) -> Option<&S> {
         self.writes.last()?.state.as_ref()
     }
 
-    /// A write is under way.
     pub fn is_changing(&self) -> bool {
         self.writes.last().is_some_and(|write| write.ended.is_none())
     }

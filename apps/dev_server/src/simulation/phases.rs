@@ -5,7 +5,6 @@ use crate::faulty_table::{SeededRandom, Weaknesses};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The length of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     /// Two phases with faults, of about two minutes each.

@@ -7,7 +7,6 @@ use crate::faulty_table::SeededRandom;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-/// The values for each step.
 fn step_data(step: u64) -> Value {
     match step {
         0 => json!({"a": "text"}),
@@ -146,7 +145,6 @@ async fn submit(
     }
 }
 
-/// The process is about to end.
 fn begin_end(tenant: &Tenant, running: &RunningProcess, ended: &'static str) {
     let mut model = tenant.model();
     for place in &running.assets {

@@ -44,7 +44,6 @@ pub struct ApiRequest {
     pub idempotency_key: Option<String>,
     pub if_match: Option<String>,
     pub headers: Vec<(&'static str, String)>,
-    /// A 401 is no violation.
     pub may_be_unauthorized: bool,
 }
 
@@ -80,7 +79,6 @@ struct State {
     report: Report,
 }
 
-/// The service on a faulty table.
 pub struct Service {
     pub table: FaultyTable,
     pub objects: FaultyObjects,
@@ -115,7 +113,6 @@ impl Service {
         sleep_until(until).await;
     }
 
-    /// Waits while nobody sends anything.
     pub async fn wait_while_idle(&self) {
         let until = self.state().idle_until;
         if let Some(until) = until {
@@ -123,7 +120,6 @@ impl Service {
         }
     }
 
-    /// Stops the clients.
     pub fn end(&self) {
         self.state().is_over = true;
     }
@@ -142,7 +138,6 @@ impl Service {
         self.state().report.accepted_attacks += u64::from(response.status < 300);
     }
 
-    /// The result so far.
     pub fn report(&self) -> Report {
         let mut report = std::mem::take(&mut self.state().report);
         (report.weaknesses, report.snapshots) = (self.table.shown(), self.objects.reads());
@@ -165,7 +160,6 @@ impl Service {
         store.with_random(self.random.fork().into_store_random())
     }
 
-    /// For the clock of a new instance.
     fn random_clock_offset(&self) -> i64 {
         self.random.below(2 * MAX_CLOCK_OFFSET_MILLIS + 1) as i64 - MAX_CLOCK_OFFSET_MILLIS as i64
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 const MAX_INTERVAL_MILLIS: u64 = 15_000;
-/// The time for a run.
 const MAX_RUN: TimeDelta = TimeDelta::minutes(10);
 
 /// Writes snapshots until the simulation is over. Sometimes all objects are lost before a run, which then loads the

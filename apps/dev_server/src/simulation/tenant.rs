@@ -51,9 +51,7 @@ impl<S> Default for Record<S> {
 pub struct RunningProcess {
     /// Of the instance, or of the movement.
     pub path: String,
-    /// Places in the model.
     pub assets: Vec<usize>,
-    /// Places in the model.
     pub instances: Vec<usize>,
     pub step: u64,
 }
@@ -66,11 +64,9 @@ pub struct Model {
     pub instances: Vec<Record<InstanceState>>,
     /// The numbers in names, so that each name is used once.
     pub names: u64,
-    /// Shown by the feed.
     pub events: Vec<String>,
 }
 
-/// A tenant of the simulation.
 pub struct Tenant {
     pub id: TenantId,
     pub api_key: String,
@@ -112,7 +108,6 @@ impl Tenant {
     }
 }
 
-/// From a response.
 pub fn id_in(response: &ApiResponse) -> String {
     response.body["data"]["id"].as_str().unwrap_or_default().to_owned()
 }
@@ -125,7 +120,6 @@ impl Model {
         ids.get(random.below(ids.len() as u64) as usize).map(|id| (*id).clone())
     }
 
-    /// For a new name.
     pub fn next_number(&mut self) -> u64 {
         self.names += 1;
         self.names

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 const MAX_USERS: usize = 30;
 
-/// Creates a user, or changes one.
 pub async fn write(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let existing = {
         let mut model = tenant.model();

@@ -23,7 +23,6 @@ const BUSY: Duration = Duration::from_millis(10);
 /// The first and the longest pause after failures.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// Reads the stream.
 pub(super) struct Connector {
     pub streams: Client,
     pub stream: String,
@@ -33,13 +32,11 @@ pub(super) struct Connector {
     pub handler: Arc<dyn StreamHandler>,
 }
 
-/// The result of a step.
 pub(super) enum Step {
     /// No records.
     Idle,
     /// All read records have been handled. There may be more.
     Read,
-    /// The function has not handled all records.
     Failed,
 }
 

@@ -15,12 +15,10 @@ use tokio::task::JoinSet;
 const BATCH_SIZE: usize = 10;
 /// The pause until messages may become visible. Sent messages wake the worker.
 const IDLE: Duration = Duration::from_millis(200);
-/// The pause after a failure of the queue.
 const BACKOFF: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Messages that are handled at the same time.
     pub capacity: usize,
     /// The time that a message is hidden while it is handled.
     pub visibility: Duration,
@@ -32,7 +30,6 @@ impl Default for Settings {
     }
 }
 
-/// Receives messages and has them handled.
 pub(super) struct Worker {
     pub queue: SqliteQueue,
     pub handler: Arc<dyn MessageHandler>,

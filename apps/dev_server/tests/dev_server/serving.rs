@@ -9,7 +9,6 @@ use std::time::Duration;
 const SHORT: Duration = Duration::from_millis(200);
 const HEALTH: &str = "GET /v1/health HTTP/1.1\r\nhost: a\r\n\r\n";
 
-/// The headers of a creation.
 fn creation(key: &str, bytes: usize, more: &str) -> String {
     format!("POST /v1/assets HTTP/1.1\r\nhost: a\r\n{key}content-type: application/json\r\ncontent-length: {bytes}\r\n{more}\r\n")
 }
@@ -18,7 +17,6 @@ fn bearer(key: &str) -> String {
     format!("authorization: Bearer {key}\r\n")
 }
 
-/// A creation of so many bytes.
 fn large_asset(bytes: usize) -> String {
     let asset = |notes: &str| format!(r#"{{"name":"a","custom_fields":"{notes}"}}"#);
     asset(&"n".repeat(bytes - asset("").len()))

@@ -9,10 +9,8 @@ use std::process::{Command, Output};
 use std::time::Instant;
 use terminal::pty::Session;
 
-/// The last line of the start.
 const END: &str = "Requests appear below.";
 
-/// On free ports.
 fn server(options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_asset-lifecycle-dev"));
     command.args(["--addr", "127.0.0.1:0"]).args(options).env("TERM", "xterm");
@@ -22,18 +20,15 @@ fn server(options: &[&str]) -> Command {
     command
 }
 
-/// The text after a title of the start.
 fn value<'a>(shown: &'a str, title: &str) -> &'a str {
     let line = shown.lines().find(|line| line.contains(title)).unwrap();
     line.split_whitespace().find(|word| word.contains("://") || word.starts_with("apl_")).unwrap()
 }
 
-/// Returns the response.
 fn send(base_url: &str, head: &str) -> String {
     send_with(base_url, head, "")
 }
 
-/// Returns the response.
 fn send_with(base_url: &str, head: &str, headers: &str) -> String {
     let address = base_url.trim_start_matches("http://").trim_end_matches("/v1");
     let mut connection = TcpStream::connect(address).unwrap();
@@ -43,7 +38,6 @@ fn send_with(base_url: &str, head: &str, headers: &str) -> String {
     response
 }
 
-/// Returns the response.
 fn post(ready: &Value, path: &str, content_type: &str, body: &str) -> String {
     let key = ready["api_key"].as_str().unwrap();
     let length = body.len();
@@ -51,7 +45,6 @@ fn post(ready: &Value, path: &str, content_type: &str, body: &str) -> String {
     send_with(ready["base_url"].as_str().unwrap(), &format!("POST {path}"), &format!("{headers}\r\n{body}"))
 }
 
-/// Asks a program to end.
 pub fn interrupt(session: &Session) {
     assert!(Command::new("kill").args(["-INT", &session.id().to_string()]).status().unwrap().success());
 }
@@ -81,7 +74,6 @@ fn people_see_addresses_a_key_and_then_their_requests() {
     assert!(session.shown().ends_with("\nThe server has stopped.\n"), "{}", session.shown());
 }
 
-/// Returns the session and the ready file.
 pub fn start_on(folder: &Path, options: &[&str]) -> (Session, Value) {
     let (data, ready) = (folder.join("data"), folder.join("ready.json"));
     let mut command = server(&["--data", data.to_str().unwrap(), "--ready-file", ready.to_str().unwrap()]);

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 /// Long enough for everything, on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Until there is a value.
 fn until<T>(what: &str, mut value: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

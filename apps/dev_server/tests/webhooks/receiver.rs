@@ -25,7 +25,6 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Responds at once with this status.
     pub fn start(status: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
@@ -41,7 +40,6 @@ impl Receiver {
         Self { url, arrivals, behaviour }
     }
 
-    /// From now on.
     pub fn respond(&self, status: u16, after: Duration) {
         *self.behaviour.lock().unwrap() = (after, status);
     }
@@ -77,7 +75,6 @@ impl Arrival {
     }
 }
 
-/// One request of a connection.
 fn receive(connection: TcpStream, arrivals: &Mutex<Vec<Arrival>>, behaviour: &Mutex<(Duration, u16)>) -> io::Result<()> {
     let mut reader = BufReader::new(connection);
     let mut line = String::new();

@@ -10,7 +10,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The address of a server, and a key.
 #[derive(Clone)]
 pub struct Client {
     address: String,
@@ -23,7 +22,6 @@ pub struct Server {
     pub client: Client,
 }
 
-/// A webhook, and its receiver's secret.
 pub struct Webhook {
     pub id: String,
     pub secret: String,
@@ -58,7 +56,6 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    /// Returns the time until the end.
     pub fn terminate(mut self) -> Duration {
         let start = Instant::now();
         assert!(Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap().success());
@@ -102,12 +99,10 @@ impl Client {
         response
     }
 
-    /// Returns the ID.
     pub fn create_asset(&self, name: &str) -> String {
         self.send("POST", "/assets", &json!({"name": name}))["data"]["id"].as_str().unwrap().to_owned()
     }
 
-    /// For changes of assets.
     pub fn create_webhook(&self, url: &str) -> Webhook {
         let webhook = self.send("POST", "/webhooks", &json!({"url": url, "events": ["asset.*"]}));
         let text = |name: &str| webhook["data"][name].as_str().unwrap().to_owned();
@@ -139,7 +134,6 @@ impl Client {
     }
 }
 
-/// The server's log.
 pub fn log_of(folder: &TempDir) -> String {
     std::fs::read_to_string(path(folder, "log")).unwrap_or_default()
 }

@@ -39,7 +39,6 @@ struct State {
 }
 
 impl AssetsInBulk {
-    /// For a single operation.
     pub(crate) fn alone() -> Self {
         Self { is_alone: true, ..Self::default() }
     }
@@ -150,7 +149,6 @@ impl AssetsInBulk {
         )
     }
 
-    /// Notes an asset after an operation.
     pub(crate) fn put(&self, asset: &Stored<Asset>) {
         let mut state = self.state();
         state.assets.insert(asset.value.id, asset.clone());

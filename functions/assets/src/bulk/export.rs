@@ -135,7 +135,6 @@ pub async fn export_assets(
 
 #[derive(Default)]
 struct ExportNames {
-    /// The caller may know users' addresses.
     has_emails: bool,
     codes: HashMap<AssetTypeId, Option<TypeCode>>,
     emails: HashMap<UserId, Option<Email>>,

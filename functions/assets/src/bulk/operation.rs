@@ -65,11 +65,9 @@ pub(crate) struct AssetOperation {
     pub(super) reserved: OnceLock<Reserved>,
 }
 
-/// The inputs of the decision.
 pub(crate) struct Inputs {
     asset: AssetInputs,
     matched: SerialMatch,
-    /// The new asset of a creation.
     draft: Option<Asset>,
 }
 

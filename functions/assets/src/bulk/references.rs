@@ -18,7 +18,6 @@ pub(crate) struct NamesInRows {
     pub(crate) has_models: bool,
 }
 
-/// The records with these names.
 #[derive(Debug, Default)]
 pub(crate) struct NamedRecords {
     types: HashMap<String, AssetTypeId>,
@@ -51,7 +50,6 @@ impl NamedRecords {
         self.types.get(code).copied()
     }
 
-    /// `email` is folded.
     pub(crate) fn user(&self, email: &str) -> Option<UserId> {
         self.users.get(email).copied()
     }

@@ -83,7 +83,6 @@ shared::body! {
     unchanged: &["id", "asset_tag", "created_at"]
 }
 
-/// A row with its fields read.
 pub(crate) struct ImportRow {
     row: Row,
     fields: Option<AssetRow>,
@@ -112,7 +111,6 @@ impl ImportRow {
         serial.map(|serial| String::from(serial.clone())).filter(|serial| !serial.is_empty())
     }
 
-    /// The row's asset and its action.
     pub(crate) fn into_action(self, matching: AssetMatch, named: &NamedRecords) -> (Target, Action) {
         let target = self.target(matching, named);
         let Self { row, fields, mut errors } = self;

@@ -12,7 +12,6 @@ use shared::domain::values::id::AssetId;
 use shared::http::bulk::rows::CustomCell;
 use shared::http::requests::body::ReadOnlyFields;
 
-/// The asset of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     New,
@@ -27,7 +26,6 @@ impl Target {
     }
 }
 
-/// The effect of an operation on its asset.
 pub(crate) enum Action {
     Write(Box<AssetWrite>),
     Delete,
@@ -42,13 +40,11 @@ impl Action {
     }
 }
 
-/// Fields to set.
 #[derive(Default)]
 pub(crate) struct AssetWrite {
     /// With single custom fields, it sets custom fields, so that the asset type is read.
     pub(crate) change: AssetChange,
     pub(crate) custom_fields: Vec<(String, CustomCell)>,
-    /// Read-only fields of the request.
     pub(crate) unchanged: ReadOnlyFields,
     /// Fields that are set by a name in another column, with this column.
     pub(crate) named_columns: Vec<(&'static str, &'static str)>,
@@ -72,7 +68,6 @@ impl AssetWrite {
     }
 }
 
-/// Custom fields with the cells of a row.
 fn merged(mut fields: Map<String, Value>, cells: &[(String, CustomCell)], schema: Option<&FieldsSchema>) -> Map<String, Value> {
     for (name, cell) in cells {
         match cell {

@@ -18,7 +18,6 @@ pub struct Code {
 
 /// A horizontal run of dark modules.
 pub struct Run {
-    /// The column of the first module.
     pub x: u32,
     pub y: u32,
     pub length: u32,
@@ -40,7 +39,6 @@ impl Code {
         self.modules
     }
 
-    /// Dark modules, row by row.
     pub fn rows(&self) -> impl Iterator<Item = &[bool]> {
         self.dark.chunks(self.modules.max(1) as usize)
     }

@@ -13,7 +13,6 @@ pub struct Canvas {
     pixels: Vec<u8>,
 }
 
-/// The appearance of a text.
 pub struct Style {
     /// In pixels.
     pub size: u32,
@@ -94,7 +93,6 @@ fn raster(c: char, is_bold: bool) -> Option<RasterizedChar> {
     if c.is_whitespace() { get_raster(' ', weight, RasterHeight::Size32) } else { get_raster(c, weight, RasterHeight::Size32) }
 }
 
-/// The similar character of the font.
 fn plain(c: char) -> char {
     match c {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',

@@ -7,7 +7,6 @@ use super::text;
 use shared::domain::assets::asset::Asset;
 use shared::domain::assets::label_url::LabelUrlTemplate;
 
-/// The contents of a label.
 pub struct Label {
     pub(super) code: Code,
     pub(super) layout: Layout,

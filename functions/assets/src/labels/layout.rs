@@ -65,7 +65,6 @@ pub struct Line {
     pub direction: Direction,
 }
 
-/// The room for texts.
 struct Area {
     left: u32,
     top: u32,
@@ -73,14 +72,12 @@ struct Area {
     height: u32,
 }
 
-/// Texts of one size.
 struct Paragraph {
     lines: Vec<String>,
     size: u32,
     direction: Direction,
 }
 
-/// `size` is that of the letters.
 pub fn line_height(size: u32) -> u32 {
     size + size.div_ceil(5)
 }

@@ -60,7 +60,6 @@ shared::query! {
     }
 }
 
-/// A label in one of its formats.
 pub struct LabelFile(ApiResponse);
 
 impl IntoResponse for LabelFile {
@@ -76,7 +75,6 @@ impl Describe for LabelFile {
     }
 }
 
-/// A page of labels.
 pub struct LabelsPage(ApiResponse);
 
 impl IntoResponse for LabelsPage {

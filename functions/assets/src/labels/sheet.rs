@@ -38,7 +38,6 @@ impl Sheet {
         Self { width, height, paper, label: LabelSize { width: label.0, height: label.1 }, columns, rows, pitch }
     }
 
-    /// The number of labels on the sheet.
     pub fn labels(&self) -> usize {
         self.columns * self.rows
     }

@@ -19,7 +19,6 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tower::Service;
 
-/// Addresses of a host that are tried.
 const MAX_ADDRESSES: usize = 4;
 
 #[derive(Clone)]

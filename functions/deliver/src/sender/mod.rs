@@ -30,12 +30,9 @@ use url::{Position, Url};
 
 /// The value of `User-Agent`.
 const CLIENT: &str = concat!("asset-lifecycle-webhooks/", env!("CARGO_PKG_VERSION"));
-/// Unused connections to a host that are kept.
 const MAX_IDLE_CONNECTIONS: usize = 8;
-/// The maximum size of a response's head.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Time limits of sending.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// From the name of the host to the head of the response.
@@ -62,7 +59,6 @@ pub struct SignedDelivery<'a> {
     pub seconds: i64,
     /// The value of `webhook-signature`: signatures, separated by spaces.
     pub signatures: String,
-    /// As it was signed.
     pub body: String,
 }
 

@@ -14,7 +14,6 @@ pub trait Resolve: Send + Sync {
     fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, io::Error>>;
 }
 
-/// The system's resolver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Resolver;
 

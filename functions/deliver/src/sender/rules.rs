@@ -30,7 +30,6 @@ impl Rules {
         !addresses.is_empty() && (public() || loopback())
     }
 
-    /// Public hosts can be reached in this way.
     fn permit_public(&self, with_tls: bool, port: u16) -> bool {
         with_tls && (self.is_public_port)(port)
     }

@@ -33,7 +33,6 @@ const FIRST_PAGE: PageRequest = PageRequest { number: 1, limit: DEFAULT_LIMIT };
 
 /// The highest counted number behind a slug. After it, numbers are random.
 const MAX_COUNTED_SLUGS: u32 = 20;
-/// Random numbers that are tried.
 const MAX_RANDOM_SLUGS: u32 = 5;
 
 /// List process definitions
@@ -65,7 +64,6 @@ pub async fn list_processes(request: UnverifiedRequest, query: QueryParams<Proce
     Ok(page)
 }
 
-/// A response can't hold the page.
 fn exceeds_response(page: &Page<ProcessView>) -> Result<bool, ApiError> {
     let mut items = PageItems::default();
     page.items.iter().try_for_each(|item| items.push(item))?;
@@ -132,7 +130,6 @@ pub enum DefinitionOrInstance {
     Instance(Box<InstanceView>),
 }
 
-/// The record that the ID of a PATCH names.
 enum PatchTarget {
     Definition(Stored<Process>),
     Instance(Stored<Instance>),

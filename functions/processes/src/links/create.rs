@@ -28,10 +28,8 @@ pub(crate) struct CreateLink {
     pub(crate) hash: SecretHash,
 }
 
-/// The inputs of the creation.
 pub(crate) struct Inputs {
     pub(crate) subject: Subject,
-    /// The signer.
     user: Option<Stored<User>>,
     free_slots: Vec<u8>,
 }

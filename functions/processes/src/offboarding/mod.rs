@@ -199,7 +199,6 @@ impl<'c> Plan<'c> {
     }
 }
 
-/// The assets that a conflict names.
 fn asset_ids(context: &serde_json::Map<String, serde_json::Value>) -> Vec<AssetId> {
     let several = context.get("assets").and_then(|assets| assets.as_array()).into_iter().flatten();
     let named = several.filter_map(|asset| asset.get("asset_id")).chain(context.get("asset_id"));

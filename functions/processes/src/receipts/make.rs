@@ -43,7 +43,6 @@ pub(super) async fn signing_key(principal: &Principal) -> Result<SigningKey, Api
     Ok(principal.store.signing_key(key_encryption, &principal.context).await?)
 }
 
-/// For the settings of pages.
 pub(super) async fn tenant(principal: &Principal) -> Result<Tenant, ApiError> {
     let tenant = principal.store.get::<Tenant>(principal.store.id()).await?;
     tenant.map(|tenant| tenant.value).ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))

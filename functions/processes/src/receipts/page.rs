@@ -38,7 +38,6 @@ pub(crate) struct Images {
 #[derive(Template)]
 #[template(path = "receipt.html")]
 struct ReceiptPage<'a> {
-    /// The name of the process.
     title: &'a str,
     style: &'a str,
     organization: &'a str,
@@ -77,14 +76,12 @@ enum Run {
     Time(Timestamp, String),
 }
 
-/// A submitted value on the page.
 enum StepText {
     Plain(Vec<Run>),
     Signature { picture: Picture, hash: String, is_typed: bool },
 }
 
 enum Picture {
-    /// A data URL.
     Image(String),
     /// The path of an image that the page has no room for.
     Path(String),
@@ -146,7 +143,6 @@ impl<'a> Times<'a> {
         runs
     }
 
-    /// The end of a movement's instance.
     fn outcome(&self, instance: &ReceiptInstance) -> Vec<Run> {
         let mut runs = vec![text(instance.status.to_string())];
         if instance.status == InstanceStatus::Cancelled {

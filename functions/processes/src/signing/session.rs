@@ -58,7 +58,6 @@ impl Session {
         Ok(session)
     }
 
-    /// A submission picks this user.
     pub(super) fn learn(&mut self, user: &User) {
         self.user_names.insert(user.id, user.display_name.clone());
     }

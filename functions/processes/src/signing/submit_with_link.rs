@@ -22,7 +22,6 @@ use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteErr
 pub(super) struct SubmitWithLink {
     pub(super) submitted: AdvanceSubject,
     pub(super) link: LinkId,
-    /// For the response.
     pub(super) session: Session,
 }
 

@@ -138,7 +138,6 @@ impl StartProcess {
     }
 }
 
-/// The inputs of a start.
 pub(crate) struct StartInputs {
     process: Stored<Process>,
     assets: Vec<Stored<Asset>>,

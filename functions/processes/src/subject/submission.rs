@@ -37,12 +37,10 @@ impl From<(Advance, Vec<FieldError>)> for Submission {
     }
 }
 
-/// A new instance.
 pub(crate) struct Beginning {
     pub(crate) created: Instance,
     /// The instance after each step that is submitted at once.
     pub(crate) later: Vec<Instance>,
-    /// The signatures that were sent, by step key.
     pub(crate) signatures: BTreeMap<String, SignatureImage>,
 }
 
@@ -111,7 +109,6 @@ impl Submission {
         batch.with_all::<User>(candidate_users(&self.data))
     }
 
-    /// The users who can be picked.
     pub(crate) fn active_users(&self, batch: &BatchResult) -> Result<BTreeSet<UserId>, StoreError> {
         let users = batch.get_all::<User>(candidate_users(&self.data))?;
         Ok(users.iter().filter(|user| user.value.is_active).map(|user| user.value.id).collect())

@@ -17,7 +17,6 @@ use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteErr
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The user of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     New,
@@ -26,7 +25,6 @@ pub(crate) enum Target {
     Email(String),
 }
 
-/// The effect of an operation on its user.
 pub(crate) enum Action {
     Write(Box<UserWrite>),
     Delete,
@@ -40,12 +38,9 @@ impl Action {
     }
 }
 
-/// Fields to set.
 pub(crate) struct UserWrite {
     pub(crate) change: UserChange,
-    /// Read-only fields of the request.
     pub(crate) unchanged: ReadOnlyFields,
-    /// Errors already found in the request.
     pub(crate) errors: Vec<FieldError>,
 }
 

@@ -61,12 +61,10 @@ impl UsersInBulk {
         }
     }
 
-    /// The owner of the address.
     pub(crate) fn owner(&self, folded_email: &str) -> Option<UserId> {
         self.state().by_email.get(folded_email).copied()
     }
 
-    /// Notes a user after an operation.
     pub(crate) fn put(&self, user: &Stored<User>) {
         let mut state = self.state();
         let id = user.value.id();

@@ -15,7 +15,6 @@ pub struct Outgoing {
     pub group: String,
     /// JSON.
     pub body: String,
-    /// The delay before the first delivery.
     pub delay_seconds: i32,
 }
 

@@ -21,7 +21,6 @@ use std::time::Duration;
 #[derive(Default)]
 struct FakeSqs {
     requests: Vec<(String, Value)>,
-    /// The failures of the next requests.
     failures: Vec<(StatusCode, &'static str)>,
     /// For each of the next batches, the places of the messages that are refused.
     refused: Vec<Vec<usize>>,

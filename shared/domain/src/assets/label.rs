@@ -46,7 +46,6 @@ string_enum! {
     }
 }
 
-/// The maximum number of labels on a page.
 pub const MAX_LABELS: usize = 100;
 /// Millimetres, for each side of a label.
 const SIDES: std::ops::RangeInclusive<f64> = 12.0..=160.0;

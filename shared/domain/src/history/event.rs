@@ -53,7 +53,6 @@ impl EventType {
     }
 }
 
-/// One change of a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     pub id: EventId,
@@ -63,7 +62,6 @@ pub struct Event {
     /// [`EventType`].
     #[serde(rename = "type")]
     pub event_type: String,
-    /// The changed record.
     pub entity_id: uuid::Uuid,
     /// The version of the record after the change, starting at 1.
     pub version: u64,

@@ -11,7 +11,6 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-/// The name of the schema of an entry.
 const EVENT_TYPE_FILTER: &str = "EventTypeFilter";
 /// Stands for every verb.
 const ANY: &str = "*";
@@ -89,7 +88,6 @@ impl ToSchema for EventTypes {
 /// The events that a reader of the feed wants. Everything that is set must match.
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
-    /// The types of the events.
     pub types: Option<EventTypes>,
     pub entity: Option<Uuid>,
 }

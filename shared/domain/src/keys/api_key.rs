@@ -30,7 +30,6 @@ impl std::fmt::Debug for SecretHash {
     }
 }
 
-/// The secret that a rotation replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviousSecret {
     pub hash: SecretHash,

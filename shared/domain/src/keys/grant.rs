@@ -6,7 +6,6 @@ use crate::keys::scope::{Role, Scope, Scopes};
 use crate::values::id::UserId;
 use crate::values::time::Timestamp;
 
-/// The rights of a key's holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyRights<'a> {
     pub scopes: &'a Scopes,
@@ -30,7 +29,6 @@ pub enum GrantError {
     /// The caller's key expires earlier, at this time.
     #[error("The API key expires at {0}, so it can't give out a key that works for longer.")]
     Expiry(Timestamp),
-    /// The caller's key is bound to this user.
     #[error("The API key is bound to the user {0}, so it can't give out a key that isn't bound to the same user.")]
     Owner(UserId),
     /// The caller counts as this role, which is below the other.

@@ -92,7 +92,6 @@ text_form!(EncryptedSeed, |seed| STANDARD.encode_to_string(seed.0));
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CurrentKey {
-    /// Verifies its signatures.
     pub public_key: PublicKey,
     /// The encrypted seed, from which the signing key is derived.
     pub encrypted_seed: EncryptedSeed,
@@ -120,7 +119,6 @@ pub struct ReceiptKeys {
 }
 
 impl ReceiptKeys {
-    /// `key` is the first key.
     #[must_use]
     pub fn new(id: ReceiptKeysId, key: CurrentKey) -> Self {
         Self { id, current: key, retired: Vec::new() }

@@ -81,7 +81,6 @@ pub fn restore<T: Restore>(id: T::Id, fields: &HistoryFields, origin: &Origin<'_
     if is_complete { Ok(record) } else { Err(RestoreError::OtherFields) }
 }
 
-/// The fields to read a record from.
 pub struct Fields<'a>(&'a HistoryFields);
 
 impl Fields<'_> {

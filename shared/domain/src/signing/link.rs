@@ -43,7 +43,6 @@ string_enum! {
     }
 }
 
-/// The person who gets a signing link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signer {
     /// `None` for a person who is no user.
@@ -65,7 +64,6 @@ pub struct LinkSteps {
 }
 
 impl LinkSteps {
-    /// `index` is that of a step.
     #[must_use]
     pub fn contains(&self, index: usize) -> bool {
         (self.first..=self.last).contains(&index)

@@ -89,7 +89,6 @@ impl Record for Tenant {
 pub struct NumberRange {
     /// The tag with `{N}` in place of its number.
     pub pattern: String,
-    /// The last assigned number.
     pub last_number: u64,
     /// The minimum number of digits.
     pub width: u64,

@@ -11,7 +11,6 @@ impl ValueError {
         Self(reason.into())
     }
 
-    /// The value is none of `values`.
     #[must_use]
     pub fn not_one_of<const N: usize>(values: [&str; N]) -> Self {
         Self(format!("must be one of {}", values.join(", ")))
@@ -52,7 +51,6 @@ pub enum ErrorLocation {
     Whole,
 }
 
-/// A part of a request that is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
     pub location: ErrorLocation,
@@ -60,7 +58,6 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// The body's top-level member `field`.
     pub fn field(field: &str, detail: impl Into<String>) -> Self {
         Self::within(field, "", detail)
     }
@@ -122,7 +119,6 @@ impl FieldError {
         Self { location: ErrorLocation::Pointer(pointer), ..self }
     }
 
-    /// The query parameter `name`.
     pub fn parameter(name: &str, detail: impl Into<String>) -> Self {
         Self { location: ErrorLocation::Parameter(name.to_owned()), detail: detail.into() }
     }

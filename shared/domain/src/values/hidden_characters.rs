@@ -21,7 +21,6 @@ pub fn check_visible(line: &str) -> Result<(), ValueError> {
     Err(ValueError::new(format!("must not contain U+{:04X}, which can't be seen; it is character {}", u32::from(c), place + 1)))
 }
 
-/// The first hidden character and its place.
 fn hidden_character(line: &str) -> Option<(usize, char)> {
     if line.is_ascii() {
         return None;

@@ -8,7 +8,6 @@ use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 const NEGATIVE: &str = "must not be negative: it must be from 0 to below 1000000000000";
-/// The error text of an invalid amount.
 pub const FORM: &str = "must be a number from 0 to below 1000000000000, or its decimal text such as \"1249.00\"";
 
 /// A purchase price: 0 ≤ p < 10^12 with at most 4 fractional digits. `2499.00` stays `2499.00`.

@@ -115,7 +115,6 @@ pub fn data_url(bytes: &[u8]) -> String {
     format!("{DATA_URL_PREFIX}{}", base64_simd::STANDARD.encode_to_string(bytes))
 }
 
-/// `bytes` is the size of the PNG file.
 #[must_use]
 pub fn data_url_len(bytes: usize) -> usize {
     DATA_URL_PREFIX.len() + bytes.div_ceil(3) * 4

@@ -18,7 +18,6 @@ const LOCAL_DOMAINS: [&str; 8] = ["localhost", "local", "internal", "test", "inv
 #[schema(value_type = String, max_length = 2048, pattern = "^[Hh][Tt][Tt][Pp][Ss]?://", examples("https://example.com/hooks/assets"))]
 pub struct WebhookUrl(String);
 
-/// The addresses that webhooks may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AddressPolicy {
     /// https, port 443 or 8443.

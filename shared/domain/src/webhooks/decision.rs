@@ -9,7 +9,6 @@ const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
 /// A random number that divides a delay by ten gives the jitter: up to a tenth of the delay.
 const JITTER_PARTS: i64 = 10 * u16::MAX as i64;
 
-/// The next step with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// The webhook is deleted, a newer request has replaced this one, or it is finished.
@@ -63,7 +62,6 @@ impl Retries<'_> {
 }
 
 impl Delivery {
-    /// `previous` is the record before the attempt.
     #[must_use]
     pub fn after_attempt(
         previous: Option<&Self>,

@@ -58,12 +58,10 @@ string_enum! {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The beginning of the attempt.
     pub at: Timestamp,
     /// `None` without a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The reason of a missing response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<AttemptFailure>,
     pub duration_ms: u64,

@@ -8,9 +8,7 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The limit for each webhook.
 pub const MAX_EVENT_TYPES: usize = 50;
-/// The name of the schema of an entry.
 const WEBHOOK_EVENT_TYPE: &str = "WebhookEventType";
 /// Stands for all events.
 const ALL: &str = "*";
@@ -21,7 +19,6 @@ const ALL: &str = "*";
 pub struct WebhookEvents(pub Vec<String>);
 
 impl WebhookEvents {
-    /// All types that a webhook can name.
     pub fn known_names() -> impl Iterator<Item = String> {
         filter::known_names().chain([ALL.to_owned()])
     }
@@ -50,7 +47,6 @@ impl WebhookEvents {
         if errors.is_empty() { Ok(Self(types)) } else { Err(errors) }
     }
 
-    /// Whether events of this type are sent.
     #[must_use]
     pub fn contain(&self, event_type: &str) -> bool {
         let kind = event_type.split_once('.').map(|(kind, _)| kind);

@@ -11,9 +11,7 @@ pub const MAX_FAILING: TimeDelta = TimeDelta::days(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthChange {
     None,
-    /// The webhook fails since then.
     Begin(Timestamp),
-    /// The webhook doesn't fail any more.
     End,
     Disable(DisabledReason),
 }

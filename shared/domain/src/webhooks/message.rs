@@ -11,7 +11,6 @@ use std::time::Duration;
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Message {
     Delivery(DeliveryRequest),
-    /// Deliver events of the past again.
     Replay(ReplayRequest),
 }
 

@@ -32,7 +32,6 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The limit for each tenant.
 pub const MAX_WEBHOOKS: u8 = 20;
 /// 7 days.
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
@@ -80,7 +79,6 @@ pub struct Webhook {
     pub created_by: Option<ApiKeyId>,
 }
 
-/// A change to a webhook.
 #[derive(Debug, Clone, Default)]
 pub struct WebhookChange {
     pub url: Option<WebhookUrl>,

@@ -4,12 +4,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The ports of webhooks on public addresses.
 pub const PUBLIC_PORTS: [u16; 2] = [443, 8443];
 
 /// A range of IPv4 addresses: its first address, and how many bits its addresses have in common.
 type Range4 = (Ipv4Addr, u32);
-/// A range of IPv6 addresses.
 type Range6 = (Ipv6Addr, u32);
 
 /// Every range of IPv4 that is not public. Of the ranges with exceptions, such as 192.0.0.0/24, nothing is public: nobody has

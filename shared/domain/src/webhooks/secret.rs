@@ -5,7 +5,6 @@ use base64_simd::STANDARD;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
-/// Begins every secret's text.
 const PREFIX: &str = "whsec_";
 pub const SECRET_BYTES: usize = 32;
 

@@ -63,7 +63,6 @@ pub struct Export<R> {
     unreadable: Vec<Uuid>,
     path: &'static str,
     query: String,
-    /// The record after which the next part begins.
     next: Option<Uuid>,
 }
 

@@ -35,7 +35,6 @@ pub struct RawOperation {
     pub kind: OperationKind,
     /// Nil for a creation.
     pub id: Uuid,
-    /// The expected versions of the record.
     pub if_match: Option<ExpectedVersions>,
     body: Box<RawValue>,
 }

@@ -17,7 +17,6 @@ pub const CUSTOM_FIELD: &str = "custom_fields.";
 const MAX_CHECKED_BYTES: usize = 4 * 1024;
 /// The shown characters of an unknown column's name.
 const MAX_SHOWN_CHARS: usize = 255;
-/// The named unknown columns.
 const MAX_NAMED_COLUMNS: usize = 100;
 
 /// The JSON form of a cell's text.
@@ -34,7 +33,6 @@ pub enum CellType {
     Json,
 }
 
-/// The columns that an import takes.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnNames {
     /// The names of columns, and the types of their cells.
@@ -43,14 +41,12 @@ pub struct ColumnNames {
     pub has_custom_fields: bool,
 }
 
-/// The format of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowFormat {
     Csv,
     Ndjson,
 }
 
-/// The cell of one custom field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CustomCell {
     /// An empty field is wanted.
@@ -64,7 +60,6 @@ pub enum CustomCell {
 #[derive(Debug, Clone, Default)]
 pub struct Row {
     members: Vec<(String, String)>,
-    /// Cells of single custom fields.
     pub custom_fields: Vec<(String, CustomCell)>,
     errors: Vec<FieldError>,
 }

@@ -5,16 +5,13 @@ pub enum ConflictCode {
     /// Other writers were faster several times, or another rule forbids it.
     Conflict,
     TransitionNotAllowed,
-    /// Another resource has a unique value.
     Duplicate,
-    /// Other resources refer to it.
     InUse,
     ProcessRunning,
     WrongAssetStatus,
     ProcessInactive,
     InstanceClosed,
     StepMoved,
-    /// The step was submitted with another value.
     StepSubmitted,
     RequestInProgress,
 }

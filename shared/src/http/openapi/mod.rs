@@ -168,7 +168,6 @@ conflicts! {
     ImportConflict: RequestInProgress;
 }
 
-/// 409 of a receipt.
 pub struct ReceiptConflict;
 
 impl IntoResponses for ReceiptConflict {

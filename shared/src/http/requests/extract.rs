@@ -19,7 +19,6 @@ use utoipa::ToSchema;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::Operation;
 
-/// The query parameters of an endpoint.
 pub type QueryParams<Q> = Unread<InQuery<Q>>;
 pub type JsonBody<B> = Unread<InBody<B>>;
 pub type OptionalJsonBody<B> = Unread<InOptionalBody<B>>;
@@ -29,7 +28,6 @@ pub struct InBody<B>(PhantomData<B>);
 pub struct InOptionalBody<B>(PhantomData<B>);
 
 impl<Q: FromQuery> QueryParams<Q> {
-    /// As it was sent.
     #[must_use]
     pub fn text(&self) -> &str {
         self.received.query()

@@ -27,7 +27,6 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// A type that a field of a body can have.
 pub trait FromJson: Sized {
     /// Reading a value takes little more than reading its text.
     const IS_CHEAP: bool = true;

@@ -13,7 +13,6 @@ use utoipa::openapi::path::Operation;
 /// A body that is left out, or has no members. Nothing that a client sends is ignored.
 pub struct NoBody(OptionalJsonBody<NoMembers>);
 
-/// A JSON object without members.
 struct NoMembers;
 
 impl FromBody for NoMembers {

@@ -23,7 +23,6 @@ use utoipa::openapi::path::Parameter;
 
 const MAX_PAGE_NUMBER: u32 = 1_000_000_000;
 
-/// A type that a query parameter can have.
 pub trait FromParam: Sized {
     /// `text` is decoded.
     ///
@@ -140,7 +139,6 @@ impl Limit {
     }
 }
 
-/// Decoded.
 pub struct Params {
     given: Vec<(String, Option<String>)>,
     /// Names that were asked for.
@@ -212,7 +210,6 @@ pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
     Ok(decoded.into_owned())
 }
 
-/// The query parameters of an endpoint.
 pub trait FromQuery: Sized {
     /// Other parameters may be left.
     fn take(params: &mut Params) -> Self;

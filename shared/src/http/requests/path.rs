@@ -14,7 +14,6 @@ use utoipa::ToSchema;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 
-/// A kind of path parameter.
 pub trait PathParameter {
     /// As in the route.
     const NAME: &'static str;
@@ -45,7 +44,6 @@ pub type PathSerial = PathParam<SerialNumber>;
 pub struct InPath<P>(PhantomData<P>);
 /// Any text; perhaps no step has this key.
 pub struct StepKey;
-/// A serial number that an asset can have.
 pub struct SerialNumber;
 
 macro_rules! path_ids {

@@ -102,7 +102,6 @@ pub struct ApiResponse {
     body: Bytes,
 }
 
-/// The success of a handler.
 pub trait Success {
     /// # Errors
     ///

@@ -31,7 +31,6 @@ pub(super) struct Change {
     /// Readers of the change feed rely on an event being written soon after its id was made.
     deadline: Instant,
     items: Vec<TransactionItem>,
-    /// The items after the change.
     planned: Vec<(Key, Option<Item>)>,
 }
 

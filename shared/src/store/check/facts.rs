@@ -37,7 +37,6 @@ pub(super) struct InstanceFacts {
     pub(super) movement: Option<MovementId>,
     pub(super) status: InstanceStatus,
     pub(super) step: usize,
-    /// Named by its step values.
     pub(super) images: Vec<ImageName>,
 }
 

@@ -76,7 +76,6 @@ use uuid::Uuid;
 pub struct Finding {
     pub subject: String,
     pub problem: String,
-    /// The repair, or the reason why there is none.
     pub repair: Result<String, String>,
     pub is_repaired: bool,
 }
@@ -85,7 +84,6 @@ pub struct Finding {
 pub struct CheckReport {
     pub records: usize,
     pub events: u64,
-    /// The findings, in the order of their repairs.
     pub findings: Vec<Finding>,
 }
 
@@ -139,7 +137,6 @@ impl TenantStore {
     }
 }
 
-/// A check in progress.
 struct TenantCheck<'a> {
     store: &'a TenantStore,
     mode: CheckMode,
@@ -151,7 +148,6 @@ struct TenantCheck<'a> {
     chains: BTreeMap<Uuid, ScannedChain>,
     /// The records whose history ends with a deletion, and that end.
     deletions: BTreeMap<RecordKey, HistoryHead>,
-    /// Records whose history can't be repaired.
     unrepaired: HashSet<Uuid>,
     /// The number of entries of each record's history.
     history_lengths: HashMap<Uuid, u64>,
@@ -168,7 +164,6 @@ struct TenantCheck<'a> {
     /// Others write to the tenant.
     is_disturbed: bool,
     responses: Vec<ResponseFacts>,
-    /// The blobs of records, by name.
     blobs: HashMap<BlobName, String>,
     /// Records whose item can't be read, with the item and the reason.
     unreadable: BTreeMap<Uuid, (Kind, Item, String)>,
@@ -219,7 +214,6 @@ impl<'a> TenantCheck<'a> {
     }
 }
 
-/// The name of a record in findings.
 fn named((kind, id): RecordKey) -> String {
     format!("{} {id}", kind.noun())
 }

@@ -24,12 +24,10 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// The number of events.
     pub(super) fn version(&self) -> u64 {
         self.events.len() as u64
     }
 
-    /// `None` if it has no events.
     pub(super) fn head(&self) -> Option<HistoryHead> {
         self.last.as_ref().map(|last| HistoryHead::after(self.version(), last))
     }

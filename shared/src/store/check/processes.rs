@@ -169,7 +169,6 @@ impl TenantCheck<'_> {
         }
     }
 
-    /// Cancels an instance that can't go on.
     async fn cancel(&mut self, id: InstanceId) -> Result<(), StoreError> {
         let reason = "The asset is missing or has another process in progress after a restore.".parse().ok();
         let (problem, at) = ("it is in progress, but its asset is missing or names another instance", self.context().at);

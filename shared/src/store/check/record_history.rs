@@ -54,7 +54,6 @@ impl TenantCheck<'_> {
         self.write(change, Some(item), &with_head(old.clone(), head), problem, repair).await.map(drop)
     }
 
-    /// Makes a record name its last event.
     pub(super) async fn name_last_event<T: Restore>(&mut self, present: Present<T>, past: &Past) -> Result<(), StoreError> {
         let (Present { item, stored }, Some(head)) = (present, past.head()) else { return Ok(()) };
         let problem = "it names another event than its last";

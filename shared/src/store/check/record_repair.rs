@@ -18,7 +18,6 @@ use crate::store::table::item;
 use crate::store::table::transaction_items::RecordChange;
 use uuid::Uuid;
 
-/// A record that exists, and its item.
 #[derive(Debug, Clone)]
 pub(super) struct Present<T> {
     pub(super) item: Item,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counter {
-    /// The last given number.
     pub(super) last_number: u64,
     pub(super) width: usize,
 }

@@ -25,9 +25,7 @@ pub struct Feed {
     /// The event to continue after: the last that was read for this part, or the requested one. With a filter for a record,
     /// it can be the ID of no event.
     pub last: Option<EventId>,
-    /// More events follow already.
     pub has_more: bool,
-    /// The size of the entries in a response.
     bytes: usize,
 }
 

@@ -31,7 +31,6 @@ const MAX_RETRY_AFTER: u64 = 60;
 pub struct HistoryPage {
     /// The entries. A lost entry leaves a gap in the versions.
     pub entries: Vec<HistoryEntry>,
-    /// The number of entries of the whole history.
     pub total: u64,
     pub request: PageRequest,
 }
@@ -151,7 +150,6 @@ impl BoundedReads {
         }
     }
 
-    /// The latest entry that the index names.
     async fn last_entry(&self, state: &HistoryState) -> Result<Option<HistoryEntry>, StoreError> {
         let Some(id) = state.last_event() else { return Ok(None) };
         Ok(self.items(&[self.keys.event(id)]).await?.values().next().and_then(entry_of))

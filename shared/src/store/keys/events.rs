@@ -7,7 +7,6 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use uuid::Uuid;
 
-/// The prefix of events' sort keys.
 pub const EVENTS: &str = "EVENT#";
 /// The digits of a version in the index `history`.
 const VERSION_DIGITS: usize = 10;

@@ -7,7 +7,6 @@ use crate::domain::values::id::{AssetId, Id, UserId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-/// The digits of the number of a bucket.
 const BUCKET_DIGITS: usize = 2;
 /// The buckets of each section of the index `list_index`.
 pub const BUCKETS: usize = 62 * 62;
@@ -39,7 +38,6 @@ impl Section {
         }
     }
 
-    /// The first letter of its keys.
     fn letter(self) -> char {
         match self {
             Self::Assets => 'A',

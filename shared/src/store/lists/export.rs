@@ -16,7 +16,6 @@ use uuid::Uuid;
 pub struct Chunk<T: Record> {
     /// In the order of their ids.
     pub records: Vec<Stored<T>>,
-    /// Records that can't be read.
     pub unreadable: Vec<Uuid>,
     /// The next chunk begins after this record; `None` at the end.
     pub next: Option<T::Id>,

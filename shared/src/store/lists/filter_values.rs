@@ -51,7 +51,6 @@ impl PartialSchema for Statuses {
 
 impl ToSchema for Statuses {}
 
-/// The user of an asset, in a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assignee {
     Nobody,

@@ -25,7 +25,6 @@ type Selection<E> = (usize, Vec<(Uuid, u64, E)>);
 /// By id; `None` if the table does not have the record.
 type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
 
-/// Marks a record that can't be read.
 #[derive(Debug, Clone, Copy)]
 struct Unreadable;
 

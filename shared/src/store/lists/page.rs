@@ -12,18 +12,15 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// The number of items before the page.
     pub(in crate::store) fn skip(self) -> usize {
         (self.number as usize).saturating_sub(1).saturating_mul(self.limit as usize)
     }
 }
 
-/// One page of a list.
 #[derive(Debug, Clone)]
 pub struct Page<T> {
     /// In the list's order.
     pub items: Vec<T>,
-    /// The number of items on all pages.
     pub total: usize,
     pub request: PageRequest,
     /// Records that `items` lacks because they can't be read.
@@ -31,7 +28,6 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// `list` is the whole list.
     #[must_use]
     pub fn cut_from(list: Vec<T>, request: PageRequest) -> Self {
         let total = list.len();

@@ -15,7 +15,6 @@ use uuid::Uuid;
 /// Attempts to create or replace the key while others do the same.
 const MAX_TRIES: u32 = 5;
 
-/// There is no key to sign with.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     #[error(transparent)]

@@ -8,9 +8,7 @@ use crate::store::table::error::StoreError;
 use crate::store::table::item::UNREADABLE;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
-/// The last given number.
 pub(in crate::store) const LAST_NUMBER: &str = "last_number";
-/// The minimum number of digits.
 pub(in crate::store) const WIDTH: &str = "width";
 
 /// The most ranges that are read. A template with the month has twelve a year for each type.

@@ -22,7 +22,6 @@ pub(in crate::store) enum BlobKind {
 impl BlobKind {
     pub(in crate::store) const ALL: [Self; 2] = [Self::Steps, Self::Schema];
 
-    /// The blob of records of this kind.
     fn of_kind(kind: Kind) -> Option<Self> {
         match kind {
             Kind::Process | Kind::Instance => Some(Self::Steps),
@@ -105,7 +104,6 @@ pub(in crate::store) fn blob_of(item: &Item) -> Option<BlobName> {
     BlobKind::ALL.into_iter().find_map(|blob| Some((blob, blob.hash_of(item)?.to_owned())))
 }
 
-/// The record has a blob that is not filled in.
 pub(in crate::store) fn lacks_blob(item: &Item) -> bool {
     // A hash that can't be read names a blob, too.
     BlobKind::ALL.iter().any(|it| item.contains_key(it.hash_attribute()) && !item.contains_key(it.attribute()))

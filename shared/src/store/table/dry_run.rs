@@ -13,7 +13,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
-/// Numbers that a dry run can reserve.
 const MAX_NUMBERS: u64 = 1_000_000;
 /// The prefixes, of twelve digits, of numbers that a dry run reserves. No counter gets that far.
 const NUMBER_PREFIXES: u64 = 900_000_000_000;

@@ -77,7 +77,6 @@ impl StoreError {
         }
     }
 
-    /// Waiting helps.
     pub(in crate::store) fn is_throttling(&self) -> bool {
         matches!(self, Self::Unavailable(cause) if cause.is::<Throttling>())
     }
@@ -145,7 +144,6 @@ pub enum WriteError {
     /// The record is referenced by this many others.
     #[error("the record is referenced by {0} others")]
     InUse(u64),
-    /// The changes don't fit into one transaction.
     #[error("the changes don't fit into one transaction")]
     TooLarge,
     #[error(transparent)]

@@ -16,7 +16,6 @@ pub(in crate::store) const VERSION: &str = "version";
 pub(in crate::store) const CREATED_AT: &str = "created_at";
 /// The last change of a shown field.
 pub(in crate::store) const UPDATED_AT: &str = "updated_at";
-/// The hash of a record's latest event.
 pub(in crate::store) const LAST_HASH: &str = "last_hash";
 /// The id of a record's latest event. It tells when the record changed, also where `updated_at` does not, and finds the event
 /// without an index.

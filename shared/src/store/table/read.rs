@@ -219,7 +219,6 @@ impl TenantStore {
         Ok(count)
     }
 
-    /// A query for every item of a kind.
     pub(in crate::store) fn of_kind(&self, kind: Kind) -> QueryFluentBuilder {
         self.beginning(Keys::prefix(kind))
     }

@@ -20,7 +20,6 @@ use tokio::time::Instant;
 const STORED_SECONDS: i64 = 24 * 60 * 60;
 /// An item holds 400 KB.
 const MAX_RESPONSE_BYTES: usize = 350 * 1024;
-/// The hash of the request.
 pub(in crate::store) const FINGERPRINT: &str = "fingerprint";
 /// The entries of histories that the request added: their sort keys in the index `history`. A restored table may have the
 /// response without them, which `check/responses.rs` looks for.
@@ -30,7 +29,6 @@ const RESPONSE: &str = "response";
 /// The earlier request under the same idempotency key.
 #[derive(Debug, Clone)]
 pub enum PreviousRequest {
-    /// The same request, and its response.
     Same(Box<StoredResponse>),
     /// A request with another path or body.
     Different,

@@ -37,7 +37,6 @@ pub(in crate::store) enum TransactionError {
     ConditionFailed(Condition, Option<Item>),
     /// The same request was being written by another function instance until the deadline.
     ConcurrentRequest,
-    /// The transaction could not be executed.
     Store(StoreError),
 }
 

@@ -31,7 +31,6 @@ fn assignment(kind: Kind, event: &Event) -> Option<AttributeValue> {
 /// The attribute of an event that is not the first of its record in its transaction: the version of the first.
 pub(in crate::store) const TRANSACTION_START: &str = "transaction_start";
 
-/// A change that gets an event.
 pub(in crate::store) struct RecordChange<'a> {
     pub(in crate::store) event_id: EventId,
     pub(in crate::store) record: (Kind, Uuid),

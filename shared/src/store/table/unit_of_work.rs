@@ -32,7 +32,6 @@ pub struct UnitOfWork<'a> {
     context: &'a ChangeContext,
     items: Vec<TransactionItem>,
     reference_counts: BTreeMap<(Kind, Uuid), ReferenceCount>,
-    /// The blobs of new or changed records.
     blobs: BTreeSet<BlobName>,
     /// The size of the records that are updated. Items that are put are measured in `commit_with`.
     updated_bytes: usize,

@@ -30,7 +30,6 @@ pub struct NewTenant {
     pub user_id: Option<UserId>,
 }
 
-/// A tenant in the operator's registry.
 #[derive(Debug)]
 pub struct RegisteredTenant {
     pub id: TenantId,

@@ -22,7 +22,6 @@ const FAILING_SINCE: &str = "failing_since";
 /// Every write of a delivery requires that it is as it was read.
 const ATTEMPT_COUNT: &str = "attempt_count";
 
-/// The inputs of an attempt.
 #[derive(Debug, Clone)]
 pub struct DeliveryInputs {
     /// `None` if it is deleted.

@@ -3,7 +3,6 @@
 use super::recorder::{Scenario, id};
 use serde_json::json;
 
-/// The entries that the scenario uses.
 pub struct Catalog {
     /// The manufacturer "Apple".
     pub apple: String,

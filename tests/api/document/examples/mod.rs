@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use tokio::sync::OnceCell;
 
-/// The size of all examples, without blanks.
 const MAX_BYTES: usize = 95_000;
 /// The example of this operation would be the document.
 const WITHOUT_EXAMPLE: &str = "get_openapi";
@@ -43,7 +42,6 @@ pub async fn recorded() -> &'static Value {
         .await
 }
 
-/// As the code describes it.
 fn document() -> Value {
     serde_json::to_value(dev_server::document::document().unwrap()).unwrap()
 }
@@ -52,7 +50,6 @@ fn pretty(examples: &Value) -> String {
     serde_json::to_string_pretty(examples).unwrap() + "\n"
 }
 
-/// Sends the requests of the scenario.
 async fn record_all() -> Value {
     let scenario = Scenario::begin().await;
     settings::choose(&scenario).await;

@@ -5,7 +5,6 @@ use super::recorder::{Scenario, id};
 use crate::support::bulk::outcomes;
 use serde_json::json;
 
-/// The people of the scenario.
 pub struct People {
     /// Gets a laptop.
     pub ada: String,

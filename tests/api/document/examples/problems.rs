@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 const JSON: Option<&str> = Some("application/json");
 
-/// Records all of them.
 pub async fn record(scenario: &Scenario, people: &People, catalog: &Catalog, laptop: &str) {
     scenario.at("18:00");
     requests(scenario, laptop).await;
@@ -26,7 +25,6 @@ pub async fn record(scenario: &Scenario, people: &People, catalog: &Catalog, lap
     failures(scenario, laptop).await;
 }
 
-/// Errors of the request itself.
 async fn requests(scenario: &Scenario, laptop: &str) {
     let client = &scenario.client;
     let path = format!("/assets/{laptop}");
@@ -45,7 +43,6 @@ async fn requests(scenario: &Scenario, laptop: &str) {
     scenario.problem(&spent, 422, "SCHEMA_BUDGET_SPENT");
 }
 
-/// Errors of the key.
 async fn keys(scenario: &Scenario) {
     let client = &scenario.client;
     scenario.problem(&client.with_key("").get("/assets").await, 401, "UNAUTHORIZED");
@@ -126,7 +123,6 @@ fn cancelled(code: &str) -> Value {
     })
 }
 
-/// Failures of the service.
 async fn failures(scenario: &Scenario, laptop: &str) {
     let (api, client) = (&scenario.api, &scenario.client);
     api.faults.throttle_writes_to(&[Keys::of(client.tenant).partition().as_s().unwrap().clone()]);

@@ -15,7 +15,6 @@ pub fn id(resource: &Value) -> String {
 /// A body, with its place in the scenario.
 type Body = (usize, Value);
 
-/// Bodies by media type.
 type Bodies = BTreeMap<String, Body>;
 
 /// The examples of one operation.
@@ -26,10 +25,8 @@ struct Recorded {
     responses: BTreeMap<String, Bodies>,
 }
 
-/// The recorded examples.
 #[derive(Default)]
 struct Recording {
-    /// The number of bodies so far.
     bodies: usize,
     /// By operation ID.
     operations: BTreeMap<String, Recorded>,

@@ -16,7 +16,6 @@ const WEBHOOK_SECRET: &str = "whsec_";
 #[derive(Default)]
 pub struct Replacements {
     known: HashMap<String, String>,
-    /// The known tokens of each kind.
     counts: HashMap<String, u32>,
 }
 

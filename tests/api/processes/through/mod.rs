@@ -27,7 +27,6 @@ fn values(user: &str) -> Value {
     json!({"who": user, "list": ["b"], "sign": SIGNATURE, "note": "fine", "done": true})
 }
 
-/// The values of these steps.
 fn values_of(values: &Value, keys: &[&str]) -> Value {
     keys.iter().map(|key| ((*key).to_owned(), values[*key].clone())).collect::<Map<_, _>>().into()
 }

@@ -15,7 +15,6 @@ impl std::fmt::Debug for Dump {
 }
 
 impl Dump {
-    /// Items that don't contain `text`.
     pub fn without(self, text: &str) -> Vec<String> {
         self.0.into_iter().filter(|item| !item.contains(text)).collect()
     }

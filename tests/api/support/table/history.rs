@@ -54,7 +54,6 @@ pub async fn changed_asset(client: &Client) -> (String, String) {
     (id.clone(), format!("/assets/{id}/history"))
 }
 
-/// In the order of the page.
 pub fn versions(history: &Value) -> Vec<u64> {
     history["data"].as_array().unwrap().iter().map(|event| event["version"].as_u64().unwrap()).collect()
 }

@@ -32,7 +32,6 @@ impl Api {
     }
 }
 
-/// DynamoDB's own JSON.
 fn wire_json(item: &Item) -> Value {
     let value = |value: &AttributeValue| match value {
         AttributeValue::S(text) => json!({"S": text}),

@@ -10,7 +10,6 @@ use shared::domain::webhooks::{Delivery, DeliveryStatus};
 pub const URL: &str = "https://hooks.example.com/assets";
 
 impl Client {
-    /// Returns the webhook with its secret.
     pub async fn webhook(&self, events: Value) -> Value {
         self.post("/webhooks", json!({"url": URL, "events": events})).await.data()
     }

@@ -20,17 +20,14 @@ impl ObservedKeyEncryption {
         Self { inner, encryptions: AtomicUsize::new(0), fails: AtomicBool::new(false), has_failed: AtomicBool::new(false) }
     }
 
-    /// The number of encryptions.
     pub fn encryptions(&self) -> usize {
         self.encryptions.load(Ordering::Relaxed)
     }
 
-    /// Makes the next decryption fail.
     pub fn fail_to_decrypt(&self) {
         self.fails.store(true, Ordering::Relaxed);
     }
 
-    /// A decryption has failed.
     pub fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }

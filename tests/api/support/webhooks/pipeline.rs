@@ -21,7 +21,6 @@ use std::sync::Arc;
 /// The address of most webhooks.
 pub const URL: &str = "https://example.com/hook";
 
-/// A webhook, with its secret.
 #[derive(Clone)]
 pub struct TestWebhook {
     pub id: WebhookId,
@@ -77,13 +76,11 @@ pub async fn webhook(api: &Api, tenant: TenantId, url: &str, events: &[&str]) ->
     TestWebhook { id, tenant, url: url.to_owned(), secret, store: api.store.clone() }
 }
 
-/// As in the table.
 pub async fn encrypted(key_encryption: &dyn KeyEncryption, tenant: TenantId, secret: &WebhookSecret) -> EncryptedSecret {
     let bytes = key_encryption.encrypt_key(Purpose::WebhookSecret, tenant, secret.bytes()).await.unwrap();
     EncryptedSecret(bytes)
 }
 
-/// The two functions and their surroundings.
 pub struct Pipeline {
     pub stream: Stream,
     pub fanout: Fanout,
@@ -118,7 +115,6 @@ impl Pipeline {
         records.iter().map(event_id).collect()
     }
 
-    /// Delivers the visible messages.
     pub async fn run(&self) {
         while let Some(event) = self.queue.receive() {
             let response = self.deliver.handle(event.clone()).await;
@@ -157,7 +153,6 @@ impl Pipeline {
     }
 }
 
-/// `record` is one of the stream.
 pub fn event_id(record: &serde_json::Value) -> String {
     let entry: serde_json::Value = serde_json::from_str(record["dynamodb"]["NewImage"]["entry"]["S"].as_str().unwrap()).unwrap();
     entry["id"].as_str().unwrap().to_owned()

@@ -24,7 +24,6 @@ impl Arrival {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// From the body.
     pub fn entry(&self) -> &str {
         let (_, entry) = self.body.split_once("\"data\":").unwrap();
         entry.strip_suffix('}').unwrap()
@@ -59,17 +58,14 @@ impl Receivers {
         self.respond(move |sent| if seen.insert((sent.url.clone(), sent.id.clone())) { 500 } else { 200 });
     }
 
-    /// Requests since the last call.
     pub fn take(&self) -> Vec<Arrival> {
         std::mem::take(&mut *self.received.lock().unwrap())
     }
 
-    /// Address and ID of each request so far.
     pub fn got(&self) -> HashSet<(String, String)> {
         self.received.lock().unwrap().iter().map(|received| (received.url.clone(), received.id.clone())).collect()
     }
 
-    /// The number of requests so far.
     pub fn len(&self) -> usize {
         self.received.lock().unwrap().len()
     }

@@ -44,7 +44,6 @@ fn attribute(value: &AttributeValue) -> Value {
     }
 }
 
-/// A record of the stream.
 pub fn record(event_name: &str, item: &Item) -> Value {
     let image: serde_json::Map<String, Value> = item.iter().map(|(name, value)| (name.clone(), attribute(value))).collect();
     json!({
@@ -58,7 +57,6 @@ pub fn record(event_name: &str, item: &Item) -> Value {
     })
 }
 
-/// As the event of a function.
 pub fn batch(records: &[Value]) -> Event {
     serde_json::from_value(json!({"Records": records})).unwrap()
 }

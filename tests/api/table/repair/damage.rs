@@ -33,7 +33,6 @@ fn problems(report: &CheckReport) -> Vec<String> {
     report.findings.iter().map(|finding| format!("{}: {} -> {:?}", finding.subject, finding.problem, finding.repair)).collect()
 }
 
-/// An undamaged tenant must stay as it is.
 pub async fn check_undamaged(transaction: &Transaction) {
     for state in [&transaction.before, &transaction.after] {
         transaction.set(state).await;

@@ -54,7 +54,6 @@ impl Transaction {
         .await
     }
 
-    /// Keys of the items that it wrote.
     pub fn written(&self) -> Vec<(String, String)> {
         let keys = self.before.keys().chain(self.after.keys());
         let mut written: Vec<_> = keys.filter(|key| self.before.get(*key) != self.after.get(*key)).cloned().collect();

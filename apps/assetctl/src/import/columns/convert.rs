@@ -3,7 +3,6 @@
 use chrono::format::{Parsed, StrftimeItems, parse};
 use chrono::{Datelike, NaiveDate};
 
-/// The form of a file's dates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DateFormat {
     given: String,
@@ -37,7 +36,6 @@ impl DateFormat {
         }
     }
 
-    /// As it was given.
     #[must_use]
     pub fn given(&self) -> &str {
         &self.given

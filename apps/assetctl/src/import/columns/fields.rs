@@ -5,13 +5,11 @@ use crate::import::columns::convert::{DateFormat, price_with_comma};
 use icu_normalizer::ComposingNormalizer;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The options for reading values.
 #[derive(Debug, Clone)]
 pub struct Fields {
     pub kind: Kind,
     pub date_format: Option<DateFormat>,
     pub decimal_comma: bool,
-    /// `--match`.
     pub match_column: Option<&'static str>,
 }
 

@@ -10,7 +10,6 @@ use std::path::Path;
 pub struct Heading {
     /// Part of every idempotency key.
     pub run_id: String,
-    /// Of the file.
     pub sha256: String,
     /// Everything that decides about the requests.
     pub options: BTreeMap<String, String>,

@@ -14,7 +14,6 @@ pub fn trimmed(name: &str) -> &str {
     if name.starts_with(CUSTOM_FIELD) { name } else { name.trim() }
 }
 
-/// The kind of imported or exported records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Assets,
@@ -22,7 +21,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As in paths.
     #[must_use]
     pub fn path(self) -> &'static str {
         match self {
@@ -67,7 +65,6 @@ impl Kind {
         self.import_columns().contains(&name) || (self == Self::Assets && is_custom_field())
     }
 
-    /// Values of this column are unique.
     #[must_use]
     pub fn unique_column(self) -> &'static str {
         match self {
@@ -83,7 +80,6 @@ pub const REASONS: &str = "reasons";
 /// `--map "Serial No=serial_number"`; without a field, the column is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
-    /// As in the file.
     pub column: String,
     /// `None` ignores the column.
     pub field: Option<String>,
@@ -99,12 +95,10 @@ impl std::str::FromStr for Mapping {
     }
 }
 
-/// The use of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// It is sent as this field.
     Field(String),
-    /// It is not sent.
     Ignored,
     /// It has no name, so it must be empty.
     Nameless,

@@ -98,7 +98,6 @@ fn names(kind: Kind) -> &'static [Names] {
     }
 }
 
-/// The probable field of a column.
 #[must_use]
 pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
     guess(kind, column).map(|(field, _)| field)
@@ -148,7 +147,6 @@ pub fn suggestions(kind: Kind, columns: &[String], given: &[Mapping]) -> Suggest
     suggestions
 }
 
-/// For a shell.
 #[must_use]
 pub fn as_option(mapping: &Mapping) -> String {
     let text = format!("{}={}", mapping.column, mapping.field.as_deref().unwrap_or_default());

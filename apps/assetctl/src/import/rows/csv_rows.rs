@@ -36,7 +36,6 @@ pub fn read_header<R: Read>(text: Text<R>, delimiter: u8) -> io::Result<(Vec<Str
 }
 
 impl<R: Read> CsvRows<R> {
-    /// `targets` are the uses of the columns.
     pub fn new(names: Vec<String>, records: Records<R>, targets: Vec<Target>, fields: Fields) -> Self {
         Self { records, names, targets, fields, number: 0 }
     }
@@ -55,7 +54,6 @@ impl<R: Read> CsvRows<R> {
         encode(&fields.collect())
     }
 
-    /// Skips blank rows.
     pub fn next(&mut self) -> io::Result<Option<Row>> {
         while let Some(record) = self.records.next(Some(self.names.len()))? {
             if record.broken.is_none() && record.cells.iter().all(|cell| cell.trim().is_empty()) {

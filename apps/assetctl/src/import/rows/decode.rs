@@ -13,12 +13,10 @@ pub const END_OF_TEXT: &str = "\u{1}end of text\u{1}";
 pub const MAX_ROW: usize = 1 << 20;
 const BLOCK: usize = 16 << 10;
 
-/// The decoded text of `R`.
 pub struct Text<R> {
     input: R,
     decoder: Decoder,
     raw: Vec<u8>,
-    /// Decoded bytes of the file.
     raw_position: u64,
     /// The text from `start` on; the part before `kept` is no longer needed.
     text: String,

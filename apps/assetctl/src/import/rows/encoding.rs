@@ -16,16 +16,13 @@ pub struct Examination {
     pub sha256: String,
     /// In bytes.
     pub size: u64,
-    /// The start of the file.
     pub sample: Vec<u8>,
 }
 
-/// The source of the encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EncodingSource {
     /// The file begins with a byte order mark, which outranks `--encoding`.
     ByteOrderMark,
-    /// `--encoding`.
     Given,
     /// The file's bytes look like it.
     Detected,

@@ -10,14 +10,12 @@ pub mod sniff;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// An error of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowError {
     /// As in the file; `None` for the whole row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
     pub detail: String,
-    /// The service's code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
 }
@@ -41,7 +39,6 @@ impl fmt::Display for RowError {
     }
 }
 
-/// A row as the file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Original {
     /// The cells of a CSV row; perhaps fewer or more than the header, as its error.
@@ -49,7 +46,6 @@ pub enum Original {
     Line(String),
 }
 
-/// A row that can be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sendable {
     /// A line of CSV or NDJSON.
@@ -58,13 +54,11 @@ pub struct Sendable {
     pub keys: Vec<u64>,
 }
 
-/// A row of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// Counts data rows from 1.
     pub number: u64,
     pub line: u64,
-    /// As the file has it.
     pub original: Original,
     /// The row as it is sent, or its errors.
     pub sendable: Result<Sendable, Vec<RowError>>,

@@ -33,7 +33,6 @@ impl<R: Read> NdjsonRows<R> {
         self.input.get_ref()
     }
 
-    /// Skips blank rows.
     pub fn next(&mut self) -> io::Result<Option<Row>> {
         loop {
             let mut bytes = Vec::new();
@@ -113,7 +112,6 @@ fn raw(text: &str) -> Box<RawValue> {
     serde_json::value::to_raw_value(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// As a line.
 fn encode(members: &[(String, Box<RawValue>)]) -> Vec<u8> {
     let members: Vec<String> = members.iter().map(|(name, value)| format!("{}:{}", raw(name).get(), value.get())).collect();
     format!("{{{}}}\n", members.join(",")).into_bytes()

@@ -10,20 +10,16 @@ pub struct Records<R> {
     text: Rc<RefCell<Text<R>>>,
     reader: Reader<SharedText<R>>,
     delimiter: u8,
-    /// The reader's start in the text.
     base: u64,
     /// The line on which the next record begins.
     line: u64,
 }
 
-/// A record as the file has it.
 #[derive(Debug)]
 pub struct Record {
     pub cells: StringRecord,
     pub line: u64,
-    /// Some bytes can't be decoded.
     pub is_unreadable: bool,
-    /// The error of its quotes.
     pub broken: Option<&'static str>,
 }
 

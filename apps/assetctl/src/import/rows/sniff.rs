@@ -4,7 +4,6 @@ use csv::ReaderBuilder;
 
 /// In the order of preference.
 const CANDIDATES: [u8; 3] = [b',', b';', b'\t'];
-/// Rows of the sample.
 const ROWS: usize = 100;
 
 /// The delimiter that splits most rows into as many cells as the header has, and the header into most.
@@ -19,7 +18,6 @@ pub fn delimiter(sample: &str) -> u8 {
     best.unwrap_or(b',')
 }
 
-/// From Excel's line `sep=;`.
 #[must_use]
 pub fn excel_separator(line: &str) -> Option<u8> {
     match line.trim_end_matches(['\r', '\n']).strip_prefix("sep=")?.as_bytes() {
@@ -42,7 +40,6 @@ fn score(sample: &str, delimiter: u8) -> (usize, usize) {
     (fitting * 1_000 / complete.max(1), header)
 }
 
-/// In words.
 #[must_use]
 pub fn name(delimiter: u8) -> &'static str {
     match delimiter {

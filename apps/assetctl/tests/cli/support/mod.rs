@@ -13,7 +13,6 @@ use tempfile::TempDir;
 
 pub const KEY: &str = "apl_0351f4Sjsecret";
 
-/// A folder with a file to import.
 pub struct Folder(TempDir);
 
 impl Folder {
@@ -21,7 +20,6 @@ impl Folder {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// Returns the file's path.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::write(&path, content).unwrap();
@@ -46,7 +44,6 @@ pub fn command(url: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// The result of a command.
 pub struct Run {
     pub code: i32,
     pub stdout: String,
@@ -61,7 +58,6 @@ impl Run {
         run
     }
 
-    /// From standard output.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
     }
@@ -71,7 +67,6 @@ pub fn run(url: &str, arguments: &[&str]) -> Run {
     Run::of(command(url, arguments).output().unwrap())
 }
 
-/// Imports a file, and returns the summary.
 pub fn import(url: &str, path: &Path, options: &[&str]) -> Run {
     let mut arguments = vec!["import", path.to_str().unwrap(), "--json"];
     arguments.extend(options);

@@ -18,7 +18,6 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// The secret has signed the delivery.
     pub fn is_signed_by(&self, secret: &str) -> bool {
         Webhook::new(secret).unwrap().verify(self.text.as_bytes(), &self.headers).is_ok()
     }

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// A received request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Method and path below `/v1`, such as `GET /me`.
@@ -23,13 +22,11 @@ pub struct Request {
 }
 
 impl Request {
-    /// An empty text without the parameter.
     pub fn parameter(&self, name: &str) -> &str {
         self.query.get(name).map_or("", String::as_str)
     }
 }
 
-/// An answer to a request.
 pub struct Answer {
     status: u16,
     content_type: &'static str,
@@ -38,17 +35,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// With the status 200.
     pub fn new(content_type: &'static str, body: String) -> Self {
         Self { status: 200, content_type, body, retry_after: None }
     }
 
-    /// With this member `data`.
     pub fn data(data: &Value) -> Self {
         Self::new("application/json", json!({"data": data}).to_string())
     }
 
-    /// A problem document.
     pub fn problem(status: u16, code: &str, detail: &str) -> Self {
         let body = json!({"status": status, "code": code, "detail": detail}).to_string();
         Self { status, ..Self::new("application/problem+json", body) }

@@ -16,10 +16,8 @@ use tokio::runtime::Runtime;
 /// Faults by the number of the request, from 0.
 pub type Mischief = Box<dyn Fn(usize) -> Option<Misbehaviour> + Send + Sync>;
 
-/// A fault of the service.
 #[derive(Debug, Clone, Copy)]
 pub enum Misbehaviour {
-    /// With `Retry-After`.
     Status(u16, Option<u64>),
     /// Every second row that isn't stored yet is UNAVAILABLE.
     RowsUnavailable,
@@ -29,20 +27,16 @@ pub enum Misbehaviour {
 
 pub type Fields = BTreeMap<String, String>;
 
-/// The service's records and requests.
 #[derive(Default)]
 pub struct Seen {
     /// Imported rows, in the order in which they took effect; updates replace them.
     pub rows: Vec<Fields>,
-    /// Requests that import.
     pub requests: usize,
     pub queries: Vec<HashMap<String, String>>,
-    /// The most requests at a time.
     pub most_at_once: usize,
     under_way: usize,
     /// The answers for each row of an idempotency key.
     settled: HashMap<String, BTreeMap<usize, Value>>,
-    /// The bodies of idempotency keys.
     bodies: HashMap<String, Bytes>,
 }
 
@@ -63,7 +57,6 @@ pub struct Server {
 
 pub struct Options {
     pub mischief: Mischief,
-    /// For each request.
     pub delay: Duration,
     /// After so many requests, the others wait until as many are there at once.
     pub crowd: usize,

@@ -30,7 +30,6 @@ pub struct Service {
     _engine: Engine,
 }
 
-/// Answers requests, until it is told to end.
 struct Served {
     end: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -48,7 +47,6 @@ impl Served {
 }
 
 impl Service {
-    /// With an empty tenant.
     pub fn start() -> Self {
         let runtime = Runtime::new().unwrap();
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
@@ -72,7 +70,6 @@ impl Service {
         self.runtime.block_on(task).unwrap();
     }
 
-    /// On the same port.
     pub fn start_again(&self) {
         let address = self.url.strip_prefix("http://").unwrap().strip_suffix("/v1").unwrap();
         let listener = self.runtime.block_on(TcpListener::bind(address)).unwrap();
@@ -97,7 +94,6 @@ impl Service {
         })
     }
 
-    /// Returns the id.
     pub fn create(&self, path: &str, body: &Value) -> String {
         self.send("POST", path, body)["data"]["id"].as_str().unwrap().to_owned()
     }
@@ -106,7 +102,6 @@ impl Service {
         self.send("GET", path, &json!({}))
     }
 
-    /// The number of assets or users.
     pub fn total(&self, path: &str) -> u64 {
         self.get(&format!("{path}?limit=1"))["meta"]["total"].as_u64().unwrap()
     }
@@ -123,12 +118,10 @@ impl Service {
         run
     }
 
-    /// With the summary as JSON.
     pub fn import(&self, path: &Path, options: &[&str]) -> Run {
         self.run(&[&["import", path.to_str().unwrap(), "--json"], options].concat())
     }
 
-    /// As in an export.
     pub fn assets(&self) -> Vec<Value> {
         let run = self.run(&["export", "--format", "ndjson"]);
         assert_eq!(run.code, 0, "{}", run.stderr);

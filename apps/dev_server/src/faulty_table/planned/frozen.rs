@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// The answers of frozen indexes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FrozenIndexes {
     list_index: Arc<Mutex<Option<HashMap<char, Value>>>>,

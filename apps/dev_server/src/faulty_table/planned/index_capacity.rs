@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
-/// The pages that the index delivers.
 #[derive(Debug, Default)]
 struct Pages {
-    /// The rows of a page.
     rows: Option<usize>,
     /// Pages before the index throttles.
     left: Option<f64>,

@@ -24,7 +24,6 @@ use throttled::ThrottledPartitions;
 use tokio::sync::oneshot;
 use torn::TornItems;
 
-/// A failure of a call to the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallFailure {
     Throttled,
@@ -40,7 +39,6 @@ impl CallFailure {
     pub const ALL: [Self; 4] = [Self::Throttled, Self::Conflict, Self::TimedOutBefore, Self::TimedOutAfter];
 }
 
-/// A response instead of the engine's.
 #[derive(Debug)]
 struct Fault {
     operation: &'static str,
@@ -48,14 +46,12 @@ struct Fault {
     body: String,
     /// The engine executes the request first, and only its response is lost.
     after: bool,
-    /// There is no response at all.
     timed_out: bool,
 }
 
 /// A call that is to fail, by its place among all calls.
 #[derive(Debug)]
 struct FailingCall {
-    /// The number of calls before it.
     to_come: usize,
     failure: CallFailure,
     /// The call that failed, by the SDK's id for it.
@@ -77,7 +73,6 @@ pub struct Held {
 }
 
 impl Held {
-    /// Waits until the request has been sent.
     pub async fn arrived(&mut self) {
         (&mut self.arrived).await.unwrap();
     }
@@ -128,7 +123,6 @@ impl Faults {
         futures_util::join!(request, other)
     }
 
-    /// Holds no further request.
     pub fn clear_holds(&self) {
         self.holds.lock().unwrap().clear();
     }

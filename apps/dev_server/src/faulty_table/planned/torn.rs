@@ -11,7 +11,6 @@ struct TornItem {
     operation: &'static str,
     /// The record, or the record that the event is of.
     id: String,
-    /// The version that the event made.
     version: Option<u64>,
     /// The attributes that differed; `None` if the item did not exist.
     before: Option<Value>,
@@ -49,7 +48,6 @@ impl Faults {
 }
 
 impl TornItems {
-    /// Responses of this operation are changed.
     pub(super) fn concern(&self, operation: &str) -> bool {
         self.0.lock().unwrap().iter().any(|torn| torn.operation == operation)
     }

@@ -51,7 +51,6 @@ const HEADERS: [(&str, &str); 8] = [
 struct Operation {
     method: &'static str,
     path: String,
-    /// Names of parameters in the query.
     parameters: Vec<String>,
     /// The media type of an accepted body, and the body.
     example: Option<(String, Value)>,
@@ -59,20 +58,17 @@ struct Operation {
     needs_key: bool,
 }
 
-/// A request that may or may not succeed.
 pub struct Attack {
     pub request: ApiRequest,
     pub is_permitted: bool,
 }
 
-/// The attackers' knowledge.
 pub struct Generator {
     pub random: SeededRandom,
     operations: Vec<Operation>,
     made: u64,
     /// The tenant's own resources: their collections and ids.
     own: Vec<(String, String)>,
-    /// The secrets of its signing links.
     links: Vec<String>,
     /// A key of the tenant with another secret.
     forged: String,
@@ -213,7 +209,6 @@ impl Generator {
     }
 }
 
-/// From the OpenAPI document.
 fn operations(document: &Value) -> Vec<Operation> {
     let mut operations = Vec::new();
     let paths = document["paths"].as_object().into_iter().flatten();

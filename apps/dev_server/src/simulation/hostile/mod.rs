@@ -15,7 +15,6 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Between two requests.
 const MAX_PAUSE_MILLIS: u64 = 100;
 /// Lists whose records must be readable in the end.
 const LISTS: [&str; 10] = [
@@ -49,7 +48,6 @@ pub async fn attack(service: &Service, target: &Tenant, others: &[Tenant], rando
     }
 }
 
-/// The violation in a response.
 fn fault(is_permitted: bool, response: &ApiResponse) -> Option<&'static str> {
     match response.status {
         _ if discloses(response) => Some("data of another tenant"),
@@ -89,7 +87,6 @@ pub async fn check(service: &Service, target: &Tenant, client: &Client) -> Resul
     Ok(())
 }
 
-/// The path must be readable.
 async fn read(service: &Service, target: &Tenant, path: &str) -> Value {
     let response = service.settle(&target.request("GET", path, Value::Null)).await;
     if response.status != 200 {

@@ -17,12 +17,10 @@ async fn deliver(local: &Local, function: Arc<Fake>) -> Pipeline {
     local.pipeline(succeeding::<Event, DynamoDbEventResponse>(), function).await
 }
 
-/// Of all messages that a function got.
 fn bodies(function: &Fake) -> Vec<String> {
     function.events().into_iter().flat_map(|event| event.records).map(|message| message.body.unwrap()).collect()
 }
 
-/// The webhooks of a batch's messages.
 fn webhooks(event: &SqsEvent) -> HashSet<String> {
     event.records.iter().map(|message| message.attributes["MessageGroupId"].clone()).collect()
 }

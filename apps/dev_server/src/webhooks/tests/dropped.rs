@@ -16,7 +16,6 @@ use tokio::task::yield_now;
 /// Tries of each point. The waits of a future are a matter of luck, since the engine and the queue have threads.
 const ROUNDS: u32 = 10;
 
-/// Numbers of completed handlings.
 type Handled<T> = Arc<Mutex<HashMap<T, usize>>>;
 
 /// A function that can be dropped before and after its work, and the record of its work.
@@ -60,7 +59,6 @@ impl Drops {
     }
 }
 
-/// The number of handled parts.
 fn count_of<T: Eq + Hash>(handled: &Handled<T>, new: &[T]) -> usize {
     let handled = handled.lock().unwrap();
     new.iter().filter(|part| handled.contains_key(part)).count()
@@ -99,7 +97,6 @@ async fn every_record_is_handled_wherever_a_step_of_the_connector_is_dropped() {
     drops.check();
 }
 
-/// As the worker does.
 async fn receive_and_handle(queue: &SqliteQueue, handler: &Arc<dyn MessageHandler>, settings: Settings) {
     let messages = queue.receive(settings.capacity, settings.visibility).await.unwrap();
     for batch in in_batches(messages) {

@@ -19,7 +19,6 @@ const LONG: Duration = Duration::from_secs(30);
 
 type Respond<E, R> = Box<dyn Fn(E) -> BoxFuture<'static, R> + Send + Sync>;
 
-/// A function that notes its events.
 struct Function<E, R> {
     events: Mutex<Vec<E>>,
     respond: Respond<E, R>,
@@ -52,7 +51,6 @@ impl MessageHandler for Function<SqsEvent, SqsBatchResponse> {
     }
 }
 
-/// Handles everything at once.
 fn succeeding<E: Clone + Send + 'static, R: Default + Send + 'static>() -> Arc<Function<E, R>> {
     Function::new(|_| Box::pin(async { R::default() }))
 }
@@ -105,7 +103,6 @@ async fn until(is_true: impl AsyncFn() -> bool) {
     }
 }
 
-/// Of the items in batches of records.
 fn numbers(events: &[Event]) -> Vec<usize> {
     events.iter().flat_map(|event| event.records.iter().map(number)).collect()
 }

@@ -164,7 +164,6 @@ async fn the_stream_of_existing_data_begins_when_it_is_enabled() {
     until_numbers(&fanout, 0..3).await;
 }
 
-/// The number of stream records.
 fn records(file: &Path) -> usize {
     let count = "SELECT COUNT(*) FROM _stream_records";
     Connection::open(file).unwrap().query_row(count, [], |row| row.get(0)).unwrap()

@@ -54,12 +54,10 @@ impl Names {
         Self::default()
     }
 
-    /// Adds a name with these addresses.
     fn with(self, name: &str, addresses: &[&str]) -> Self {
         self.changing(name, &[addresses])
     }
 
-    /// Adds a name whose addresses change.
     fn changing(mut self, name: &str, answers: &[&[&str]]) -> Self {
         let answers = answers.iter().map(|addresses| addresses.iter().map(|address| address.parse().unwrap()).collect());
         self.answers.insert(name.to_owned(), answers.collect());
@@ -71,7 +69,6 @@ impl Names {
         Self::new().with(NAME, &["127.0.0.1"])
     }
 
-    /// The names that were asked for.
     fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

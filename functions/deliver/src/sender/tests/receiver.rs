@@ -62,7 +62,6 @@ pub fn certificates() -> &'static Certificates {
     &CERTIFICATES
 }
 
-/// Requests and connections.
 #[derive(Default)]
 struct Seen {
     connections: Vec<IpAddr>,
@@ -147,7 +146,6 @@ impl Receiver {
         format!("http://127.0.0.1:{}/hook", self.port)
     }
 
-    /// The addresses at which connections arrived.
     pub fn connections(&self) -> Vec<IpAddr> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).connections.clone()
     }
@@ -191,7 +189,6 @@ impl Accepted {
         true
     }
 
-    /// Reads the first byte of a request.
     pub async fn read_byte(&mut self) {
         self.stream.read_u8().await.unwrap();
     }
@@ -213,7 +210,6 @@ impl Accepted {
         }
     }
 
-    /// Responds to every request with this text.
     pub async fn respond_always(mut self, text: &'static str) {
         while self.read().await && self.write(text).await {}
     }

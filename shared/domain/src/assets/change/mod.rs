@@ -55,12 +55,7 @@ pub enum AssetChangeError {
     Invalid(Vec<FieldError>),
     /// The tenant's settings do not permit this change of status.
     #[error("an asset that is {from} may not become {to}")]
-    Transition {
-        from: Status,
-        to: Status,
-        /// The permitted statuses.
-        allowed: Vec<Status>,
-    },
+    Transition { from: Status, to: Status, allowed: Vec<Status> },
     /// Status and assignment can't change while this process instance is in progress on the asset.
     #[error("a process is in progress on the asset")]
     Running(InstanceId),
@@ -246,7 +241,6 @@ impl Asset {
         }
     }
 
-    /// `user` is the user that it names.
     fn assign(&mut self, assigned_to: &Patch<UserId>, user: Option<&Stored<User>>, errors: &mut Vec<FieldError>) {
         match (assigned_to, user) {
             (Patch::Absent, _) => {}

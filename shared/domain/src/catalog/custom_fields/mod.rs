@@ -19,7 +19,6 @@ pub use validate::{SchemaError, Validations};
 
 /// The maximum size of custom fields and of schemas, in bytes of compact JSON.
 const MAX_BYTES: usize = 32 * 1024;
-/// The maximum nesting of custom fields.
 const MAX_FIELD_LEVELS: usize = 8;
 /// The maximum nesting of a schema, which needs about four levels for each level of data.
 const MAX_SCHEMA_LEVELS: usize = 32;

@@ -27,7 +27,6 @@ pub struct HistoryEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainHead {
     pub version: u64,
-    /// The hash of the latest entry.
     pub last_hash: String,
 }
 

@@ -73,7 +73,6 @@ pub struct Instance {
     pub process_name: Name,
     /// The name of the asset when it was started.
     pub asset_name: Name,
-    /// The tag of the asset.
     pub asset_tag: String,
     pub started_by: Option<ApiKeyId>,
     /// The name of the user who started it, else that of the API key.

@@ -48,7 +48,6 @@ pub struct Movement {
     pub process_id: ProcessId,
     /// The name of the definition when the movement was started.
     pub process_name: Name,
-    /// One process instance for each asset.
     pub instance_ids: Vec<InstanceId>,
     pub started_by: Option<ApiKeyId>,
     /// The name of the user who started it, else that of the API key.

@@ -75,7 +75,6 @@ impl FromStr for Slug {
 
 crate::values::field_error::text_form!(Slug, |slug| slug.0);
 
-/// A process definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     pub id: ProcessId,
@@ -91,7 +90,6 @@ pub struct Process {
     pub is_system: bool,
     /// Whether it can be started.
     pub status: ProcessStatus,
-    /// Ordered steps.
     pub steps: Steps,
 }
 

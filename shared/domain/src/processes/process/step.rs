@@ -10,7 +10,6 @@ use utoipa::openapi::schema::Schema;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "StepObject", try_from = "StepObject")]
 pub struct Step {
-    /// The key of the submitted value.
     pub key: String,
     pub label: Name,
     /// `None` stands for the default of the step's kind.

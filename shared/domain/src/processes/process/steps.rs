@@ -73,7 +73,6 @@ impl Steps {
 /// Collects the errors of one step of a request.
 struct StepReader<'a> {
     value: &'a Value,
-    /// The step's position in the list.
     index: usize,
     errors: &'a mut Vec<(String, String)>,
 }

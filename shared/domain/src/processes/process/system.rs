@@ -5,7 +5,6 @@ use crate::assets::asset::Status;
 use crate::values::field_error::ValueError;
 use crate::values::id::ProcessId;
 
-/// The template of a system process.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemProcess {
     name: &'static str,

@@ -43,7 +43,6 @@ impl TryFrom<String> for StepValues {
 pub(crate) enum CheckedValue {
     /// A value in the form in which it is stored.
     Value(Value),
-    /// The image of a signature.
     Signature(SignatureImage),
 }
 

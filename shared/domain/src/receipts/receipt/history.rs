@@ -27,7 +27,6 @@ pub(super) fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>)
     }
 }
 
-/// `event` set the step to `value`.
 pub(super) fn sets_value(event: &Event, key: &str, value: &Value) -> bool {
     let Some(change) = event.changes.get("step_data").filter(|_| !value.is_null()) else { return false };
     change["new"].get(key) == Some(value) && change["old"].get(key) != Some(value)
@@ -48,7 +47,6 @@ pub(super) fn ends_instance(event: &Event) -> bool {
     status.is_some_and(|status| status != "in_progress")
 }
 
-/// The values of all fields after these events.
 fn replay<'a>(events: impl Iterator<Item = &'a Event>) -> Map<String, Value> {
     let mut fields = Map::new();
     for (field, change) in events.flat_map(|event| &event.changes) {

@@ -181,7 +181,6 @@ impl Receipt {
     }
 }
 
-/// `completion` completed the step.
 fn receipt_step(
     instance: &Instance,
     step: &Step,

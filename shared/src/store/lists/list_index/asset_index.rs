@@ -144,7 +144,6 @@ impl AssetIndex {
         ids
     }
 
-    /// The catalog names that the asset shows.
     pub fn catalog_names(&self, columns: &AssetColumns) -> CatalogNames {
         let model = self.catalog_entry(Kind::Model, columns.model);
         let manufacturer = self.catalog_entry(Kind::Manufacturer, model.and_then(|model| model.manufacturer));

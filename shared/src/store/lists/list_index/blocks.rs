@@ -13,7 +13,6 @@ const MAX_BLOCK_BYTES: usize = 64 * BLOCK_BYTES;
 /// The bits of a number in one byte. The eighth says that another byte follows.
 const NUMBER_BITS: u32 = 7;
 
-/// Writes values one after the other.
 #[derive(Debug, Default)]
 pub struct Encoder {
     block: Vec<u8>,
@@ -40,7 +39,6 @@ impl Encoder {
         self.byte(number as u8);
     }
 
-    /// With its length.
     pub fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.bytes(text.as_bytes());
@@ -90,7 +88,6 @@ pub struct Decoder<'a> {
     block: Vec<u8>,
     /// The position of the next value in the block.
     at: usize,
-    /// The maximum size of the remaining blocks.
     left: usize,
 }
 

@@ -81,7 +81,6 @@ impl ListIndexCache {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For the tenant's index of this type.
     pub fn get<I: ListIndex>(&self, tenant: TenantId) -> Option<SharedSlot<I>> {
         let mut entries = self.entries();
         entries.uses += 1;

@@ -21,7 +21,6 @@ pub struct TextColumns {
 
 /// The fixed-size values of a row, and the mapping of a record's fields to the row.
 pub trait Columns: Clone + Default + Send + 'static {
-    /// The record of a row.
     type Record: Record;
     /// The sections of the secondary index with these rows.
     const SECTIONS: &'static [Section];
@@ -37,7 +36,6 @@ pub trait Columns: Clone + Default + Send + 'static {
     /// Sets the time of the last change, if lists sort by it.
     fn set_updated_at(&mut self, _at: Timestamp) {}
 
-    /// Into a snapshot.
     fn encode(&self, encoder: &mut Encoder);
 
     /// From a snapshot; `None` if [`Columns::encode`] can't have written it.
@@ -55,12 +53,10 @@ pub fn parse_id(text: &str) -> Result<Uuid, Inconsistent> {
     Uuid::try_parse(text).ok().or_else(short).ok_or(Inconsistent)
 }
 
-/// Any value but an id.
 pub fn parse<T: std::str::FromStr>(text: &str) -> Result<T, Inconsistent> {
     text.parse().map_err(|_| Inconsistent)
 }
 
-/// Those of the item's record.
 pub fn id_and_version(kind: Kind, item: &Item) -> Result<(Uuid, u64), Inconsistent> {
     let id = Key::of(item).and_then(|key| keys::record_id(kind, &key)).ok_or(Inconsistent)?;
     let version = item.get(VERSION).and_then(|version| version.as_n().ok()).ok_or(Inconsistent)?;

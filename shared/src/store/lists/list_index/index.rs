@@ -10,11 +10,9 @@ use uuid::Uuid;
 
 /// An in-memory index for lists of one kind.
 pub trait ListIndex: Default + Send + 'static {
-    /// The listed records.
     type Entity: Record;
     /// The sections of the secondary index with their rows.
     const SECTIONS: &'static [Section];
-    /// Snapshots of the index are worth their cost.
     const HAS_SNAPSHOTS: bool = true;
     /// The index removes records that go on existing. Their later events don't concern it.
     const DROPS_ENDED: bool = false;
@@ -43,7 +41,6 @@ pub trait ListIndex: Default + Send + 'static {
     /// Frees the memory that loading reserved and does not need.
     fn shrink_to_fit(&mut self);
 
-    /// The memory that the index uses.
     fn bytes(&self) -> usize;
 
     fn len(&self) -> usize;

@@ -49,7 +49,6 @@ pub struct PartialIndex<I> {
     pub index: I,
     /// The beginning of the load: earlier writes are in the table's indexes or among the events since then.
     pub began_at: Timestamp,
-    /// The progress of each joined kind.
     pub joined: Vec<Cursor>,
     /// The ranges of the secondary index; none before its first page is read.
     pub ranges: Vec<BucketRange>,

@@ -32,7 +32,6 @@ impl<C> Default for Segment<C> {
 }
 
 impl<C> Segment<C> {
-    /// Of all rows.
     pub(super) fn searched(&self) -> &str {
         &self.searched
     }

@@ -39,9 +39,7 @@ const PARALLEL_TENANTS: usize = 8;
 pub struct SnapshotReport {
     /// Snapshots that few events have happened since.
     pub current: usize,
-    /// Written snapshots.
     pub written: usize,
-    /// Failed writes.
     pub failed: usize,
     /// Tenants that there was no time for. The next run begins with them.
     pub postponed: usize,

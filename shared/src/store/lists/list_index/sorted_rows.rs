@@ -39,7 +39,6 @@ impl<C> SortedRows<C> {
         self.len
     }
 
-    /// The memory that the rows use.
     pub fn bytes(&self) -> usize {
         self.segments.capacity() * size_of::<Segment<C>>() + self.segments.iter().map(Segment::bytes).sum::<usize>()
     }

@@ -15,7 +15,6 @@ fn errors(instance: &Instance, data: Value) -> Vec<(String, String)> {
     errors.into_iter().map(parts).collect()
 }
 
-/// A PNG image of this width.
 fn image(width: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encoder = png::Encoder::new(&mut bytes, width, 1);

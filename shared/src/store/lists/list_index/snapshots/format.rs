@@ -19,7 +19,6 @@ const MAGIC: [u8; 8] = *b"ALSNAPSH";
 /// Every change of the written bytes must raise it: of the columns, of how texts are folded, of the order of rows. Snapshots of
 /// other formats are ignored, and written anew by the version that is deployed.
 const FORMAT: u32 = 2;
-/// The size of a checksum.
 const CHECKSUM_BYTES: usize = 32;
 /// No header is larger than this.
 pub const MAX_HEADER_BYTES: usize = 1024;
@@ -33,7 +32,6 @@ pub struct SnapshotSource<'a> {
 }
 
 impl SnapshotSource<'_> {
-    /// The key in the object store.
     pub fn key(&self) -> String {
         format!("list-index/{}/{}/{}", self.table, self.tenant, self.kind.noun())
     }
@@ -53,7 +51,6 @@ pub enum SnapshotError {
     /// It is cut off or damaged.
     #[error("cut off or damaged")]
     Body,
-    /// The index would exceed the memory budget.
     #[error("too large")]
     TooLarge,
     /// It is from the future, by this clock.
