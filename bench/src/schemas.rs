@@ -80,7 +80,7 @@ fn most_parts(make: Make) -> usize {
 
 /// Prints the least time that compiling the schema takes, in microseconds, and the most memory, in kilobytes.
 fn measure(schema: Value) -> Result<()> {
-    // What all schemas share is initialized first.
+    // The common parts of all schemas are initialized first.
     FieldsSchema::from_json(r#"{"pattern": "[a-z]\\d"}"#)?;
     let text = schema.to_string();
     let before = memory_kilobytes("self", "VmRSS")?;

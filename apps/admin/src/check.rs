@@ -10,7 +10,7 @@ use terminal::Column;
 /// Repairs before the check reports the rest. One repair can make another possible.
 const MAX_ROUNDS: u32 = 3;
 
-/// Checks a tenant; with [`CheckMode::Repair`], repairs the findings and checks again. Fails if some are left.
+/// Checks a tenant; with [`CheckMode::Repair`], repairs the findings and checks again. The exit code is 0 if nothing is left.
 pub async fn tenant(store: &TenantStore, mode: CheckMode) -> Result<Output> {
     let mut report = run(store, mode).await?;
     if report.records == 0 && report.events == 0 && report.findings.is_empty() {
@@ -22,7 +22,7 @@ pub async fn tenant(store: &TenantStore, mode: CheckMode) -> Result<Output> {
             break;
         }
         report = run(store, mode).await?;
-        // What is open now was open before, or became visible by a repair.
+        // Findings that are open now were open before, or became visible by a repair.
         findings.retain(|finding| finding.is_repaired);
         findings.extend(report.findings.iter().cloned());
         if report.findings.iter().all(|finding| !finding.is_repaired) {

@@ -91,7 +91,7 @@ impl Session {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait()? {
-                // What it showed last may still be on its way.
+                // Its last output may still be on its way.
                 std::thread::sleep(10 * INTERVAL);
                 return Ok(status);
             }

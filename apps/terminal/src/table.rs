@@ -109,7 +109,7 @@ pub fn record<'a>(members: impl IntoIterator<Item = (&'a str, String)>, terminal
     let room = terminal.map_or(usize::MAX, |terminal| terminal.saturating_sub(titles));
     let mut lines = Vec::new();
     for (title, text) in members {
-        // What has no blanks, such as an id or a key, is copied and so stays on its line.
+        // A value without blanks, such as an id or a key, is copied and so stays on its line.
         let parts = if text.contains(' ') && room >= MIN_WIDTH { wrap(&text, room) } else { vec![text] };
         for (number, part) in parts.into_iter().enumerate() {
             let title = if number == 0 { title.as_str() } else { "" };

@@ -78,7 +78,7 @@ pub async fn run(options: &Options) -> Result<()> {
     let environment = Environment::start().await?;
     let mut figures = Figures::default();
     for number in 0..options.rounds {
-        // Who comes second finds warmer caches.
+        // The second one finds warmer caches.
         let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
         round(options, &kinds, &environment, order, &mut figures).await?;
     }

@@ -126,7 +126,7 @@ async fn send(client: &ApiClient, method: &str, path: &str, body: &Value) -> Res
 async fn create_assets(client: &ApiClient, options: &Options) -> Result<Vec<String>> {
     let mut records = Vec::new();
     let mut ticks = interval(Duration::from_secs(1) / options.rate);
-    // What the machine can't do in time is left out, not made up for: bursts are another test.
+    // Requests that the machine can't send in time are left out, not made up for: bursts are another test.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for n in 0..options.events {
         ticks.tick().await;

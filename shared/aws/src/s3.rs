@@ -64,7 +64,7 @@ impl S3 {
     fn request(&self, method: &str, key: &str, range: Option<String>, body: Vec<u8>) -> Result<HttpRequest, ObjectStoreError> {
         let uri = format!("{}/{key}", self.url);
         let mut settings = SigningSettings::default();
-        // What S3 expects, other than most services. No key contains anything to encode.
+        // S3 expects this, other than most services. No key contains anything to encode.
         settings.percent_encoding_mode = PercentEncodingMode::Single;
         settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
         settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;

@@ -94,7 +94,7 @@ pub(super) fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         }
         _ => {
             let mut content = Content::new(Some(schema));
-            // What every result has.
+            // Every result has this.
             content.example = Some(json!({"data": {"id": null}}));
             let response = ResponseBuilder::new()
                 .description("The result of a dry run.")

@@ -23,7 +23,7 @@ async fn entries_are_created_read_changed_and_deleted() {
         assert_eq!(changed[field], change[field]);
         assert_eq!(client.get(&path).await.data(), changed);
     }
-    // What another entry refers to can't be deleted.
+    // An entry that another one refers to can't be deleted.
     assert_eq!(client.delete(&format!("/catalog/asset-types/{asset_type}")).await.problem(409, "IN_USE")["count"], 1);
     assert_eq!(client.delete(&format!("/catalog/manufacturers/{manufacturer}")).await.problem(409, "IN_USE")["count"], 1);
     client.delete(&format!("/catalog/models/{}", created.id())).await.data();

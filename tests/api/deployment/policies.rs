@@ -150,7 +150,7 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     let own = Client { router, ..owner.clone() };
     own.with_key(&bound).get("/settings").await;
     for method in METHODS {
-        // What takes a signing link has no samples, and is called below.
+        // Operations for signing links have no samples, and are called below.
         let takes_link = |path: &str| path.starts_with("/v1/sign/");
         for (_, path) in function.operations().iter().filter(|(known, path)| *known == method && !takes_link(path)) {
             let content_type = Some(content_type(path));

@@ -54,7 +54,7 @@ async fn a_history_lists_who_changed_what_newest_first() {
     assert_eq!(first["actor"], json!({"key_id": made["id"], "key_name": "ada's", "user_id": user, "user_name": "Ada"}));
     assert_eq!((&first["previous_hash"], &newest["previous_hash"]), (&Value::Null, &first["hash"]));
     assert_eq!(first["changes"]["purchase_price"], json!({"old": null, "new": "2499.0"}));
-    // What an outsider can check with nothing but the response.
+    // An outsider can check this with nothing but the response.
     for event in [newest, first] {
         let mut entry = event.clone();
         let stored = entry.as_object_mut().unwrap().remove("hash").unwrap();

@@ -120,7 +120,7 @@ async fn events_of_one_resource_are_listed_whether_the_index_has_them_or_not() {
     api.faults.freeze_history(None);
     check(0, "an index that may be behind").await;
     check(600, "an index that is up to date").await;
-    // What is new is found by a reader who has waited for it.
+    // New events are found by a reader who has waited for them.
     let (_, after, _) = follow(&client, &Value::Null, &query).await;
     client.delete(&format!("/assets/{asset}")).await;
     api.advance_clock(11);

@@ -129,7 +129,7 @@ async fn a_text_that_is_too_long_is_answered_with_the_bound() {
             sent[name] = "a".repeat(max as usize + 1).into();
             let reply = client.send(&operation.method, &path, content_type, sent.to_string()).await;
             let detail = error_at(&reply, &format!("/{name}"));
-            // What must be one of known names is answered with these.
+            // Errors of enumerations list the known names.
             let says_more = detail.contains("the nearest are ");
             assert!(says_more || detail.contains(&max.to_string()), "{operation} {name}: {detail}");
             seen += 1;

@@ -137,7 +137,7 @@ async fn what_a_stranger_sends_costs_at_most_twice_as_much_if_it_is_twice_as_lon
     targets.extend(operations.iter().map(|operation| {
         (operation.method.as_str(), format!("/v1{}", samples.path(&operation.path)), content_type(&operation.path))
     }));
-    // What no function has a route for is refused with the most effort.
+    // Paths without a route take the most effort to refuse.
     let nowhere = ("GET", "/v1/".to_owned(), "");
     for (method, path, content_type) in sample(&targets, 4).into_iter().chain([&nowhere]) {
         for input in INPUTS {

@@ -32,7 +32,7 @@ async fn a_key_grants_only_scopes_that_its_creator_has() {
     let before = api.dump().await;
     let refused = limited.post("/keys", json!({"name": "x", "scopes": ["assets:read", "assets:write"]})).await;
     assert_eq!(refused.problem(403, "FORBIDDEN")["scope"], "assets:write");
-    // Whoever rotates a key has its scopes afterwards.
+    // A caller who rotates a key has its scopes afterwards.
     let own = client.get("/keys?limit=1&page=2").await.data()[0]["id"].as_str().unwrap().to_owned();
     limited.post(&format!("/keys/{own}/rotate"), json!({})).await.problem(403, "FORBIDDEN");
     assert_eq!(api.dump().await, before);

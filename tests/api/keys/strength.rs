@@ -37,7 +37,7 @@ async fn a_key_creates_and_rotates_only_keys_that_are_no_stronger() {
         assert!(problem["detail"].as_str().unwrap().starts_with("The API key "), "{problem}");
     }
     assert_eq!(api.dump().await, before, "a refused key was written");
-    // What is left out is inherited.
+    // Missing fields are inherited.
     let child = weak.post("/keys", json!({"name": "c", "scopes": ["assets:read"]})).await.data();
     assert_eq!((child["rate_limit_per_minute"].as_u64(), child["expires_at"].as_str()), (Some(50), Some(EXPIRY)));
     assert_eq!(child["user_id"], user);
@@ -66,14 +66,14 @@ async fn nobody_gives_a_role_above_their_own() {
         scoped.post("/users", body).await.problem(403, "FORBIDDEN");
     }
     scoped.post("/users", json!({"email": "v@example.com", "display_name": "x"})).await.data();
-    // Whoever has all of a role's scopes counts as that role, and a role that was given before can be kept.
+    // A caller with all of a role's scopes counts as that role, and a role that was given before can be kept.
     let technician: Vec<&str> = Scope::ALL.iter().filter(|scope| Role::Technician.allows(**scope)).map(|s| s.as_str()).collect();
     let technician = client.scoped(&[technician, vec!["users:write"]].concat()).await;
     technician.patch(&path, json!({"role": "technician"})).await.data();
     technician.patch(&path, json!({"role": "admin"})).await.problem(403, "FORBIDDEN");
     client.patch(&path, json!({"role": "admin"})).await.data();
     scoped.patch(&path, json!({"role": "admin", "display_name": "y"})).await.data();
-    // Whoever becomes active again gets the role again.
+    // A user who becomes active again gets the role again.
     scoped.patch(&path, json!({"is_active": false})).await.data();
     scoped.patch(&path, json!({"display_name": "z"})).await.data();
     assert_eq!(scoped.patch(&path, json!({"is_active": true})).await.problem(403, "FORBIDDEN")["field"], "role");

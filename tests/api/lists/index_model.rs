@@ -99,7 +99,7 @@ impl World {
         let steps = json!([{"type": "complete", "key": "c", "label": "C"}]);
         let process = create_process(&client, steps).await;
         let without_index = api.replica(0, 0).client(&client);
-        // What was written so far is old by then.
+        // Earlier writes are old by then.
         api.advance_clock(600);
         Self {
             api,

@@ -76,7 +76,7 @@ async fn one_receipt_has_the_steps_once_and_each_asset_with_its_history() {
         assert_eq!(instance["step_event_ids"], json!(expected));
     }
     assert_eq!(receipt["events"][0]["type"], "movement.created");
-    // What an instance's own receipt says is the same.
+    // An instance's own receipt has the same facts.
     let own = client.get(&format!("/processes/instances/{}/receipt", instances[0]["instance_id"].as_str().unwrap())).await.json();
     for (step, own) in steps.iter().zip(own["receipt"]["steps"].as_array().unwrap()) {
         let mut own = own.clone();

@@ -140,7 +140,7 @@ async fn started_for(client: &Client, count: usize) -> String {
 #[tokio::test]
 async fn a_submission_survives_the_failure_of_any_of_its_calls() {
     let api = Api::start().await;
-    // How many assets, and at which step the call fails.
+    // The number of assets, and the step at which the call fails.
     for (count, step) in sample([(1, 1), (2, 0), (1, 0), (2, 1)], 1) {
         with_each_failure(&api, 8, async |client, name, place, failure| {
             let path = started_for(client, count).await;

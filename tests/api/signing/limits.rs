@@ -66,7 +66,7 @@ async fn create_at_once(client: &Client, links: &str, count: usize) -> usize {
 /// Creates links until there are 100, at first 40 at the same time, and checks that there are not more.
 async fn fill(client: &Client, links: &str, mut count: usize) {
     count += create_at_once(client, links, 40).await;
-    // Whoever lost too many races can try again.
+    // A request that lost too many races can be repeated.
     for _ in count..100 {
         assert_eq!(create_at_once(client, links, 1).await, 1);
     }
@@ -88,7 +88,7 @@ async fn there_are_at_most_100_links_however_many_are_created_at_once() {
     fill(&client, &links, 81).await;
     assert_eq!(client.get(&format!("{links}?limit=100")).await.data().as_array().unwrap().len(), 100);
     assert_eq!(violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap(), [""; 0]);
-    // Whatever becomes of a link, it counts.
+    // A link counts in every state.
     client.delete(&first.path).await.data();
     client.post(&links, signer_named("Grace")).await.problem(409, "CONFLICT");
     // Another process instance has links of its own.
@@ -167,7 +167,7 @@ async fn a_request_beyond_the_rate_reads_the_link_only() {
     signer.get("/sign/session").await.problem(429, "RATE_LIMITED");
     let cost = api.meter.take();
     assert!(cost.read_units <= 1.0 && cost.write_units <= 1.0, "{cost:?}");
-    // What is over is counted as well.
+    // Ended links count as well.
     api.advance_clock(60);
     client.delete(&link.path).await.data();
     for _ in 0..60 {

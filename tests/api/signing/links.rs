@@ -69,7 +69,7 @@ async fn a_signer_is_a_user_or_somebody_with_a_name() {
     assert_eq!(guest["signer"], json!({"user_id": null, "name": "Grace Hopper", "email": "grace@example.com"}));
     let nameless = client.post(&links, signer_named("Grace")).await.data();
     assert_eq!(nameless["signer"], json!({"user_id": null, "name": "Grace", "email": null}));
-    // Who leaves signs for what is given back.
+    // A leaving user signs for the return.
     let user = client.user("Ada").await;
     client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
     assert_eq!(client.post(&links, json!({"signer": {"user_id": user}})).await.data()["signer"]["user_id"], user.as_str());

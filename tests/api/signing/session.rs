@@ -264,7 +264,7 @@ async fn a_step_goes_on_from_where_others_left_off() {
     signer.post_text("/sign/advance", "{").await.problem(400, "MALFORMED_REQUEST");
     assert_eq!(signer.post_text("/sign/advance", "{}").await.field_errors(), ["/step_data"]);
     assert_eq!(api.dump().await, before);
-    // What was gathered so far is sent along.
+    // Earlier values are sent along.
     let done = signer.sign(json!({"step_data": {"a": "mine", "c": "x", "sign": SIGNATURE}, "through": "sign"})).await;
     assert_eq!(done.data()["is_completed"], true);
     assert_eq!(link_status(&signer.sign(json!({"step_data": {}})).await), "used");

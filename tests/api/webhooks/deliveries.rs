@@ -219,7 +219,7 @@ async fn messages_about_events_that_the_table_lost_are_dropped() {
         pipeline.run().await;
         assert_eq!((pipeline.queue.len(), pipeline.receivers.len(), hook.delivery(&event).await), (left, 0, None));
     }
-    // What comes later is delivered.
+    // Later events are delivered.
     hook.activate(true).await;
     created(&api, &client, &mut pipeline).await;
     pipeline.run_to_end(&api).await;

@@ -14,7 +14,7 @@ async fn failures_are_repeated_by_the_schedule() {
     pipeline.receivers.respond(|_| 503);
     api.stop_clock();
     pipeline.run().await;
-    // What waits is not in flight in the queue of first attempts: it is held back in the other one.
+    // A waiting message is not in flight in the queue of first attempts: it is held back in the other one.
     assert_eq!((pipeline.queue.first_attempts(), pipeline.queue.len()), (0, 1));
     let sent: Vec<Duration> = pipeline.queue.take_sent_retries().iter().map(|new| new.delay).collect();
     assert!(sent.len() == 1 && (5..=6).contains(&sent[0].as_secs()), "{sent:?}");
@@ -36,7 +36,7 @@ async fn failures_are_repeated_by_the_schedule() {
         waits.iter().zip(RETRY_DELAYS).any(|(waited, delay)| *waited > delay + TimeDelta::seconds(1)),
         "no jitter: {waits:?}"
     );
-    // What takes more than 12 hours is postponed in pieces: once for each wait, and four times more.
+    // A wait of more than 12 hours is postponed in pieces: once for each wait, and four times more.
     let postponements = pipeline.queue.take_postponements();
     assert!(postponements.iter().filter(|delay| **delay == MAX_POSTPONEMENT).count() >= 3, "{postponements:?}");
     assert!(postponements.iter().any(|delay| *delay > MAX_DELAY && *delay < MAX_POSTPONEMENT), "{postponements:?}");

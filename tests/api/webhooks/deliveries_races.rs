@@ -176,7 +176,7 @@ async fn of_two_attempts_at_the_same_time_a_success_counts() {
         let record = hook.delivery(&event).await.unwrap();
         assert_eq!(record.status, expected, "{slow} {fast}");
         let is_done = expected == DeliveryStatus::Delivered;
-        // What fails goes on as a retry, so no message comes back.
+        // Failed attempts go on as retries, so no message comes back.
         assert!(slow_response.batch_item_failures.is_empty() && fast_response.batch_item_failures.is_empty());
         let retries = usize::from(fast == 500) + usize::from(slow == 500 && fast == 500);
         assert_eq!(pipeline.queue.take_sent_retries().len(), retries, "{slow} {fast}");

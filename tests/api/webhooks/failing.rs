@@ -79,7 +79,7 @@ async fn five_days_of_failures_disable() {
     let last = attempted(&api, &client, &mut pipeline).await;
     let disabled = hook.read().await.value;
     assert_eq!((disabled.is_active, disabled.disabled_reason), (false, Some(DisabledReason::Failing)));
-    // What is still pending is given up.
+    // Pending deliveries are given up.
     pipeline.run_to_end(&api).await;
     let record = hook.delivery(&last).await.unwrap();
     assert_eq!((record.status, record.attempt_count), (DeliveryStatus::Failed, 2));

@@ -73,7 +73,7 @@ async fn the_role_of_fanout_allows_its_calls_and_no_others() {
     assert!(response.batch_item_failures.is_empty());
     assert_eq!(queue.take().iter().map(|message| message.webhook().to_string()).collect::<Vec<_>>(), [webhook]);
     let (mut needed, partitions) = needed(api.faults.take_requests());
-    // What Lambda itself does with the function's role.
+    // Lambda's own calls with the function's role.
     let of_stream = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"];
     needed.extend(of_stream.map(|action| ("stream".to_owned(), action.to_owned())));
     assert_eq!(needed, granted("Fanout"));

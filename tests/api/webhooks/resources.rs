@@ -44,7 +44,7 @@ async fn a_webhook_is_created_listed_changed_and_deleted() {
         .send_json("PATCH", &path(&webhook), r#"{"is_active": true}"#, ("if-match", &etag))
         .await
         .problem(412, "PRECONDITION_FAILED");
-    // What was read can be sent back.
+    // A response can be sent back.
     assert_eq!(client.patch(&path(&webhook), patched.clone()).await.data(), patched);
     let refused = json!({"secret": "whsec_x", "disabled_reason": "gone", "id": other["id"], "slot": 1});
     assert_eq!(client.patch(&path(&webhook), refused).await.field_errors(), ["/disabled_reason", "/id", "/secret", "/slot"]);
@@ -131,7 +131,7 @@ async fn a_tenant_has_at_most_twenty_webhooks_however_many_are_created_at_once()
     for refused in all.iter().filter(|reply| reply.status != 201) {
         refused.problem(409, "CONFLICT");
     }
-    // Whoever lost too many races can try again.
+    // A request that lost too many races can be repeated.
     let mut created = created;
     while created.len() < 20 {
         created.push(client.post("/webhooks", body.clone()).await.data());

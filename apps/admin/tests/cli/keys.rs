@@ -108,7 +108,7 @@ async fn dry_runs_say_what_would_happen_and_write_nothing() {
         assert_eq!(dump(&operator).await, before, "{arguments:?}");
     }
     assert!(!key_file.exists(), "a dry run has created a key");
-    // What fails without `--dry-run` fails with it, too.
+    // A command that fails without `--dry-run` fails with it, too.
     let past = [&create[..], &["--expires-at", "2020-01-01T00:00:00Z", "--dry-run"]].concat();
     assert!(operator.error(&past).contains("in the future"));
     assert!(operator.error(&["key", "revoke", "--tenant", "acme", "--key", UNKNOWN_ID, "--dry-run"]).contains("not found"));

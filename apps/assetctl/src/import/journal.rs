@@ -104,7 +104,7 @@ impl Journal {
             journal.note(&entry, line.len());
             line.clear();
         }
-        // What follows is the line that was being written when the program ended.
+        // The rest is the line that was being written when the program ended.
         file.set_len(journal.end)?;
         Ok(journal)
     }

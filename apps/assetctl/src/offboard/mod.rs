@@ -38,7 +38,7 @@ pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool
     }
     let mut done = Plan::default();
     let sent = send(&client, &client.url(&path, &[] as &[(&str, &str)])?, &body, &mut done).await;
-    // What has started is shown, even if the rest has failed.
+    // Started processes are shown, even if the rest has failed.
     if sent.is_ok() || done.has_answers() {
         show(&done, true, is_json)?;
     }

@@ -33,7 +33,7 @@ impl Plan {
             let by_id = assets.map(|asset| (asset["asset_id"].as_str().unwrap_or_default().to_owned(), asset.clone()));
             self.assets.entry(list).or_default().extend(by_id);
         }
-        // What this command has started is in progress for the request after it.
+        // Processes that this command has started are in progress for the next request.
         let started: Vec<String> = self.started().filter_map(|asset| asset["asset_id"].as_str().map(str::to_owned)).collect();
         let in_progress = self.assets.entry("in_progress").or_default();
         started.iter().for_each(|id| drop(in_progress.remove(id)));

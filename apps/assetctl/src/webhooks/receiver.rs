@@ -86,7 +86,7 @@ async fn beginning(mut response: Response) -> Option<String> {
             bytes.extend_from_slice(&chunk);
         }
     };
-    // What has come until then is enough.
+    // The bytes until then are enough.
     let _ = tokio::time::timeout(BODY_TIMEOUT, read).await;
     bytes.truncate(MAX_BODY_BYTES);
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())

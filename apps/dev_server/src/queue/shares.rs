@@ -31,7 +31,7 @@ impl Shares {
     /// The webhook of the next message; `None` if none may have more.
     pub fn next(&mut self) -> Option<Candidate> {
         loop {
-            // What is free only gets less: who may not have one now may not have one later.
+            // The free capacity only shrinks: a webhook that may have none now may have none later.
             let Reverse(next) = self.waiting.pop()?;
             if self.free > 0 && next.held < (self.free / 3).max(1) {
                 return Some(next);

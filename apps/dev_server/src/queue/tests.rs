@@ -168,7 +168,7 @@ async fn no_webhook_takes_all_of_the_capacity() {
         received.extend(next);
     }
     assert!(received.len() <= 64, "{}", received.len());
-    // What is done makes room.
+    // Finished messages make room.
     queue.settle(receipts(&received[..16]), Vec::new()).await.unwrap();
     assert_eq!(by_webhook(&receive(&queue, 64).await).keys().next().unwrap(), &received[0].webhook);
 }

@@ -15,7 +15,7 @@ pub enum Length {
 
 /// Sets the weaknesses until the simulation is over.
 pub async fn run(service: &Service, random: SeededRandom, length: Length) {
-    // What DynamoDB guarantees nothing about may differ from seed to seed.
+    // Behaviour without a guarantee by DynamoDB may differ from seed to seed.
     let pick = |choices: &[u64]| choices[random.below(choices.len() as u64) as usize];
     let ordinary = Weaknesses {
         torn_millis: pick(&[0, 5, 20, 100]),
@@ -33,7 +33,7 @@ pub async fn run(service: &Service, random: SeededRandom, length: Length) {
         service.table.set(ordinary.clone());
         service.set_kills(0);
         pause(20 + random.below(15)).await;
-        // What hasn't changed for hours is old to whoever compares times.
+        // Records without changes for hours are old in every comparison of times.
         service.idle(Duration::from_secs(pick(&[1, 120, 3_000, 7_200]))).await;
         pause(10).await;
     }

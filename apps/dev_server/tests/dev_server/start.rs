@@ -57,7 +57,7 @@ fn people_see_addresses_a_key_and_then_their_requests() {
     command.env("NO_COLOR", "1");
     let mut session = Session::start(command, 80).unwrap();
     let shown = session.wait_for(END).unwrap();
-    // What it says while it creates data is erased before the start.
+    // The note about creating data is erased before the start.
     let (notice, start) = shown.split_once("Documentation").unwrap();
     assert!(notice.starts_with("Creating assets and users") && notice.ends_with("\u{1b}[2K"), "{notice:?}");
     assert!(!start.contains('\u{1b}'), "{start}");

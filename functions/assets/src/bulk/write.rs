@@ -72,7 +72,7 @@ fn merged(mut fields: Map<String, Value>, cells: &[(String, CustomCell)], schema
     for (name, cell) in cells {
         match cell {
             CustomCell::Clear => drop(fields.shift_remove(name)),
-            // What an export shows of the present value means this value, also if the schema is newer.
+            // An exported cell of the present value means this value, also if the schema is newer.
             CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::value_text(present) == *text) => {}
             CustomCell::Text(text) => drop(fields.insert(name.clone(), csv_cell::to_value(text, name, schema))),
             CustomCell::Value(value) => drop(fields.insert(name.clone(), value.clone())),

@@ -135,7 +135,7 @@ impl Layout {
         let (width, height) = (blank.dots(blank.size.width), blank.dots(blank.size.height));
         let (margin_x, margin_y) = (blank.dots(blank.margins.0), blank.dots(blank.margins.1));
         let min_letters = blank.dots(MIN_LETTERS).max(1);
-        // What the code and its quiet zone take, at a side that faces an edge with this margin.
+        // The size of the code and its quiet zone, at a side that faces an edge with this margin.
         let edge = |module: u32, margin: u32| margin.max(QUIET_ZONE * module);
         let inner = |module: u32| (request.modules + QUIET_ZONE) * module;
         let beside = |module: u32, text: u32| {

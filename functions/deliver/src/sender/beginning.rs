@@ -17,7 +17,7 @@ pub(super) async fn read(mut body: impl Body<Data = Bytes> + Unpin, until: Insta
             beginning.extend_from_slice(&data[..data.len().min(missing)]);
         }
     };
-    // What was read until then counts.
+    // The bytes until then count.
     let _ = timeout_at(until, reading).await;
     text(&beginning)
 }

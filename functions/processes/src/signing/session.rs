@@ -71,7 +71,7 @@ impl Session {
         let instance = subject.representative()?;
         let (status, open) = subject.position();
         let steps = instance.value.steps.as_slice().iter().enumerate();
-        // What was cancelled is not handed over with the rest of a movement.
+        // Assets of cancelled instances are not handed over with the rest of a movement.
         let is_cancelled = status == InstanceStatus::Cancelled;
         let handled = subject.instances.iter().filter(|it| is_cancelled || it.value.status() != InstanceStatus::Cancelled);
         let is_shown = |index: usize| status == InstanceStatus::InProgress && index >= open && link.steps.contains(index);
@@ -130,7 +130,7 @@ pub async fn get_signing_session(request: UnverifiedRequest<LinkId>) -> Result<D
             |link: &Link| link.end_reason(now).map_or_else(|| Ok(link.opened(now)), |over| Err(ApiError::BadLink(Some(over))));
         match signer.update(link.clone(), opened).await {
             Err(error @ ApiError::BadLink(_)) => return Err(error),
-            // What the signer came for is more important.
+            // The signer's task is more important.
             Err(error) => {
                 tracing::warn!(error = %error, link_id = %link.value.id, "could not record that a link was opened");
             }

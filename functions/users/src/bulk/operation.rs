@@ -185,7 +185,7 @@ impl Command for UserOperation {
             return Err(self.invalid(errors).into());
         }
         let next = old.value.changed(&write.change);
-        // Whoever becomes active again gets the role again.
+        // A user who becomes active again gets the role again.
         let present = (old.value.is_active || !next.is_active).then_some(old.value.role);
         self.role.check_grant(present, next.role).map_err(ApiError::from)?;
         self.check_email(&next)?;

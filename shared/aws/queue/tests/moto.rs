@@ -124,7 +124,7 @@ async fn messages_arrive_as_they_were_sent_in_the_group_of_their_webhook() {
     assert_eq!((other.len(), &other[0].group), (1, &webhook(2).short()));
     delete(&client, received).await;
     delete(&client, other).await;
-    // Whatever a replay asks for is carried as well.
+    // All fields of a replay are carried as well.
     let replay = json!({"kind": "replay", "tenant_id": TenantId::new(Timestamp::from_millis(0), [0; 10]),
         "webhook_id": webhook(3), "after": EventId::new(Timestamp::from_millis(5), [0; 10]), "until": Timestamp::from_millis(7),
         "events": ["asset.*"], "requested_at": Timestamp::from_millis(8)});
@@ -168,7 +168,7 @@ async fn a_postponed_message_is_hidden_and_comes_back() {
     let (postponed, other) = (&first[0], &first[1]);
     let start = Instant::now();
     queue.postpone(&postponed.handle, Duration::from_secs(4)).await.unwrap();
-    // What was not postponed comes back first.
+    // Messages that were not postponed come back first.
     let mut returned = Vec::new();
     while start.elapsed() < Duration::from_secs(30) && returned.len() < 2 {
         let received = receive_from(&client, RETRY_QUEUE_URL, webhook(5), Duration::from_secs(60)).await;

@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(decide(&request(1), None, Some(&inactive), at(2)), Decision::GiveUp);
         let test = DeliveryRequest { test: Some(TestEvent { actor: Actor::operator() }), ..request(1) };
         assert_eq!(decide(&test, None, Some(&inactive), at(2)), Decision::Attempt);
-        // What waits for its next attempt ends at once: nobody has to wait for that.
+        // A delivery that waits for its next attempt ends at once: nobody has to wait for that.
         let pending = after(None, &request(1), attempt(2, 500));
         assert_eq!(decide(&request(1), Some(&pending), Some(&inactive), at(3)), Decision::GiveUp);
         assert_eq!(decide(&test, Some(&pending), Some(&inactive), at(3)), Decision::Wait(TimeDelta::milliseconds(4250)));

@@ -39,7 +39,7 @@ impl Caller {
         operations: impl Fn(Self) -> F,
     ) -> Result<Json<ImportResult>, ApiError> {
         self.refuse_precondition()?;
-        // What was checked once is written to the end, also if the request was interrupted.
+        // Checked rows are written to the end, also if the request was interrupted.
         if on_error == OnError::Abort && !self.is_resumed() {
             let checker = self.with_dry_run();
             let checked = checker.execute_each(&operations(checker.clone()).await?).await?;

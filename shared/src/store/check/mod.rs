@@ -124,7 +124,7 @@ impl TenantStore {
         check.check_histories().await?;
         check.check_tombstones().await?;
         check.check_responses().await?;
-        // Whatever belongs to a record that isn't known would count as left over.
+        // Items of an unknown record would count as left over.
         if check.is_sure() {
             check.check_processes().await?;
         }

@@ -13,7 +13,7 @@ impl TenantCheck<'_> {
     /// Restores records that can't be read, as far as their histories suffice.
     pub(super) async fn check_unreadable(&mut self) -> Result<(), StoreError> {
         let unreadable = std::mem::take(&mut self.unreadable);
-        // What a record is restored from comes before it.
+        // The sources of a record come before it.
         for kind in ORDER {
             for (id, (_, item, cause)) in unreadable.iter().filter(|(_, (of, ..))| *of == kind) {
                 with_type!(kind, T => self.restore_unreadable::<T>(*id, item, cause).await?);

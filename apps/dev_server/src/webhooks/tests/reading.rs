@@ -181,7 +181,7 @@ async fn what_has_been_read_is_deleted() {
     let fanout = succeeding();
     let _pipeline = local.read(fanout.clone()).await;
     until(async || records(&file) == 1).await;
-    // What others write is deleted as well, though the function never sees it.
+    // Records of others' writes are deleted as well, though the function never sees them.
     for number in 0..20 {
         local.put("ASSET#1", number).await;
     }

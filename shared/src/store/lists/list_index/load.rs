@@ -107,7 +107,7 @@ impl TenantStore {
         now: Timestamp,
     ) -> Result<(Timestamp, HashSet<UnknownEvent>), RefreshError> {
         let since = loading.partial().began_at.plus(-max_secondary_index_delay());
-        // What was written before this request is among the events by now, and what is written meanwhile may be in the
+        // Writes before this request are among the events by now, and writes meanwhile may be in the
         // index or not. But a record that moves to another section meanwhile may be found in neither: its event is read
         // afterwards.
         let early_events =
