@@ -7,6 +7,7 @@ pub mod auth;
 pub use aws;
 pub use domain;
 pub mod event_view;
+pub use fields;
 pub mod http;
 pub mod key_encryption;
 pub mod lambda;

@@ -120,10 +120,10 @@ impl Source {
         let fields = Fields { kind: options.kind(), date_format: None, decimal_comma: false, match_column: None };
         let mut rows = NdjsonRows::new(self.text(false)?, Vec::new(), fields);
         let mut names = BTreeSet::new();
-        let known: Vec<&str> = options.kind().import_columns().to_vec();
+        let known = options.kind().import_columns().len();
         while let Some(row) = rows.next()? {
             if let Original::Line(line) = row.original
-                && names.len() < MAX_UNKNOWN + known.len()
+                && names.len() < MAX_UNKNOWN + known
             {
                 names.extend(member_names(&line).into_iter().filter(|name| !name.starts_with("custom_fields.")));
             }

@@ -13,6 +13,7 @@ use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::values::money::Price;
 use shared::domain::values::text::{Line, Name, Notes};
 use shared::domain::values::time::{Date, Timestamp};
+use shared::fields::{ASSET_COLUMNS, Column};
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::error::ApiError;
 use shared::http::openapi::ListErrors;
@@ -58,49 +59,8 @@ pub struct AssetExportRow {
 }
 
 impl ExportRow for AssetExportRow {
-    const COLUMNS: &'static [&'static str] = &[
-        "id",
-        "asset_tag",
-        "name",
-        "status",
-        "asset_type_id",
-        "asset_type_code",
-        "model_id",
-        "manufacturer",
-        "model",
-        "serial_number",
-        "purchase_date",
-        "purchase_price",
-        "warranty_until",
-        "assigned_to",
-        "assigned_to_email",
-        "notes",
-        "created_at",
-    ];
+    const COLUMNS: &'static [Column] = ASSET_COLUMNS;
     const FILE_NAME: &'static str = "assets";
-
-    fn cells(&self) -> Vec<Option<String>> {
-        let text = |value: &dyn ToString| value.to_string();
-        vec![
-            Some(text(&self.id)),
-            Some(self.asset_tag.clone()),
-            Some(self.name.to_string()),
-            Some(text(&self.status)),
-            self.asset_type_id.map(|id| text(&id)),
-            self.asset_type_code.as_ref().map(|code| code.as_str().to_owned()),
-            self.model_id.map(|id| text(&id)),
-            self.manufacturer.as_ref().map(|line| line.to_string()),
-            self.model.as_ref().map(|line| line.to_string()),
-            self.serial_number.as_ref().map(|line| line.to_string()),
-            self.purchase_date.map(|date| text(&date)),
-            self.purchase_price.map(|price| text(&price)),
-            self.warranty_until.map(|date| text(&date)),
-            self.assigned_to.map(|id| text(&id)),
-            self.assigned_to_email.iter().flatten().next().map(|email| email.as_str().to_owned()),
-            self.notes.as_ref().map(|notes| notes.to_string()),
-            Some(text(&self.created_at)),
-        ]
-    }
 
     fn custom_fields(&self) -> Option<&Map<String, Value>> {
         Some(&self.custom_fields)

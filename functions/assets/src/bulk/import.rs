@@ -3,13 +3,14 @@
 use super::assets_in_bulk::AssetsInBulk;
 use super::operation::{AssetOperation, AssetOutcome};
 use super::references::{NamedRecords, NamesInRows};
-use super::row::{COLUMNS, ImportRow};
+use super::row::ImportRow;
 use super::write::AssetWrite;
 use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
 use shared::domain::request::StoredResponse;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::Id;
+use shared::fields::ASSET_COLUMNS;
 use shared::http::bulk::import::{AssetMatch, ImportResult, OnError, row_response};
 use shared::http::bulk::rows_body::RowsBody;
 use shared::http::error::ApiError;
@@ -45,7 +46,7 @@ pub async fn import_assets(
     let (caller, query) = request.authorize_with_query(Scope::AssetsWrite, query, async |_, query| Ok(query)).await?;
     let matching = query.r#match.unwrap_or(AssetMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != AssetMatch::None);
-    let rows = body.parse(&caller, COLUMNS, matched)?;
+    let rows = body.parse(&caller, ASSET_COLUMNS, matched)?;
     caller
         .execute_import(query.on_error.unwrap_or(OnError::Skip), |caller| {
             let rows = rows.iter().cloned().map(ImportRow::new).collect();

@@ -14,33 +14,7 @@ use shared::domain::values::money::Price;
 use shared::domain::values::text::{Line, Name, Notes};
 use shared::domain::values::time::Date;
 use shared::http::bulk::import::AssetMatch;
-use shared::http::bulk::rows::{CellType, ColumnNames, Row};
-
-pub(crate) const COLUMNS: ColumnNames = ColumnNames {
-    fields: &[
-        ("id", CellType::Word),
-        ("asset_tag", CellType::Word),
-        ("name", CellType::Text),
-        ("status", CellType::Word),
-        ("asset_type_id", CellType::Word),
-        ("asset_type_code", CellType::Word),
-        ("model_id", CellType::Word),
-        ("manufacturer_name", CellType::Text),
-        ("model_name", CellType::Text),
-        ("manufacturer", CellType::Text),
-        ("model", CellType::Text),
-        ("serial_number", CellType::Text),
-        ("purchase_date", CellType::Word),
-        ("purchase_price", CellType::Number),
-        ("warranty_until", CellType::Word),
-        ("assigned_to", CellType::Word),
-        ("assigned_to_email", CellType::Word),
-        ("notes", CellType::Text),
-        ("created_at", CellType::Word),
-        ("custom_fields", CellType::Json),
-    ],
-    has_custom_fields: true,
-};
+use shared::http::bulk::rows::Row;
 
 shared::body! {
     /// A row of an import.

@@ -9,6 +9,7 @@ use shared::domain::user::{Email, User};
 use shared::domain::values::id::UserId;
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
+use shared::fields::{Column, USER_COLUMNS};
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::error::ApiError;
 use shared::http::openapi::ListErrors;
@@ -45,19 +46,8 @@ impl From<Stored<User>> for UserExportRow {
 }
 
 impl ExportRow for UserExportRow {
-    const COLUMNS: &'static [&'static str] = &["id", "email", "display_name", "role", "is_active", "created_at"];
+    const COLUMNS: &'static [Column] = USER_COLUMNS;
     const FILE_NAME: &'static str = "users";
-
-    fn cells(&self) -> Vec<Option<String>> {
-        vec![
-            Some(self.id.to_string()),
-            Some(self.email.as_str().to_owned()),
-            Some(self.display_name.to_string()),
-            Some(self.role.to_string()),
-            Some(self.is_active.to_string()),
-            Some(self.created_at.to_string()),
-        ]
-    }
 }
 
 /// Export users

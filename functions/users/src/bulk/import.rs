@@ -9,8 +9,9 @@ use shared::domain::user::{Email, UserChange};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
 use shared::domain::values::text::Name;
+use shared::fields::USER_COLUMNS;
 use shared::http::bulk::import::{ImportResult, OnError, UserMatch, row_response};
-use shared::http::bulk::rows::{CellType, ColumnNames, Row};
+use shared::http::bulk::rows::Row;
 use shared::http::bulk::rows_body::RowsBody;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ImportConflict, ImportErrors};
@@ -18,18 +19,6 @@ use shared::http::requests::extract::QueryParams;
 use shared::http::responses::Json;
 use shared::store::StoreError;
 use std::sync::Arc;
-
-const COLUMNS: ColumnNames = ColumnNames {
-    fields: &[
-        ("id", CellType::Word),
-        ("email", CellType::Word),
-        ("display_name", CellType::Text),
-        ("role", CellType::Word),
-        ("is_active", CellType::Boolean),
-        ("created_at", CellType::Word),
-    ],
-    has_custom_fields: false,
-};
 
 shared::query! {
     /// How to import.
@@ -69,7 +58,7 @@ pub async fn import_users(
     let (caller, query) = request.authorize_with_query(Scope::UsersWrite, query, async |_, query| Ok(query)).await?;
     let matching = query.r#match.unwrap_or(UserMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != UserMatch::None);
-    let rows = body.parse(&caller, COLUMNS, matched)?;
+    let rows = body.parse(&caller, USER_COLUMNS, matched)?;
     let rows = &rows;
     caller.execute_import(query.on_error.unwrap_or(OnError::Skip), |caller| operations(caller, rows, matching)).await
 }

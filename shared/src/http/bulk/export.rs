@@ -12,9 +12,11 @@ use crate::http::responses::{ApiResponse, Success};
 use crate::store::{Chunk, StoreError};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use fields::Column;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use utoipa::PartialSchema;
 use utoipa::openapi::path::Operation;
 use uuid::Uuid;
@@ -40,14 +42,12 @@ string_enum! {
 
 crate::http::requests::params::from_param! { ExportFormat, }
 
-/// A record in the form of exports: the fields that an import can set, with the names that people know.
+/// A record in the form of exports: the fields that an import can set, with the names that people know. The cells of CSV are the
+/// members of its JSON.
 pub trait ExportRow: Serialize {
-    const COLUMNS: &'static [&'static str];
+    const COLUMNS: &'static [Column];
     /// The file's name, without its extension.
     const FILE_NAME: &'static str;
-
-    /// The texts of [`Self::COLUMNS`]; `None` for an empty cell.
-    fn cells(&self) -> Vec<Option<String>>;
 
     /// Values of further columns, `custom_fields.<name>`.
     fn custom_fields(&self) -> Option<&Map<String, Value>> {
@@ -144,18 +144,33 @@ fn line(row: &impl Serialize) -> Result<Vec<u8>, ApiError> {
     Ok(line)
 }
 
+fn columns<R: ExportRow>() -> impl Iterator<Item = &'static str> {
+    R::COLUMNS.iter().filter(|column| column.is_exported).map(|column| column.name)
+}
+
+/// Returns the texts of a row's cells: a string itself, any other value as JSON.
+fn cells<R: ExportRow>(row: &R) -> Result<Vec<Option<String>>, ApiError> {
+    let json = serde_json::to_string(row).map_err(StoreError::broken)?;
+    let members: HashMap<&str, &RawValue> = serde_json::from_str(&json).map_err(StoreError::broken)?;
+    let text = |json: &RawValue| match serde_json::from_str::<Option<String>>(json.get()) {
+        Ok(text) => text,
+        Err(_) => Some(json.get().to_owned()),
+    };
+    Ok(columns::<R>().map(|name| members.get(name).and_then(|json| text(json))).collect())
+}
+
 fn csv_text<R: ExportRow>(custom_columns: &BTreeSet<String>, rows: &[R], has_header: bool) -> Result<Vec<u8>, ApiError> {
     // RFC 4180 ends each row with CR LF.
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     let internal = |error: csv::Error| ApiError::from(StoreError::broken(error));
     if has_header {
         let custom = custom_columns.iter().map(|name| csv_cell::from_text(&format!("{CUSTOM_FIELD}{name}")).into_owned());
-        let header = R::COLUMNS.iter().map(|name| (*name).to_owned()).chain(custom);
+        let header = columns::<R>().map(str::to_owned).chain(custom);
         writer.write_record(header).map_err(internal)?;
     }
     for row in rows {
         let custom = custom_columns.iter().map(|name| row.custom_fields()?.get(name).map(csv_cell::value_text));
-        let cells = row.cells().into_iter().chain(custom).map(|text| text.map(|text| csv_cell::from_text(&text).into_owned()));
+        let cells = cells(row)?.into_iter().chain(custom).map(|text| text.map(|text| csv_cell::from_text(&text).into_owned()));
         writer.write_record(cells.map(Option::unwrap_or_default)).map_err(internal)?;
     }
     writer.into_inner().map_err(|error| StoreError::broken(error.to_string()).into())

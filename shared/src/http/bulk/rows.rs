@@ -6,6 +6,7 @@ use crate::domain::values::field_error::FieldError;
 use crate::domain::values::suggestions::unknown_name;
 use crate::http::error::ApiError;
 use crate::http::requests::body::{Fields, FromBody};
+use fields::{CellType, Column};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
@@ -18,28 +19,6 @@ const MAX_CHECKED_BYTES: usize = 4 * 1024;
 /// The shown characters of an unknown column's name.
 const MAX_SHOWN_CHARS: usize = 255;
 const MAX_NAMED_COLUMNS: usize = 100;
-
-/// The JSON form of a cell's text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CellType {
-    Text,
-    /// As a string without the white space around it.
-    Word,
-    /// As it is, if it is a number.
-    Number,
-    /// As `true` or `false`, if it is one of these, in upper case or lower case.
-    Boolean,
-    /// As it is, if it is JSON.
-    Json,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub struct ColumnNames {
-    /// The names of columns, and the types of their cells.
-    pub fields: &'static [(&'static str, CellType)],
-    /// Columns with a single custom field are accepted too.
-    pub has_custom_fields: bool,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowFormat {
@@ -110,30 +89,31 @@ impl Row {
             }
             CellType::Boolean if ["true", "false"].contains(&text.to_lowercase().as_str()) => text.to_lowercase(),
             CellType::Json if is_json(text) => text.to_owned(),
-            CellType::Word => Value::from(text.trim()).to_string(),
+            CellType::Word | CellType::Date => Value::from(text.trim()).to_string(),
             _ => Value::from(text).to_string(),
         };
         self.members.push((name.to_owned(), json));
     }
 }
 
-/// Splits a body into rows. `matched` is the column by which rows name what they update.
+/// Splits a body into rows with the `known` columns; with `custom_fields` among them, also those of single custom fields.
+/// `matched` is the column by which rows name what they update.
 ///
 /// # Errors
 ///
 /// Returns [`ApiError::Malformed`] for a body that is not text, and [`ApiError::Invalid`] for unknown or repeated columns,
 /// for a column that is missing although rows are matched by it, and for more than [`MAX_ROWS`] rows.
-pub fn parse(body: &[u8], format: RowFormat, names: ColumnNames, matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
+pub fn parse(body: &[u8], format: RowFormat, known: &[Column], matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
     if body.get(..MAX_CHECKED_BYTES).unwrap_or(body).contains(&0) {
         let detail = "The body is not text in UTF-8. Save a workbook as CSV, and a text in UTF-16 as UTF-8.";
         return Err(ApiError::Malformed(detail.to_owned()));
     }
     let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     let ParsedRows { columns, rows, count } = match format {
-        RowFormat::Csv => parse_csv(body, names)?,
+        RowFormat::Csv => parse_csv(body, known)?,
         RowFormat::Ndjson => parse_ndjson(body),
     };
-    let mut errors = column_errors(&columns, names);
+    let mut errors = column_errors(&columns, known);
     if let [only] = columns.as_slice()
         && only.contains([';', '\t'])
     {
@@ -170,7 +150,7 @@ impl ParsedRows {
 /// A line that is read after a CSV body. Only if a quoted cell is not closed, it becomes part of that cell.
 const AFTER_BODY: &[u8] = b"\nx";
 
-fn parse_csv(body: &[u8], names: ColumnNames) -> Result<ParsedRows, ApiError> {
+fn parse_csv(body: &[u8], known: &[Column]) -> Result<ParsedRows, ApiError> {
     let input = body.chain(AFTER_BODY);
     let end = (body.len() + AFTER_BODY.len()) as u64;
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
@@ -194,7 +174,8 @@ fn parse_csv(body: &[u8], names: ColumnNames) -> Result<ParsedRows, ApiError> {
         if name.starts_with(CUSTOM_FIELD) { csv_cell::to_text(&name).into_owned() } else { name.trim().to_owned() }
     };
     parsed.columns = record.iter().map(name).collect();
-    let types: Vec<Option<CellType>> = parsed.columns.iter().map(|column| names.cell_type(column)).collect();
+    let cell_type = |name: &String| known.iter().find(|column| column.name == name).map(|column| column.cell);
+    let types: Vec<Option<CellType>> = parsed.columns.iter().map(cell_type).collect();
     let columns = parsed.columns.clone();
     while let Some(is_cut_off) = read(&mut record)? {
         parsed.push(|| csv_row(&record, &columns, &types, is_cut_off));
@@ -256,9 +237,10 @@ fn ndjson_row(line: &[u8], columns: &mut BTreeSet<String>) -> Row {
 }
 
 /// As many errors of unknown or repeated columns as a response lists.
-fn column_errors(columns: &[String], names: ColumnNames) -> Vec<FieldError> {
-    let mut known: Vec<&str> = names.fields.iter().map(|(name, _)| *name).collect();
-    if names.has_custom_fields {
+fn column_errors(columns: &[String], known: &[Column]) -> Vec<FieldError> {
+    let mut known: Vec<&str> = known.iter().map(|column| column.name).collect();
+    let has_custom_fields = known.contains(&"custom_fields");
+    if has_custom_fields {
         known.push("custom_fields.<name>");
     }
     let (mut seen, mut errors) = (HashSet::new(), Vec::new());
@@ -267,7 +249,7 @@ fn column_errors(columns: &[String], names: ColumnNames) -> Vec<FieldError> {
             break;
         }
         let shown = || column.chars().take(MAX_SHOWN_CHARS).collect::<String>();
-        let is_custom = names.has_custom_fields && column.starts_with(CUSTOM_FIELD);
+        let is_custom = has_custom_fields && column.starts_with(CUSTOM_FIELD);
         if !seen.insert(column) {
             errors.push(FieldError::column(&shown(), "must occur once"));
         } else if !is_custom && !known.contains(&column.as_str()) {
@@ -276,12 +258,6 @@ fn column_errors(columns: &[String], names: ColumnNames) -> Vec<FieldError> {
         }
     }
     errors
-}
-
-impl ColumnNames {
-    fn cell_type(&self, column: &str) -> Option<CellType> {
-        self.fields.iter().find(|(name, _)| *name == column).map(|(_, cell_type)| *cell_type)
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The body of an import, not yet read.
 
-use super::rows::{self, ColumnNames, Row, RowFormat};
+use super::rows::{self, Row, RowFormat};
 use crate::http::error::ApiError;
 use crate::http::openapi::describe::{Describe, Schemas};
 use crate::http::requests::unread::{Unread, VerifiedSender};
+use fields::Column;
 use utoipa::PartialSchema;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::request_body::RequestBodyBuilder;
@@ -20,7 +21,7 @@ impl RowsBody {
     /// # Errors
     ///
     /// As `JsonBody::parse_early`, for the content types `text/csv` and `application/x-ndjson`, and as [`rows::parse`].
-    pub fn parse(&self, _: &impl VerifiedSender, names: ColumnNames, matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
+    pub fn parse(&self, _: &impl VerifiedSender, columns: &[Column], matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
         let (bytes, media_type) = self.received.whole_body("A body is required: CSV or NDJSON.")?;
         let format = match media_type.to_ascii_lowercase().as_str() {
             "text/csv" => RowFormat::Csv,
@@ -34,7 +35,7 @@ impl RowsBody {
         if charset.is_some_and(|name| !name.starts_with("utf-8") && !name.starts_with("us-ascii")) {
             return Err(ApiError::UnsupportedMediaType("text/csv; charset=utf-8"));
         }
-        rows::parse(bytes, format, names, matched)
+        rows::parse(bytes, format, columns, matched)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::import::columns::Kind;
 use crate::import::columns::convert::{DateFormat, price_with_comma};
+use fields::CellType;
 use icu_normalizer::ComposingNormalizer;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -20,9 +21,9 @@ impl Fields {
         if value.is_empty() || value == "\\N" {
             return Ok(None);
         }
-        match field {
-            "purchase_date" | "warranty_until" => self.date_format.as_ref().map(|format| format.date(value)).transpose(),
-            "purchase_price" if self.decimal_comma => price_with_comma(value).map(Some),
+        match self.kind.import_column(field).map(|column| column.cell) {
+            Some(CellType::Date) => self.date_format.as_ref().map(|format| format.date(value)).transpose(),
+            Some(CellType::Number) if self.decimal_comma => price_with_comma(value).map(Some),
             _ => Ok(None),
         }
     }

@@ -5,6 +5,8 @@ pub mod fields;
 pub mod heading;
 pub mod suggest;
 
+use ::fields::{ASSET_COLUMNS, Column, USER_COLUMNS};
+
 /// The prefix of columns with a custom field.
 const CUSTOM_FIELD: &str = "custom_fields.";
 
@@ -31,38 +33,22 @@ impl Kind {
 
     /// Without `custom_fields.<name>`.
     #[must_use]
-    pub fn import_columns(self) -> &'static [&'static str] {
+    pub fn import_columns(self) -> &'static [Column] {
         match self {
-            Self::Assets => &[
-                "id",
-                "asset_tag",
-                "name",
-                "status",
-                "asset_type_id",
-                "asset_type_code",
-                "model_id",
-                "manufacturer_name",
-                "model_name",
-                "manufacturer",
-                "model",
-                "serial_number",
-                "purchase_date",
-                "purchase_price",
-                "warranty_until",
-                "assigned_to",
-                "assigned_to_email",
-                "notes",
-                "created_at",
-                "custom_fields",
-            ],
-            Self::Users => &["id", "email", "display_name", "role", "is_active", "created_at"],
+            Self::Assets => ASSET_COLUMNS,
+            Self::Users => USER_COLUMNS,
         }
+    }
+
+    #[must_use]
+    pub fn import_column(self, name: &str) -> Option<&'static Column> {
+        self.import_columns().iter().find(|column| column.name == name)
     }
 
     #[must_use]
     pub fn has_column(self, name: &str) -> bool {
         let is_custom_field = || name.starts_with(CUSTOM_FIELD);
-        self.import_columns().contains(&name) || (self == Self::Assets && is_custom_field())
+        self.import_column(name).is_some() || (self == Self::Assets && is_custom_field())
     }
 
     #[must_use]

@@ -2,102 +2,6 @@
 
 use crate::import::columns::{Kind, Mapping, REASONS};
 
-/// A field, and its names in other products, in lower case and without spaces and punctuation. Of several columns for a field,
-/// the one that comes first here is the better.
-type Names = (&'static str, &'static [&'static str]);
-
-/// Names in exports and import templates of Snipe-IT (sample file, importer's aliases, table exports), in device exports of
-/// Intune (admin center and Graph), in searches and inventory preload of Jamf Pro, and in German spreadsheets.
-const ASSETS: &[Names] = &[
-    ("asset_tag", &["assettag", "assettagid", "assetnumber", "assetno", "inventorynumber", "inventarnummer", "inventarnr"]),
-    (
-        "name",
-        &[
-            "assetname",
-            "itemname",
-            "devicename",
-            "computername",
-            "displayname",
-            "hostname",
-            "name",
-            "bezeichnung",
-            "gerätename",
-            "gerät",
-        ],
-    ),
-    ("status", &["status"]),
-    ("asset_type_code", &["assettypecode", "assettype"]),
-    ("manufacturer", &["manufacturer", "make", "brand", "devicemanufacturer", "hersteller"]),
-    ("model", &["modelname", "model", "devicemodel", "assetmodel", "modell", "modelidentifier"]),
-    (
-        "serial_number",
-        &[
-            "serialnumber",
-            "serial",
-            "serialno",
-            "serialnr",
-            "sn",
-            "deviceserialnumber",
-            "hardwareserial",
-            "seriennummer",
-            "seriennr",
-        ],
-    ),
-    ("purchase_date", &["purchasedate", "purchased", "podate", "dateofpurchase", "kaufdatum", "anschaffungsdatum"]),
-    (
-        "purchase_price",
-        &["purchaseprice", "purchasecost", "price", "cost", "preis", "kaufpreis", "anschaffungspreis", "anschaffungskosten"],
-    ),
-    (
-        "warranty_until",
-        &[
-            "warrantyexpiration",
-            "warrantyexpires",
-            "warrantyexpirationdate",
-            "warrantyexpiry",
-            "warrantyuntil",
-            "warrantyenddate",
-            "garantiebis",
-            "garantieende",
-        ],
-    ),
-    (
-        "assigned_to_email",
-        &[
-            "checkedouttoemail",
-            "primaryuseremailaddress",
-            "assignedtoemail",
-            "useremailaddress",
-            "emailaddress",
-            "useremail",
-            "email",
-            "mail",
-            "primaryuserupn",
-            "userprincipalname",
-            "upn",
-            "emailadresse",
-            "benutzeremail",
-            "assigneduser",
-        ],
-    ),
-    ("notes", &["assetnotes", "itemnotes", "notes", "comments", "remarks", "notizen", "bemerkung", "bemerkungen"]),
-];
-
-/// The same of users.
-const USERS: &[Names] = &[
-    ("email", &["email", "emailaddress", "mail", "useremail", "userprincipalname", "upn", "primaryuserupn", "emailadresse"]),
-    ("display_name", &["displayname", "fullname", "name", "realname", "anzeigename", "vollername"]),
-    ("role", &["role", "rolle"]),
-    ("is_active", &["isactive", "active", "activated", "accountenabled", "enabled", "aktiv"]),
-];
-
-fn names(kind: Kind) -> &'static [Names] {
-    match kind {
-        Kind::Assets => ASSETS,
-        Kind::Users => USERS,
-    }
-}
-
 #[must_use]
 pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
     guess(kind, column).map(|(field, _)| field)
@@ -106,13 +10,14 @@ pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
 /// The field, and the rank of the name: 0 is best.
 fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
     let plain: String = column.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    // The names of fields themselves, in another case or with spaces.
-    let same = kind.import_columns().iter().find(|field| field.replace('_', "") == plain);
-    let known = names(kind).iter().find_map(|(field, names)| {
-        let rank = names.iter().position(|name| *name == plain)?;
-        Some((*field, rank + 1))
+    let columns = kind.import_columns().iter();
+    let known = columns.clone().find_map(|column| {
+        let rank = column.headings.split_whitespace().position(|heading| heading == plain)?;
+        Some((column.name, rank + 1))
     });
-    known.or_else(|| same.map(|field| (*field, 0)))
+    // The names of fields themselves, in another case or with spaces.
+    let same = || columns.clone().find(|column| column.name.replace('_', "") == plain);
+    known.or_else(|| same().map(|column| (column.name, 0)))
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -266,10 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn every_suggested_field_can_be_imported() {
+    fn no_heading_stands_for_two_columns() {
         for kind in [Kind::Assets, Kind::Users] {
-            assert!(names(kind).iter().all(|(field, _)| kind.has_column(field)));
-            let all: Vec<_> = names(kind).iter().flat_map(|(_, names)| names.iter()).collect();
+            let all: Vec<_> = kind.import_columns().iter().flat_map(|column| column.headings.split_whitespace()).collect();
             let distinct: std::collections::HashSet<_> = all.iter().collect();
             assert_eq!(all.len(), distinct.len());
         }

@@ -1,15 +1,12 @@
 use super::*;
 use crate::domain::values::field_error::ErrorLocation;
 
-const COLUMNS: ColumnNames = ColumnNames {
-    fields: &[
-        ("name", CellType::Text),
-        ("price", CellType::Number),
-        ("active", CellType::Boolean),
-        ("custom_fields", CellType::Json),
-    ],
-    has_custom_fields: true,
-};
+const COLUMNS: &[Column] = &[
+    Column::new("name", CellType::Text, ""),
+    Column::new("price", CellType::Number, ""),
+    Column::new("active", CellType::Boolean, ""),
+    Column::new("custom_fields", CellType::Json, ""),
+];
 
 crate::body! {
     /// A row.

@@ -1,0 +1,92 @@
+//! Fields of assets and users, as the service and assetctl know them: assetctl doesn't link the domain.
+
+mod asset_details;
+
+/// The form of the cells of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellType {
+    /// A text. White space around it belongs to it.
+    Text,
+    /// A text without the white space around it.
+    Word,
+    /// A date, `YYYY-MM-DD`.
+    Date,
+    /// A decimal number.
+    Number,
+    /// `true` or `false`, in upper case or lower case.
+    Boolean,
+    /// JSON.
+    Json,
+}
+
+/// A column of imports and exports.
+#[derive(Debug)]
+pub struct Column {
+    pub name: &'static str,
+    pub cell: CellType,
+    /// Whether exports have it, too.
+    pub is_exported: bool,
+    /// Its headings in the files of other systems, in lower case and without spaces and punctuation, separated by spaces. Of
+    /// several columns for a field, the one that comes first here is the better.
+    pub headings: &'static str,
+}
+
+impl Column {
+    #[must_use]
+    pub const fn new(name: &'static str, cell: CellType, headings: &'static str) -> Self {
+        Self { name, cell, is_exported: true, headings }
+    }
+
+    const fn only_imported(name: &'static str, cell: CellType) -> Self {
+        Self { name, cell, is_exported: false, headings: "" }
+    }
+}
+
+macro_rules! asset_columns {
+    ($($(#[$shown:meta])* $field:ident: $type:ident as $cell:ident {
+        sent: $sent:literal, filter: $filter:tt, headings: $headings:literal,
+    })*) => {
+        /// The columns of assets, besides `custom_fields.<name>`.
+        ///
+        /// Headings are those in exports and import templates of Snipe-IT (sample file, importer's aliases, table exports), in
+        /// device exports of Intune (admin center and Graph), in searches and inventory preload of Jamf Pro, and in German
+        /// spreadsheets.
+        pub const ASSET_COLUMNS: &[Column] = &[
+            Column::new("id", CellType::Word, ""),
+            Column::new("asset_tag", CellType::Word, ASSET_TAG),
+            Column::new("name", CellType::Text, NAME),
+            Column::new("status", CellType::Word, "status"),
+            Column::new("asset_type_id", CellType::Word, ""),
+            Column::new("asset_type_code", CellType::Word, "assettypecode assettype"),
+            Column::new("model_id", CellType::Word, ""),
+            Column::only_imported("manufacturer_name", CellType::Text),
+            Column::only_imported("model_name", CellType::Text),
+            Column::new("manufacturer", CellType::Text, "manufacturer make brand devicemanufacturer hersteller"),
+            Column::new("model", CellType::Text, "modelname model devicemodel assetmodel modell modelidentifier"),
+            $(Column::new(stringify!($field), CellType::$cell, $headings),)*
+            Column::new("assigned_to", CellType::Word, ""),
+            Column::new("assigned_to_email", CellType::Word, ASSIGNED_TO_EMAIL),
+            Column::new("notes", CellType::Text, "assetnotes itemnotes notes comments remarks notizen bemerkung bemerkungen"),
+            Column::new("created_at", CellType::Word, ""),
+            Column::only_imported("custom_fields", CellType::Json),
+        ];
+    };
+}
+asset_details! { asset_columns! }
+
+const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr";
+const NAME: &str = "assetname itemname devicename computername displayname hostname name bezeichnung gerätename gerät";
+const ASSIGNED_TO_EMAIL: &str = "checkedouttoemail primaryuseremailaddress assignedtoemail useremailaddress emailaddress useremail \
+    email mail primaryuserupn userprincipalname upn emailadresse benutzeremail assigneduser";
+
+/// The columns of users.
+pub const USER_COLUMNS: &[Column] = &[
+    Column::new("id", CellType::Word, ""),
+    Column::new("email", CellType::Word, EMAIL),
+    Column::new("display_name", CellType::Text, "displayname fullname name realname anzeigename vollername"),
+    Column::new("role", CellType::Word, "role rolle"),
+    Column::new("is_active", CellType::Boolean, "isactive active activated accountenabled enabled aktiv"),
+    Column::new("created_at", CellType::Word, ""),
+];
+
+const EMAIL: &str = "email emailaddress mail useremail userprincipalname upn primaryuserupn emailadresse";
