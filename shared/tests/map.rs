@@ -3,13 +3,19 @@
 mod source_files;
 
 use source_files::files;
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Folders whose files the page names by path.
 const ROOTS: [&str; 6] = ["shared/", "functions/", "apps/", "tests/", "docs/", "events/"];
 /// Files at the root that the page names.
 const FILES: [&str; 4] = ["template.yaml", "Cargo.toml", "README.md", "CHANGELOG.md"];
+
+fn is_path(code: &&str) -> bool {
+    let is_known = ROOTS.iter().any(|folder| code.starts_with(folder)) || FILES.contains(code);
+    is_known && !code.contains(['*', '<', ' ', '\n'])
+}
 
 #[test]
 fn every_path_that_the_architecture_page_names_exists() {
@@ -17,8 +23,7 @@ fn every_path_that_the_architecture_page_names_exists() {
     let page = fs::read_to_string(root.join("docs/architecture.md")).expect("the page");
     let (mut checked, mut missing) = (0, Vec::new());
     for code in page.split('`').skip(1).step_by(2) {
-        let is_path = ROOTS.iter().any(|folder| code.starts_with(folder)) || FILES.contains(&code);
-        if !is_path || code.contains(['*', '<', ' ', '\n']) {
+        if !is_path(&code) {
             continue;
         }
         checked += 1;
@@ -32,29 +37,56 @@ fn every_path_that_the_architecture_page_names_exists() {
     assert!(words <= 1800, "docs/architecture.md has {words} words");
 }
 
-/// The files that hold a field of an asset, by one that every list, import and export has.
+/// A file that names every detail of an asset enumerates them, so a new one belongs there.
 #[test]
 fn the_checklist_of_a_new_field_names_every_file() {
-    const FIELD: &str = "warranty_until";
-    /// Only this field is counted by when it ends.
-    const STATISTICS: &str = "stats.rs";
+    const DECLARATION: &str = "shared/fields/src/asset_details.rs";
+    /// Examples and files of other systems, which need not have every field.
+    const EXAMPLES: [&str; 8] = [
+        "apps/assetctl/src/import/columns/fields.rs",
+        "apps/assetctl/src/import/columns/suggest.rs",
+        "apps/dev_server/src/demo.rs",
+        "bench/inventory_files/src/lib.rs",
+        "bench/src/import/mod.rs",
+        "bench/src/lists/fill.rs",
+        "tests/api/document/examples/inventory.rs",
+        "tests/api/history/as_of.rs",
+    ];
+    const MAX_FILES: usize = 8;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let page = fs::read_to_string(root.join("docs/architecture.md")).expect("the page");
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap_or_default();
+    let (page, declaration) = (read("docs/architecture.md"), read(DECLARATION));
     let checklist = page.split("## Checklist: a new field of an asset").nth(1).and_then(|rest| rest.split("\n## ").next());
-    let checklist = checklist.expect("the checklist");
-    let folders = ["functions", "shared/src", "shared/domain/src", "apps/assetctl/src"];
-    let mut holders = vec!["template.yaml".to_owned()];
-    for file in folders.iter().flat_map(|folder| files(&root.join(folder))).filter(|file| !is_test(file)) {
-        let text = fs::read_to_string(&file).unwrap_or_default();
-        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        if code.contains(FIELD) && !file.ends_with(STATISTICS) {
-            holders.push(file.strip_prefix(&root).expect("below").to_string_lossy().into_owned());
-        }
-    }
-    holders.retain(|file| !checklist.contains(&format!("`{file}`")));
-    assert!(holders.is_empty(), "the checklist lacks {holders:?}");
+    let named: BTreeSet<&str> = checklist.expect("the checklist").split('`').skip(1).step_by(2).filter(is_path).collect();
+    assert!(named.len() <= MAX_FILES, "the checklist has {} files: {named:?}", named.len());
+
+    let fields =
+        declaration.lines().filter_map(|line| line.strip_suffix(" {")?.trim_start().split_once(": ")).map(|(name, _)| name);
+    let fields: Vec<&str> = fields.collect();
+    assert!(fields.contains(&"serial_number") && fields.contains(&"warranty_until"), "{fields:?}");
+    let folders = ROOTS.iter().chain(&["bench/", ".ci/"]).flat_map(|folder| files(&root.join(folder)));
+    let holds_all = |file: &String| {
+        let text = read(file);
+        fields.iter().all(|field| text.contains(field))
+    };
+    let holders: BTreeSet<String> = folders
+        .map(|file| file.strip_prefix(&root).expect("below").to_string_lossy().into_owned())
+        .chain(FILES.map(str::to_owned))
+        .filter(|file| !file.contains("node_modules") && holds_all(file))
+        .collect();
+    let missing: Vec<_> = holders.iter().filter(|file| !named.contains(file.as_str())).collect();
+    assert_eq!(missing, EXAMPLES.iter().collect::<Vec<_>>(), "the checklist lacks other files");
 }
 
-fn is_test(file: &Path) -> bool {
-    file.extension().is_none_or(|extension| extension != "rs") || file.ends_with("tests.rs") || file.ends_with("properties.rs")
+/// Only the declaration, and the rules that concern one field, name a detail in the code.
+#[test]
+fn details_of_assets_without_rules_stand_in_their_declaration_only() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let code = ["functions", "shared/src", "shared/domain/src", "shared/fields/src", "apps/assetctl/src"];
+    let names = |file: &Path| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        text.split("#[cfg(test)]\nmod tests {").next().is_some_and(|code| code.contains("purchase_date"))
+    };
+    let holders: Vec<PathBuf> = code.iter().flat_map(|folder| files(&root.join(folder))).filter(|file| names(file)).collect();
+    assert!(matches!(holders.as_slice(), [only] if only.ends_with("asset_details.rs")), "{holders:?}");
 }

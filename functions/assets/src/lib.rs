@@ -1,5 +1,6 @@
 //! `/v1/assets`: the inventory, its labels, and `/v1/stats`, which counts it.
 
+mod asset_view;
 mod bulk;
 mod expand;
 mod handlers;

@@ -5,15 +5,34 @@ use shared::domain::catalog::AssetKind;
 use shared::domain::values::id::{AssetTypeId, ModelId};
 use shared::domain::values::text::SearchText;
 use shared::domain::values::time::{Date, Timestamp};
-use shared::http::requests::params::{Limit, PageNumber};
+use shared::fields::ASSET_FILTERS;
+use shared::http::openapi::describe::{Schemas, query_parameter};
+use shared::http::requests::params::{FromQuery, Limit, PageNumber, Params};
 use shared::store::{AssetFilter, AssetSort, Assignee, Statuses};
 use utoipa::ToSchema;
+use utoipa::openapi::path::Parameter;
 
 /// A sort order.
 #[derive(ToSchema)]
 #[schema(value_type = String, pattern = "^-?(created_at|updated_at|name|asset_tag|status)$", examples("-name"))]
 #[schema(as = AssetSort)]
 pub struct SortText(());
+
+/// The texts that must be equal, by the names of their fields.
+#[derive(Debug)]
+pub struct ExactFilters(Vec<(&'static str, String)>);
+
+impl FromQuery for ExactFilters {
+    fn take(params: &mut Params) -> Self {
+        let text = |(name, _): &(&'static str, _)| Some((*name, params.take::<SearchText>(name)?.into()));
+        Self(ASSET_FILTERS.iter().filter_map(text).collect())
+    }
+
+    fn describe(schemas: &mut Schemas) -> Vec<Parameter> {
+        let parameter = |(name, text): &(&str, &str)| query_parameter::<SearchText>(schemas, name, text);
+        ASSET_FILTERS.iter().map(parameter).collect()
+    }
+}
 
 shared::query! {
     /// Assets to list or to export.
@@ -30,10 +49,7 @@ shared::query! {
         assigned_to: Assignee as Assignee,
         /// Filter by catalog model.
         model_id: ModelId as ModelId,
-        /// Filter by asset tag, exactly.
-        asset_tag: SearchText as SearchText,
-        /// Filter by serial number, exactly.
-        serial_number: SearchText as SearchText,
+        ..exact: ExactFilters,
         /// Filter by a warranty that ends before this day.
         warranty_before: Date as Date,
         /// Filter by `updated_at`: assets that were changed at this time or later.
@@ -66,8 +82,7 @@ impl From<AssetFilterQuery> for AssetFilter {
             kind: query.kind,
             assigned_to: query.assigned_to,
             model_id: query.model_id,
-            asset_tag: query.asset_tag.map(String::from),
-            serial_number: query.serial_number.map(String::from),
+            exact: query.exact.0,
             warranty_before: query.warranty_before,
             updated_since: query.updated_since,
             sort: AssetSort::default(),

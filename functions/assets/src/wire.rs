@@ -1,10 +1,12 @@
 //! Bodies and views of assets.
 
+use crate::asset_view::asset_view;
 use crate::expand::AssignedUser;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use shared::domain::assets::asset::{Asset, CatalogNames, Status};
 use shared::domain::assets::change::AssetChange;
+use shared::domain::assets::details::AssetDetailsChange;
 use shared::domain::catalog::AssetKind;
 use shared::domain::catalog::custom_fields::CustomFields;
 use shared::domain::record::Stored;
@@ -41,14 +43,7 @@ shared::body! {
         nullable manufacturer: Line,
         /// Free text, if `model_id` is not set.
         nullable model: Line,
-        /// Serial number.
-        nullable serial_number: Line,
-        /// Date of purchase, `YYYY-MM-DD`.
-        nullable purchase_date: Date,
-        /// Purchase price, a number or its decimal text. Every digit is kept.
-        nullable purchase_price: Price,
-        /// Last day of the warranty, `YYYY-MM-DD`.
-        nullable warranty_until: Date,
+        group details: AssetDetailsChange,
         /// Internal notes.
         nullable notes: Notes,
         /// Custom field values, as the asset type's schema requires.
@@ -74,14 +69,7 @@ shared::body! {
         nullable manufacturer: Line,
         /// Free text, if no model is set.
         nullable model: Line,
-        /// Serial number.
-        nullable serial_number: Line,
-        /// Date of purchase, `YYYY-MM-DD`.
-        nullable purchase_date: Date,
-        /// Purchase price, a number or its decimal text. Every digit is kept.
-        nullable purchase_price: Price,
-        /// Last day of the warranty, `YYYY-MM-DD`.
-        nullable warranty_until: Date,
+        group details: AssetDetailsChange,
         /// Internal notes.
         nullable notes: Notes,
         /// All custom field values. Values that are missing from the object are removed.
@@ -92,103 +80,67 @@ shared::body! {
     unchanged: READ_ONLY, into: AssetChange { errors: Vec::new() }
 }
 
-/// An asset.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Asset)]
-pub struct AssetView {
-    /// ID.
-    id: AssetId,
-    /// Asset tag, generated from the tenant's template. Never changes.
-    asset_tag: String,
-    /// Display name.
-    name: Name,
-    /// Status.
-    status: Status,
-    /// Asset type.
-    #[schema(required)]
-    asset_type_id: Option<AssetTypeId>,
-    /// Name of the asset type.
-    #[schema(required)]
-    asset_type_name: Option<Name>,
-    /// Kind of the asset type. `physical` for an asset without a type.
-    asset_kind: AssetKind,
-    /// Free text, or filled from the catalog model.
-    #[schema(required)]
-    manufacturer: Option<Line>,
-    /// Free text, or filled from the catalog model.
-    #[schema(required)]
-    model: Option<Line>,
-    /// Catalog model.
-    #[schema(required)]
-    model_id: Option<ModelId>,
-    /// Present name of the manufacturer in the catalog. Only with a model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Name, required = false)]
-    catalog_manufacturer_name: Option<Name>,
-    /// Present name of the model in the catalog. Only with a model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Name, required = false)]
-    catalog_model_name: Option<Name>,
-    /// Serial number.
-    #[schema(required)]
-    serial_number: Option<Line>,
-    /// Date of purchase.
-    #[schema(required)]
-    purchase_date: Option<Date>,
-    /// Purchase price, with the digits that were sent.
-    #[serde(serialize_with = "Price::serialize_number")]
-    #[schema(required, value_type = Option<PriceNumber>, inline)]
-    purchase_price: Option<Price>,
-    /// Last day of the warranty.
-    #[schema(required)]
-    warranty_until: Option<Date>,
-    /// Assigned user.
-    #[schema(required)]
-    pub(crate) assigned_to: Option<UserId>,
-    /// Assigned user, with `expand=assigned_to`. Null if there is none, or if the user can't be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<AssignedUser>, required = false)]
-    pub(crate) assigned_user: Option<Option<AssignedUser>>,
-    /// Internal notes.
-    #[schema(required)]
-    notes: Option<Notes>,
-    /// Custom field values.
-    #[schema(value_type = CustomFields)]
-    custom_fields: Map<String, Value>,
-    /// Time of creation.
-    created_at: Timestamp,
-    /// Time of the last change.
-    updated_at: Timestamp,
-}
+asset_view! {
+    /// An asset.
+    #[derive(Debug, Serialize, ToSchema)]
+    #[schema(as = Asset)]
+    pub struct AssetView {
+        /// ID.
+        id: AssetId = asset.id,
+        /// Asset tag, generated from the tenant's template. Never changes.
+        asset_tag: String = asset.asset_tag,
+        /// Display name.
+        name: Name = asset.name,
+        /// Status.
+        status: Status = asset.status,
+        /// Asset type.
+        #[schema(required)]
+        asset_type_id: Option<AssetTypeId> = asset.asset_type_id,
+        /// Name of the asset type.
+        #[schema(required)]
+        asset_type_name: Option<Name> = names.asset_type,
+        /// Kind of the asset type. `physical` for an asset without a type.
+        asset_kind: AssetKind = names.kind,
+        /// Free text, or filled from the catalog model.
+        #[schema(required)]
+        manufacturer: Option<Line> = asset.manufacturer,
+        /// Free text, or filled from the catalog model.
+        #[schema(required)]
+        model: Option<Line> = asset.model,
+        /// Catalog model.
+        #[schema(required)]
+        model_id: Option<ModelId> = asset.model_id,
+        /// Present name of the manufacturer in the catalog. Only with a model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Name, required = false)]
+        catalog_manufacturer_name: Option<Name> = names.manufacturer,
+        /// Present name of the model in the catalog. Only with a model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Name, required = false)]
+        catalog_model_name: Option<Name> = names.model,
+        ..asset.details,
+        /// Assigned user.
+        #[schema(required)]
+        assigned_to: Option<UserId> = asset.assigned_to,
+        /// Assigned user, with `expand=assigned_to`. Null if there is none, or if the user can't be read.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<AssignedUser>, required = false)]
+        assigned_user: Option<Option<AssignedUser>> = None,
+        /// Internal notes.
+        #[schema(required)]
+        notes: Option<Notes> = asset.notes,
+        /// Custom field values.
+        #[schema(value_type = CustomFields)]
+        custom_fields: Map<String, Value> = asset.custom_fields.as_map().clone(),
+        /// Time of creation.
+        created_at: Timestamp = stored.created_at,
+        /// Time of the last change.
+        updated_at: Timestamp = stored.updated_at,
+    }
 
-impl AssetView {
     #[must_use]
     pub fn new(stored: Stored<Asset>, names: CatalogNames) -> Self {
         let asset = stored.value;
-        Self {
-            id: asset.id,
-            asset_tag: asset.asset_tag,
-            name: asset.name,
-            status: asset.status,
-            asset_type_id: asset.asset_type_id,
-            asset_kind: names.kind,
-            asset_type_name: names.asset_type,
-            manufacturer: asset.manufacturer,
-            model: asset.model,
-            model_id: asset.model_id,
-            catalog_manufacturer_name: names.manufacturer,
-            catalog_model_name: names.model,
-            serial_number: asset.serial_number,
-            purchase_date: asset.purchase_date,
-            purchase_price: asset.purchase_price,
-            warranty_until: asset.warranty_until,
-            assigned_to: asset.assigned_to,
-            assigned_user: None,
-            notes: asset.notes,
-            custom_fields: asset.custom_fields.as_map().clone(),
-            created_at: stored.created_at,
-            updated_at: stored.updated_at,
-        }
     }
 }
 

@@ -74,6 +74,17 @@ macro_rules! asset_columns {
 }
 asset_details! { asset_columns! }
 
+macro_rules! asset_filters {
+    ($($(#[$shown:meta])* $field:ident: $type:ident as $cell:ident {
+        sent: $sent:literal, filter: [$($filter:literal)?], headings: $headings:literal,
+    })*) => {
+        /// The fields that lists of assets compare exactly, with the descriptions of their query parameters.
+        pub const ASSET_FILTERS: &[(&str, &str)] =
+            &[("asset_tag", "Filter by asset tag, exactly."), $($((stringify!($field), $filter),)?)*];
+    };
+}
+asset_details! { asset_filters! }
+
 const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr";
 const NAME: &str = "assetname itemname devicename computername displayname hostname name bezeichnung gerätename gerät";
 const ASSIGNED_TO_EMAIL: &str = "checkedouttoemail primaryuseremailaddress assignedtoemail useremailaddress emailaddress useremail \

@@ -3,6 +3,7 @@
 use crate::support::{Api, Client, property, runtime};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use shared::fields::ASSET_FILTERS;
 
 async fn names(client: &Client, query: &str) -> Vec<String> {
     let reply = client.get(&format!("/assets{query}")).await;
@@ -172,13 +173,27 @@ async fn exact_filters_find_one_asset() {
     let user = client.user("Ada").await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let model = client.model("Dell", "XPS", &laptop).await;
-    let wanted = client.post("/assets", json!({"name": "wanted", "serial_number": "AbC-1", "model_id": model})).await.data();
+    let texts: Vec<&str> = ASSET_FILTERS.iter().map(|(field, _)| *field).filter(|field| *field != "asset_tag").collect();
+    let mut wanted = json!({"name": "wanted", "model_id": model});
+    let (mut other, mut empty) = (json!({"name": "other"}), json!({"name": "empty"}));
+    for field in &texts {
+        (wanted[field], other[field], empty[field]) = ("AbC-1".into(), "abc-1".into(), "".into());
+    }
+    let wanted = client.post("/assets", wanted).await.data();
     client.patch(&format!("/assets/{}", wanted["id"].as_str().unwrap()), json!({"assigned_to": user})).await.data();
-    client.asset(json!({"name": "other", "serial_number": "abc-1"})).await;
+    client.asset(other).await;
+    client.asset(json!({"name": "none"})).await;
+    client.asset(empty).await;
     let tag = wanted["asset_tag"].as_str().unwrap();
+    for field in &texts {
+        for (text, found) in [("AbC-1", "wanted"), ("abc-1", "other"), ("", "empty")] {
+            let query = format!("?{field}={text}");
+            assert_eq!(names(&client, &query).await, [found], "{query}");
+            assert_eq!(names(&without_index, &query).await, [found], "{query}");
+        }
+    }
     for query in [
         format!("?asset_tag={tag}"),
-        "?serial_number=AbC-1".to_owned(),
         format!("?model_id={model}"),
         format!("?assigned_to={user}"),
         format!("?asset_type_id={laptop}"),

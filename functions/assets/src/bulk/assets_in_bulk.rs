@@ -154,7 +154,7 @@ impl AssetsInBulk {
         state.assets.insert(asset.value.id, asset.clone());
         for (serial, matched) in &mut state.by_serial {
             matched.assets.retain(|other| other.value.id != asset.value.id);
-            if asset.value.serial_number.as_deref() == Some(serial) {
+            if asset.value.details.serial_number.as_deref() == Some(serial) {
                 matched.assets.push(asset.clone());
             }
         }

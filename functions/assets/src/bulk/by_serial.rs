@@ -28,10 +28,11 @@ pub async fn put_asset_by_serial(
 ) -> Result<Upserted<AssetView>, ApiError> {
     let (mut caller, serial) = request.authorize(Scope::AssetsWrite, async |_| serial.parse()).await?;
     let (body, mut errors) = body.parse_with_errors(&caller)?;
-    if body.serial_number != Patch::Absent && body.serial_number != Patch::Value(serial.clone()) {
+    if body.details.serial_number != Patch::Absent && body.details.serial_number != Patch::Value(serial.clone()) {
         errors.push(FieldError::field("serial_number", "differs from the one in the path"));
     }
-    let change = AssetChange { serial_number: Patch::Value(serial.clone()), ..body.into() };
+    let mut change = AssetChange::from(body);
+    change.details.serial_number = Patch::Value(serial.clone());
     let (target, action) = (Target::Serial(String::from(serial)), Action::set(change, ReadOnlyFields::default(), errors));
     // The path has no ID that the precondition could be about.
     let if_match = caller.take_precondition().map(|precondition| precondition.expected);

@@ -1,5 +1,6 @@
 //! The endpoint of exports.
 
+use crate::asset_view::asset_view;
 use crate::query::AssetFilterQuery;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -10,7 +11,7 @@ use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
 use shared::domain::user::{Email, User};
 use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
-use shared::domain::values::money::Price;
+use shared::domain::values::money::{Price, PriceNumber};
 use shared::domain::values::text::{Line, Name, Notes};
 use shared::domain::values::time::{Date, Timestamp};
 use shared::fields::{ASSET_COLUMNS, Column};
@@ -20,6 +21,7 @@ use shared::http::openapi::ListErrors;
 use shared::http::requests::extract::QueryParams;
 use shared::store::{BatchGet, StoreError, TenantStore, has_time_for_operation};
 use std::collections::HashMap;
+use utoipa::ToSchema;
 
 shared::query! {
     /// Assets to export.
@@ -32,30 +34,36 @@ shared::query! {
     }
 }
 
-/// In the form that an import takes.
-#[derive(Debug, Serialize)]
-pub struct AssetExportRow {
-    id: AssetId,
-    asset_tag: String,
-    name: Name,
-    status: Status,
-    asset_type_id: Option<AssetTypeId>,
-    asset_type_code: Option<TypeCode>,
-    model_id: Option<ModelId>,
-    manufacturer: Option<Line>,
-    model: Option<Line>,
-    serial_number: Option<Line>,
-    purchase_date: Option<Date>,
-    #[serde(serialize_with = "Price::serialize_number")]
-    purchase_price: Option<Price>,
-    warranty_until: Option<Date>,
-    assigned_to: Option<UserId>,
-    /// `None` if it can't be read, or the key may not read users: the member is left out. `Some(None)` if nobody is assigned.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    assigned_to_email: Option<Option<Email>>,
-    notes: Option<Notes>,
-    created_at: Timestamp,
-    custom_fields: Map<String, Value>,
+asset_view! {
+    /// An asset as an import takes it.
+    #[derive(Debug, Serialize, ToSchema)]
+    pub struct AssetExportRow {
+        id: AssetId = asset.id,
+        asset_tag: String = asset.asset_tag,
+        name: Name = asset.name,
+        status: Status = asset.status,
+        asset_type_id: Option<AssetTypeId> = asset.asset_type_id,
+        asset_type_code: Option<TypeCode> = asset.asset_type_id.and_then(|id| names.codes.get(&id).cloned().flatten()),
+        model_id: Option<ModelId> = asset.model_id,
+        manufacturer: Option<Line> = asset.manufacturer,
+        model: Option<Line> = asset.model,
+        ..asset.details,
+        assigned_to: Option<UserId> = asset.assigned_to,
+        /// `None` if it can't be read, or the key may not read users: the member is left out. Without an address beside it, the
+        /// ID alone says who it is. `Some(None)` if nobody is assigned.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        assigned_to_email: Option<Option<Email>> = match asset.assigned_to {
+            None => Some(None),
+            Some(id) => names.emails.get(&id).cloned().flatten().map(Some),
+        },
+        notes: Option<Notes> = asset.notes,
+        created_at: Timestamp = stored.created_at,
+        custom_fields: Map<String, Value> = asset.custom_fields.as_map().clone(),
+    }
+
+    fn new(stored: Stored<Asset>, names: &ExportNames) -> Self {
+        let asset = stored.value;
+    }
 }
 
 impl ExportRow for AssetExportRow {
@@ -85,7 +93,7 @@ pub async fn export_assets(
     for _ in 0..MAX_CHUNKS {
         let chunk = caller.store.assets_after(&assets, after).await?;
         known.read(&caller.store, &chunk.records).await?;
-        after = export.add(after, chunk, |asset| known.row(asset))?;
+        after = export.add(after, chunk, |asset| AssetExportRow::new(asset, &known))?;
         if after.is_none() || !has_time_for_operation() {
             break;
         }
@@ -116,33 +124,5 @@ impl ExportNames {
             self.emails.insert(id, found.get_readable::<User>(Some(id))?.map(|stored| stored.value.email));
         }
         Ok(())
-    }
-
-    fn row(&self, stored: Stored<Asset>) -> AssetExportRow {
-        let asset = stored.value;
-        AssetExportRow {
-            id: asset.id,
-            asset_tag: asset.asset_tag,
-            name: asset.name,
-            status: asset.status,
-            asset_type_id: asset.asset_type_id,
-            asset_type_code: asset.asset_type_id.and_then(|id| self.codes.get(&id).cloned().flatten()),
-            model_id: asset.model_id,
-            manufacturer: asset.manufacturer,
-            model: asset.model,
-            serial_number: asset.serial_number,
-            purchase_date: asset.purchase_date,
-            purchase_price: asset.purchase_price,
-            warranty_until: asset.warranty_until,
-            assigned_to: asset.assigned_to,
-            // Without an address beside it, the ID alone says who it is.
-            assigned_to_email: match asset.assigned_to {
-                None => Some(None),
-                Some(id) => self.emails.get(&id).cloned().flatten().map(Some),
-            },
-            notes: asset.notes,
-            created_at: stored.created_at,
-            custom_fields: asset.custom_fields.as_map().clone(),
-        }
     }
 }

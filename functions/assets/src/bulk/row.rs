@@ -4,15 +4,14 @@ use super::references::{NamedRecords, NamesInRows};
 use super::write::{Action, AssetWrite, Target};
 use shared::domain::assets::asset::Status;
 use shared::domain::assets::change::AssetChange;
+use shared::domain::assets::details::AssetDetailsChange;
 use shared::domain::catalog::TypeCode;
 use shared::domain::catalog::custom_fields::CustomFields;
 use shared::domain::record::Patch;
 use shared::domain::user::Email;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetTypeId, ModelId, UserId};
-use shared::domain::values::money::Price;
 use shared::domain::values::text::{Line, Name, Notes};
-use shared::domain::values::time::Date;
 use shared::http::bulk::import::AssetMatch;
 use shared::http::bulk::rows::Row;
 
@@ -37,14 +36,7 @@ shared::body! {
         nullable manufacturer: Line,
         /// Free text.
         nullable model: Line,
-        /// Serial number.
-        nullable serial_number: Line,
-        /// Date of purchase.
-        nullable purchase_date: Date,
-        /// Purchase price.
-        nullable purchase_price: Price,
-        /// Last day of the warranty.
-        nullable warranty_until: Date,
+        group details: AssetDetailsChange,
         /// Assigned user.
         nullable assigned_to: UserId,
         /// E-mail address of the assigned user.
@@ -81,7 +73,7 @@ impl ImportRow {
 
     /// `None` unless rows name their assets by serial number.
     pub(crate) fn matched_serial(&self, matching: AssetMatch) -> Option<String> {
-        let serial = self.fields.as_ref()?.serial_number.value().filter(|_| matching == AssetMatch::SerialNumber);
+        let serial = self.fields.as_ref()?.details.serial_number.value().filter(|_| matching == AssetMatch::SerialNumber);
         serial.map(|serial| String::from(serial.clone())).filter(|serial| !serial.is_empty())
     }
 
@@ -145,10 +137,7 @@ impl ImportRow {
             model_id,
             manufacturer: fields.manufacturer,
             model: fields.model,
-            serial_number: fields.serial_number,
-            purchase_date: fields.purchase_date,
-            purchase_price: fields.purchase_price,
-            warranty_until: fields.warranty_until,
+            details: fields.details,
             assigned_to,
             notes: fields.notes,
             custom_fields,

@@ -99,7 +99,7 @@ impl Session {
             name: asset.map_or_else(|| instance.asset_name.to_string(), |asset| asset.name.to_string()),
             manufacturer: text(|asset| &asset.manufacturer),
             model: text(|asset| &asset.model),
-            serial_number: text(|asset| &asset.serial_number),
+            serial_number: text(|asset| &asset.details.serial_number),
         }
     }
 

@@ -1,14 +1,13 @@
 //! Assets. [`super::change`] has the rules for changing them.
 
+use crate::assets::details::AssetDetails;
 use crate::catalog::custom_fields::CustomFields;
 use crate::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use crate::record::{Kind, Record, Reference, Stored, Unique, fields};
 use crate::user::User;
 use crate::values::id::{AssetId, AssetTypeId, Id, InstanceId, ManufacturerId, ModelId, UserId, short};
-use crate::values::money::Price;
 use crate::values::string_enum::string_enum;
 use crate::values::text::{Line, Name, Notes};
-use crate::values::time::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -88,15 +87,8 @@ pub struct Asset {
     /// Free text, or the model's name as it was when the model was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Line>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub serial_number: Option<Line>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub purchase_date: Option<Date>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub purchase_price: Option<Price>,
-    /// Last day of the warranty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub warranty_until: Option<Date>,
+    #[serde(flatten)]
+    pub details: AssetDetails,
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub assigned_to: Option<UserId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,16 +127,13 @@ impl Record for Asset {
             manufacturer_id: _,
             manufacturer,
             model,
-            serial_number,
-            purchase_date,
-            purchase_price,
-            warranty_until,
+            details,
             assigned_to,
             notes,
             custom_fields,
             running_instance_id,
         } = self;
-        fields([
+        let before = fields([
             ("asset_tag", json!(asset_tag)),
             ("name", json!(name)),
             ("status", json!(status)),
@@ -152,16 +141,15 @@ impl Record for Asset {
             ("model_id", json!(model_id)),
             ("manufacturer", json!(manufacturer)),
             ("model", json!(model)),
-            ("serial_number", json!(serial_number)),
-            ("purchase_date", json!(purchase_date)),
-            // As text, since the canonical form (RFC 8785 §3.2.2.3) would round a number to a double.
-            ("purchase_price", json!(purchase_price)),
-            ("warranty_until", json!(warranty_until)),
+        ]);
+        let after = fields([
             ("assigned_to", json!(assigned_to)),
             ("notes", json!(notes)),
             ("custom_fields", Value::Object(custom_fields.as_map().clone())),
             ("running_instance_id", json!(running_instance_id)),
-        ])
+        ]);
+        let details = details.history_fields().map(|(field, value)| (field.to_owned(), value));
+        before.into_iter().chain(details).chain(after).collect()
     }
 
     /// The process instance in progress is not shown, so starting and cancelling one leaves `updated_at` as it is.

@@ -3,6 +3,7 @@
 pub mod asset;
 pub mod change;
 pub mod csv_cell;
+pub mod details;
 pub mod label;
 pub mod label_url;
 pub mod stats;

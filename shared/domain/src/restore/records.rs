@@ -2,6 +2,7 @@
 
 use super::{Fields, HistoryFields, Origin, Restore, RestoreError};
 use crate::assets::asset::Asset;
+use crate::assets::details::AssetDetails;
 use crate::catalog::custom_fields::{CustomFields, FieldsSchema};
 use crate::catalog::{AssetType, Manufacturer, Model};
 use crate::keys::api_key::ApiKey;
@@ -127,6 +128,12 @@ impl Restore for ReceiptKeys {
     }
 }
 
+macro_rules! details {
+    (($fields:ident) $($(#[$shown:meta])* $field:ident: $type:ident as $cell:ident $declaration:tt)*) => {
+        AssetDetails { $($field: $fields.get(stringify!($field))?,)* }
+    };
+}
+
 impl Restore for Asset {
     fn from_fields(id: AssetId, fields: &Fields<'_>, origin: &Origin<'_, Self>) -> Result<Self, RestoreError> {
         let model_id: Option<ModelId> = fields.get("model_id")?;
@@ -147,10 +154,7 @@ impl Restore for Asset {
             manufacturer_id,
             manufacturer: fields.get("manufacturer")?,
             model: fields.get("model")?,
-            serial_number: fields.get("serial_number")?,
-            purchase_date: fields.get("purchase_date")?,
-            purchase_price: fields.get("purchase_price")?,
-            warranty_until: fields.get("warranty_until")?,
+            details: fields::asset_details! { details! (fields) },
             assigned_to: fields.get("assigned_to")?,
             notes: fields.get("notes")?,
             custom_fields: custom_fields.unwrap_or_default(),

@@ -32,7 +32,7 @@ fn an_asset_comes_back_with_its_models_manufacturer() {
         manufacturer_id: Some(manufacturer_id),
         asset_type_id: Some(model.asset_type_id),
         assigned_to: Some(samples::user(3)),
-        purchase_price: serde_json::from_value(json!("12.50")).expect("a price"),
+        details: serde_json::from_value(json!({"purchase_price": "12.50"})).expect("details"),
         custom_fields: serde_json::from_value(json!(r#"{"a": [1, 2.5]}"#)).expect("fields"),
         ..samples::asset(1)
     };

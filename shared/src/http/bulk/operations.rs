@@ -13,7 +13,6 @@ use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 const MAX_OPERATIONS: usize = 100;
-const MEMBERS: &[&str] = &["op", "id", "if_match", "body"];
 
 const BATCH_OPERATION: &str = "BatchOperation";
 
@@ -62,7 +61,7 @@ impl RawOperation {
         let id = fields.optional::<AssetId>("id").map(Id::uuid);
         let if_match = fields.optional::<ExpectedVersions>("if_match");
         let body = fields.raw("body");
-        let mut errors = fields.finish(MEMBERS, &[]);
+        let mut errors = fields.finish(&[]);
         let has_bad_id = errors.iter().any(|error| error.is_about("id"));
         let mut error = |name: &str, detail: &str| errors.push(FieldError::field(name, detail));
         match (kind, id.is_some()) {

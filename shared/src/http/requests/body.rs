@@ -18,6 +18,8 @@ use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
 /// The top-level members of a body, not yet read.
 pub struct Fields<'a> {
     members: Vec<(String, Option<&'a RawValue>)>,
+    /// The names of the fields that were taken.
+    known: Vec<&'static str>,
     errors: Vec<FieldError>,
 }
 
@@ -69,7 +71,8 @@ impl<'a> Fields<'a> {
                 errors.push(FieldError::field(name, "must be sent once"));
             }
         }
-        Ok(Self { members: members.into_iter().map(|(name, raw)| (name, Some(raw))).collect(), errors })
+        let members = members.into_iter().map(|(name, raw)| (name, Some(raw))).collect();
+        Ok(Self { members, known: Vec::new(), errors })
     }
 
     /// The members, with the errors of those that occur twice.
@@ -78,7 +81,8 @@ impl<'a> Fields<'a> {
         (members.collect(), self.errors)
     }
 
-    fn take(&mut self, name: &str) -> Option<&'a RawValue> {
+    fn take(&mut self, name: &'static str) -> Option<&'a RawValue> {
+        self.known.push(name);
         self.members.iter_mut().find(|(known, _)| known == name).and_then(|(_, raw)| raw.take())
     }
 
@@ -93,7 +97,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a required field. Records an error if it is missing or bad.
-    pub fn required<T: FromJson>(&mut self, name: &str) -> Option<T> {
+    pub fn required<T: FromJson>(&mut self, name: &'static str) -> Option<T> {
         match self.take(name) {
             Some(raw) => self.read(name, raw),
             None => {
@@ -104,13 +108,13 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a field that may be left out, but not null.
-    pub fn optional<T: FromJson>(&mut self, name: &str) -> Option<T> {
+    pub fn optional<T: FromJson>(&mut self, name: &'static str) -> Option<T> {
         let raw = self.take(name)?;
         self.read(name, raw)
     }
 
     /// Takes a field that may be left out or null.
-    pub fn nullable<T: FromJson>(&mut self, name: &str) -> Patch<T> {
+    pub fn nullable<T: FromJson>(&mut self, name: &'static str) -> Patch<T> {
         match self.take(name) {
             None => Patch::Absent,
             Some(raw) if raw.get() == "null" => Patch::Null,
@@ -118,7 +122,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(in crate::http) fn raw(&mut self, name: &str) -> Option<&'a RawValue> {
+    /// Takes the fields of a group, whose own name is not in the body.
+    pub fn group<G: FieldGroup>(&mut self, _: &'static str) -> G {
+        G::read(self)
+    }
+
+    pub(in crate::http) fn raw(&mut self, name: &'static str) -> Option<&'a RawValue> {
         self.take(name)
     }
 
@@ -136,21 +145,31 @@ impl<'a> Fields<'a> {
 
     /// All errors, with one for each member that was not taken: it is unknown or, in a creation, read-only.
     #[must_use]
-    pub fn finish(mut self, known: &[&str], read_only: &[&str]) -> Vec<FieldError> {
+    pub fn finish(mut self, read_only: &[&str]) -> Vec<FieldError> {
         let mut unknown = 0;
         for (name, raw) in &self.members {
             if read_only.contains(&name.as_str()) {
                 if raw.is_some() {
                     self.errors.push(FieldError::field(name, "is read-only"));
                 }
-            } else if !known.contains(&name.as_str()) {
-                let detail = unknown_name(name, known, "field", unknown);
+            } else if !self.known.contains(&name.as_str()) {
+                let detail = unknown_name(name, &self.known, "field", unknown);
                 self.errors.push(FieldError::field(name, detail));
                 unknown += 1;
             }
         }
         self.errors
     }
+}
+
+/// Fields that several bodies have.
+pub trait FieldGroup: Sized {
+    fn read(fields: &mut Fields<'_>) -> Self;
+
+    /// Adds the fields to the OpenAPI schema of a body.
+    fn describe(object: ObjectBuilder) -> ObjectBuilder;
+
+    fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>);
 }
 
 pub trait FromBody: Sized {
@@ -203,9 +222,11 @@ pub fn field_schema<T: ToSchema>(nullable: bool, description: &str) -> RefOr<Sch
 /// Declares a request body: the struct, its OpenAPI schema and how it is read.
 ///
 /// The schema has the name behind `as`; without it, that of the struct. Each field is `required`, `optional` (may be left out) or
-/// `nullable` (may be left out or null). Fields that `read_only` lists are refused as read-only; those that `unchanged` lists are
-/// kept in a field of this name, to be compared with the present ones. The body becomes the change that is named behind `into`,
-/// which has a field for each of its own, and those in braces.
+/// `nullable` (may be left out or null), or a `group` that stands for the fields of a [`FieldGroup`]. Fields that `read_only`
+/// lists are refused as read-only; those that `unchanged` lists are kept in a field of this name, to be compared with the present
+/// ones. The body becomes the change that is named behind `into`, which has a field for each of its own, and those in braces.
+///
+/// [`FieldGroup`]: crate::http::requests::body::FieldGroup
 #[macro_export]
 macro_rules! body {
     (
@@ -228,11 +249,7 @@ macro_rules! body {
                 let object = utoipa::openapi::ObjectBuilder::new()
                     .description(Some(concat!($($doc, "\n"),*).trim()))
                     .additional_properties(Some(utoipa::openapi::schema::AdditionalProperties::<utoipa::openapi::schema::Schema>::FreeForm(false)));
-                $(let object = object.property(
-                    stringify!($field),
-                    $crate::http::requests::body::field_schema::<$type>($crate::body!(@nullable $need), concat!($($fdoc, "\n"),*)),
-                );)*
-                $(let object = if $crate::body!(@required $need) { object.required(stringify!($field)) } else { object };)*
+                $(let object = $crate::body!(@describe $need object $field $type, concat!($($fdoc, "\n"),*));)*
                 object.into()
             }
         }
@@ -243,19 +260,19 @@ macro_rules! body {
             })?
 
             fn schemas(schemas: &mut Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>)>) {
-                $($crate::http::openapi::describe::add_schema::<$type>(schemas);)*
+                $($crate::body!(@add_schemas $need schemas $type);)*
             }
         }
 
         impl $crate::http::requests::body::FromBody for $name {
-            const IS_CHEAP: bool = true $(&& <$type as $crate::http::requests::body::FromJson>::IS_CHEAP)*;
+            const IS_CHEAP: bool = true $(&& $crate::body!(@is_cheap $need $type))*;
 
             fn read(
                 body: &[u8],
             ) -> Result<(Option<Self>, Vec<$crate::domain::values::field_error::FieldError>), $crate::http::error::ApiError> {
                 let mut fields = $crate::http::requests::body::Fields::parse(body)?;
                 $(let $field = fields.$need::<$type>(stringify!($field));)*
-                $crate::body! { @finish $mode fields, &[$(stringify!($field)),*], $read_only, $($field: $crate::body!(@value $need $field),)* }
+                $crate::body! { @finish $mode fields, $read_only, $($field: $crate::body!(@value $need $field),)* }
             }
         }
     };
@@ -285,21 +302,36 @@ macro_rules! body {
     };
     (@change required $body:ident $field:ident) => { Some($body.$field) };
     (@change $need:ident $body:ident $field:ident) => { $body.$field };
-    (@finish read_only $fields:ident, $known:expr, $read_only:expr, $($field:ident: $value:expr,)*) => {{
-        let errors = $fields.finish($known, $read_only);
+    (@finish read_only $fields:ident, $read_only:expr, $($field:ident: $value:expr,)*) => {{
+        let errors = $fields.finish($read_only);
         let whole = || Some(Self { $($field: $value,)* });
         Ok((whole(), errors))
     }};
-    (@finish unchanged $fields:ident, $known:expr, $read_only:expr, $($field:ident: $value:expr,)*) => {{
+    (@finish unchanged $fields:ident, $read_only:expr, $($field:ident: $value:expr,)*) => {{
         let unchanged = $fields.read_only($read_only);
-        let errors = $fields.finish($known, $read_only);
+        let errors = $fields.finish($read_only);
         let whole = || Some(Self { $($field: $value,)* unchanged });
         Ok((whole(), errors))
     }};
-    (@nullable nullable) => { true };
-    (@nullable $need:ident) => { false };
-    (@required required) => { true };
-    (@required $need:ident) => { false };
+    (@describe group $object:ident $field:ident $type:ty, $doc:expr) => {
+        <$type as $crate::http::requests::body::FieldGroup>::describe($object)
+    };
+    (@describe required $object:ident $field:ident $type:ty, $doc:expr) => {
+        $crate::body!(@describe optional $object $field $type, $doc).required(stringify!($field))
+    };
+    (@describe $need:ident $object:ident $field:ident $type:ty, $doc:expr) => {
+        $object.property(
+            stringify!($field),
+            $crate::http::requests::body::field_schema::<$type>(stringify!($need) == "nullable", $doc),
+        )
+    };
+    (@add_schemas group $schemas:ident $type:ty) => {
+        <$type as $crate::http::requests::body::FieldGroup>::add_schemas($schemas)
+    };
+    (@add_schemas $need:ident $schemas:ident $type:ty) => { $crate::http::openapi::describe::add_schema::<$type>($schemas) };
+    (@is_cheap group $type:ty) => { true };
+    (@is_cheap $need:ident $type:ty) => { <$type as $crate::http::requests::body::FromJson>::IS_CHEAP };
+    (@type group $type:ty) => { $type };
     (@type required $type:ty) => { $type };
     (@type optional $type:ty) => { Option<$type> };
     (@type nullable $type:ty) => { $crate::domain::record::Patch<$type> };

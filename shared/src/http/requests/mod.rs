@@ -1,5 +1,6 @@
 //! The arguments of a handler: path and query parameters, headers and bodies, read strictly.
 
+mod asset_details;
 pub mod body;
 pub mod extract;
 mod from_json;

@@ -19,7 +19,7 @@ impl FromBody for NoMembers {
     const IS_CHEAP: bool = true;
 
     fn read(body: &[u8]) -> Result<(Option<Self>, Vec<FieldError>), ApiError> {
-        Ok((Some(Self), Fields::parse(body)?.finish(&[], &[])))
+        Ok((Some(Self), Fields::parse(body)?.finish(&[])))
     }
 }
 

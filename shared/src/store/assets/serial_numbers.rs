@@ -9,7 +9,7 @@ use crate::domain::record::{Kind, Stored};
 use crate::domain::values::id::{AssetId, Id};
 use crate::store::TenantStore;
 use crate::store::keys::{self, EXPIRES, Item, PK, TYPE};
-use crate::store::lists::list_index::{AssetColumns, AssetIndex, Freshness, RowQuery, SortedRows};
+use crate::store::lists::list_index::{AssetColumns, AssetIndex, Freshness, SearchTerms, SortedRows};
 use crate::store::table::error::{StoreError, UnreadableRecord};
 use crate::store::table::item::OWNER;
 use crate::store::table::read::BatchGet;
@@ -74,7 +74,7 @@ impl TenantStore {
                 matched.claim = Some(Claim { asset: id, version: asset.as_ref().map(|asset| asset.version) });
             }
             // The table decides: an asset of the list index may have another serial number by now.
-            matched.assets.extend(asset.filter(|asset| asset.value.serial_number.as_deref() == Some(&serial)));
+            matched.assets.extend(asset.filter(|asset| asset.value.details.serial_number.as_deref() == Some(&serial)));
         }
         Ok(matches)
     }
@@ -91,13 +91,18 @@ impl TenantStore {
 }
 
 fn ids_of(rows: &SortedRows<AssetColumns>, serials: &BTreeSet<String>) -> Vec<(String, AssetId)> {
-    let query = RowQuery { filter: Some(Box::new(|columns: &AssetColumns| columns.has_serial)), ..RowQuery::default() };
+    let column = AssetColumns::compared("serial_number");
     let mut ids = Vec::new();
-    query.scan(rows, |position| {
-        let Some(row) = rows.row(position) else { return };
-        let serial = row.exact_text(AssetColumns::SERIAL);
-        ids.extend(serials.contains(serial).then(|| (serial.to_owned(), AssetId::from_uuid(row.sort_key.id()))));
-    });
+    rows.scan(
+        &SearchTerms::default(),
+        |_| true,
+        |position| {
+            let row = rows.row(position);
+            let serial = row.and_then(|row| Some((row.exact_text(column?)?, row.sort_key.id())));
+            let serial = serial.filter(|(serial, _)| serials.contains(*serial));
+            ids.extend(serial.map(|(serial, id)| (serial.to_owned(), AssetId::from_uuid(id))));
+        },
+    );
     ids
 }
 

@@ -62,7 +62,10 @@ impl AssetSort {
             SortField::CreatedAt => |row| SortValue::Time(row.sort_key.created_at()),
             SortField::UpdatedAt => |row| SortValue::Time(row.columns.updated_at),
             SortField::Name => |row| SortValue::Text(row.searched_text(AssetColumns::NAME).into()),
-            SortField::AssetTag => |row| SortValue::Text(row.exact_text(AssetColumns::TAG).into()),
+            SortField::AssetTag => |row| {
+                let tag = AssetColumns::compared("asset_tag").and_then(|column| row.exact_text(column));
+                SortValue::Text(tag.unwrap_or_default().into())
+            },
             SortField::Status => |row| SortValue::Text(row.columns.status.map_or("", Status::as_str).into()),
         };
         Some(SortOrder { sort_by, descending: self.descending })
@@ -78,8 +81,8 @@ pub struct AssetFilter {
     pub kind: Option<AssetKind>,
     pub assigned_to: Option<Assignee>,
     pub model_id: Option<ModelId>,
-    pub asset_tag: Option<String>,
-    pub serial_number: Option<String>,
+    /// Texts that are compared exactly, by the names of their fields.
+    pub exact: Vec<(&'static str, String)>,
     pub warranty_before: Option<Date>,
     pub updated_since: Option<Timestamp>,
     pub sort: AssetSort,
@@ -90,7 +93,6 @@ impl AssetFilter {
     pub(in crate::store) fn row_query(&self, logical_types: Vec<Uuid>) -> RowQuery<'_, AssetColumns> {
         let (asset_type, model) = (self.asset_type_id.map(Id::uuid), self.model_id.map(Id::uuid));
         let assigned_to = self.assigned_to.map(|assignee| assignee.user().map(Id::uuid));
-        let needs_serial = self.serial_number.is_some();
         let is_of_kind = move |kind: AssetKind, columns: &AssetColumns| {
             let is_logical = columns.asset_type.is_some_and(|id| logical_types.binary_search(&id).is_ok());
             is_logical == (kind == AssetKind::Logical)
@@ -100,7 +102,6 @@ impl AssetFilter {
                 && asset_type.is_none_or(|id| columns.asset_type == Some(id))
                 && model.is_none_or(|id| columns.model == Some(id))
                 && assigned_to.is_none_or(|user| columns.assigned_to == user)
-                && (!needs_serial || columns.has_serial)
                 && self.warranty_before.is_none_or(|day| columns.warranty_until.is_some_and(|until| until < day))
                 && self.updated_since.is_none_or(|since| columns.updated_at >= since)
                 && self.kind.is_none_or(|kind| is_of_kind(kind, columns))
@@ -110,14 +111,13 @@ impl AssetFilter {
             || self.warranty_before.is_some()
             || self.updated_since.is_some()
             || assigned_to.is_some()
-            || needs_serial
             || asset_type.is_some()
             || model.is_some();
-        let exact = [(AssetColumns::TAG, &self.asset_tag), (AssetColumns::SERIAL, &self.serial_number)];
+        let exact = self.exact.iter().filter_map(|(field, text)| Some((AssetColumns::compared(field)?, text.clone())));
         RowQuery {
             terms: SearchTerms::of(self.q.as_deref()),
             filter: if has_filter { Some(Box::new(filter)) } else { None },
-            exact: exact.into_iter().filter_map(|(column, text)| Some((column, text.clone()?))).collect(),
+            exact: exact.collect(),
             order: self.sort.order(),
         }
     }

@@ -108,7 +108,7 @@ fn add(tally: &mut AssetTally, row: &RowRef<'_, AssetColumns>, names: &CatalogNa
         status,
         kind: names.kind,
         asset_type: names.asset_type.as_deref().unwrap_or_default(),
-        manufacturer: names.manufacturer.as_deref().unwrap_or_else(|| row.exact_text(AssetColumns::MANUFACTURER)),
+        manufacturer: names.manufacturer.as_deref().or(row.exact_text(AssetColumns::MANUFACTURER)).unwrap_or_default(),
         price: row.columns.price,
         is_assigned: row.columns.assigned_to.is_some(),
         warranty_until: row.columns.warranty_until,

@@ -4,6 +4,7 @@
 mod tests;
 
 use crate::assets::asset::{Asset, Status};
+use crate::assets::details::{AssetDetails, AssetDetailsChange};
 use crate::assets::transitions::Transitions;
 use crate::catalog::custom_fields::{CustomFields, SchemaError, Validations};
 use crate::catalog::{AssetType, Manufacturer, Model};
@@ -12,9 +13,7 @@ use crate::record_change::record_change;
 use crate::user::User;
 use crate::values::field_error::FieldError;
 use crate::values::id::{AssetId, AssetTypeId, Id, InstanceId, ModelId, UserId};
-use crate::values::money::Price;
 use crate::values::text::{Line, Name, Notes};
-use crate::values::time::Date;
 
 record_change! {
     /// The fields that a POST or PATCH of an asset sets.
@@ -23,12 +22,9 @@ record_change! {
         set status: Status,
         set_or_clear manufacturer: Line,
         set_or_clear model: Line,
-        set_or_clear serial_number: Line,
-        set_or_clear purchase_date: Date,
-        set_or_clear purchase_price: Price,
-        set_or_clear warranty_until: Date,
         set_or_clear notes: Notes,
     } and {
+        pub details: AssetDetailsChange,
         pub asset_type_id: Patch<AssetTypeId>,
         pub model_id: Patch<ModelId>,
         pub assigned_to: Patch<UserId>,
@@ -142,10 +138,7 @@ impl Asset {
             manufacturer_id: None,
             manufacturer: None,
             model: None,
-            serial_number: None,
-            purchase_date: None,
-            purchase_price: None,
-            warranty_until: None,
+            details: AssetDetails::default(),
             assigned_to: None,
             notes: None,
             custom_fields: CustomFields::default(),
@@ -196,6 +189,7 @@ impl Asset {
         is_new: bool,
     ) -> Result<Self, AssetChangeError> {
         let mut next = self.with_plain_fields(change);
+        next.details = next.details.with(&change.details);
         next.custom_fields = change.custom_fields.clone().or(Some(next.custom_fields)).unwrap_or_default();
         next.link_catalog(change, references, &mut errors);
         next.assign(&change.assigned_to, references.user.as_ref(), &mut errors);

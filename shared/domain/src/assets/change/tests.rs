@@ -1,7 +1,7 @@
 //! Tests of changes to assets.
 
 use super::*;
-use crate::values::time::Timestamp;
+use crate::values::time::{Date, Timestamp};
 use proptest::prelude::*;
 
 fn asset(change: &AssetChange) -> Asset {
@@ -29,7 +29,8 @@ prop_compose! {
         warranty_until in patch(Just("2028-01-01".parse::<Date>().expect("a date"))),
         status in proptest::option::of(proptest::sample::select(Status::ALL)),
     ) -> AssetChange {
-        AssetChange { manufacturer, model, serial_number, notes, warranty_until, status, ..AssetChange::default() }
+        let details = AssetDetailsChange { serial_number, warranty_until, ..AssetDetailsChange::default() };
+        AssetChange { manufacturer, model, details, notes, status, ..AssetChange::default() }
     }
 }
 
@@ -40,9 +41,10 @@ proptest! {
         let new = patched(&old, &change);
         prop_assert_eq!(&new.manufacturer, &change.manufacturer.clone().or(old.manufacturer.clone()));
         prop_assert_eq!(&new.model, &change.model.clone().or(old.model.clone()));
-        prop_assert_eq!(&new.serial_number, &change.serial_number.clone().or(old.serial_number.clone()));
+        let (old_serial, old_warranty) = (old.details.serial_number.clone(), old.details.warranty_until);
+        prop_assert_eq!(&new.details.serial_number, &change.details.serial_number.clone().or(old_serial));
+        prop_assert_eq!(new.details.warranty_until, change.details.warranty_until.clone().or(old_warranty));
         prop_assert_eq!(&new.notes, &change.notes.clone().or(old.notes.clone()));
-        prop_assert_eq!(new.warranty_until, change.warranty_until.clone().or(old.warranty_until));
         prop_assert_eq!(new.status, change.status.unwrap_or(old.status));
         prop_assert_eq!((&new.name, new.id, &new.asset_tag, &new.custom_fields), (&old.name, old.id, &old.asset_tag, &old.custom_fields));
         prop_assert_eq!(patched(&new, &change), new.clone(), "applying a patch twice changes nothing more");
@@ -51,7 +53,7 @@ proptest! {
     #[test]
     fn patches_of_different_fields_can_be_applied_in_any_order(before in changes(), one in changes(), other in changes()) {
         let one = AssetChange { manufacturer: one.manufacturer, notes: one.notes, status: one.status, ..AssetChange::default() };
-        let other = AssetChange { model: other.model, serial_number: other.serial_number, ..AssetChange::default() };
+        let other = AssetChange { model: other.model, details: other.details, ..AssetChange::default() };
         let old = asset(&before);
         prop_assert_eq!(patched(&patched(&old, &one), &other), patched(&patched(&old, &other), &one));
     }

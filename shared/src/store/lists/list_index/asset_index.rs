@@ -5,7 +5,7 @@ use super::change_event::{ChangeEvent, Inconsistent};
 use super::columns::{Columns, TextColumns, id_and_version, parse, parse_id, text_attributes};
 use super::index::ListIndex;
 use super::other_columns::set_text;
-use super::row::Row;
+use super::row::{Row, exact};
 use super::sorted_rows::SortedRows;
 use crate::domain::assets::asset::{Asset, CatalogNames, Status};
 use crate::domain::catalog::AssetKind;
@@ -14,6 +14,7 @@ use crate::domain::values::money::Price;
 use crate::domain::values::text::{Name, fold};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::keys::{Item, Section};
+use fields::ASSET_FILTERS;
 use std::collections::HashMap;
 use uuid::Uuid;
 
@@ -28,41 +29,37 @@ pub struct AssetColumns {
     pub status: Option<Status>,
     /// The purchase price, in ten-thousandths; zero also without one.
     pub price: u64,
-    /// Distinguishes an empty serial number from none.
-    pub has_serial: bool,
 }
 
 impl AssetColumns {
     /// The name among the searched texts.
     pub const NAME: usize = 0;
-    const SEARCHED_TAG: usize = 1;
-    const SEARCHED_SERIAL: usize = 2;
-    pub const TAG: usize = 0;
-    pub const SERIAL: usize = 1;
-    pub const MANUFACTURER: usize = 2;
+    const TAG: usize = 1;
+    const SERIAL: usize = 2;
+    /// The manufacturer among the exact texts, behind those of the filters.
+    pub const MANUFACTURER: usize = ASSET_FILTERS.len();
+
+    /// The place of a filter's field among the exact texts.
+    pub fn compared(field: &str) -> Option<usize> {
+        ASSET_FILTERS.iter().position(|(name, _)| *name == field)
+    }
 }
 
 impl Columns for AssetColumns {
     type Record = Asset;
     const SECTIONS: &'static [Section] = &[Section::Assets];
-    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 3, exact: 3 };
+    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 3, exact: ASSET_FILTERS.len() + 1 };
 
     fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
+        if let Some(column) = Self::compared(field) {
+            set_text(&mut row.exact, column, exact(value));
+        }
         let columns = &mut row.columns;
         match field {
             "name" => set_text(&mut row.searched, Self::NAME, fold(value.unwrap_or_default())),
-            "asset_tag" => {
-                let tag = value.unwrap_or_default();
-                set_text(&mut row.searched, Self::SEARCHED_TAG, fold(tag));
-                set_text(&mut row.exact, Self::TAG, tag.to_owned());
-            }
-            "serial_number" => {
-                let serial = value.unwrap_or_default();
-                columns.has_serial = value.is_some();
-                set_text(&mut row.searched, Self::SEARCHED_SERIAL, fold(serial));
-                set_text(&mut row.exact, Self::SERIAL, serial.to_owned());
-            }
-            "manufacturer" => set_text(&mut row.exact, Self::MANUFACTURER, value.unwrap_or_default().to_owned()),
+            "asset_tag" => set_text(&mut row.searched, Self::TAG, fold(value.unwrap_or_default())),
+            "serial_number" => set_text(&mut row.searched, Self::SERIAL, fold(value.unwrap_or_default())),
+            "manufacturer" => set_text(&mut row.exact, Self::MANUFACTURER, exact(value)),
             "purchase_price" => columns.price = value.map_or(Ok(0), |price| parse::<Price>(price).map(Price::ten_thousandths))?,
             "status" => columns.status = value.map(parse).transpose()?,
             "asset_type_id" => columns.asset_type = value.map(parse_id).transpose()?,
@@ -79,7 +76,7 @@ impl Columns for AssetColumns {
     }
 
     fn encode(&self, encoder: &mut Encoder) {
-        let Self { updated_at, asset_type, model, assigned_to, warranty_until, status, price, has_serial } = *self;
+        let Self { updated_at, asset_type, model, assigned_to, warranty_until, status, price } = *self;
         encoder.bytes(&updated_at.millis().to_le_bytes());
         for id in [asset_type, model, assigned_to] {
             encoder.option(id, Encoder::id);
@@ -87,7 +84,6 @@ impl Columns for AssetColumns {
         encoder.option(warranty_until, |encoder, date| encoder.bytes(&date.days().to_le_bytes()));
         encoder.text(status.map_or("", Status::as_str));
         encoder.number(price);
-        encoder.byte(has_serial.into());
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
@@ -99,7 +95,6 @@ impl Columns for AssetColumns {
             warranty_until: decoder.option(|decoder| Date::from_days(i32::from_le_bytes(decoder.array()?)))?,
             status: decoder.parsed()?,
             price: decoder.number()?,
-            has_serial: decoder.flag()?,
         })
     }
 }

@@ -7,6 +7,8 @@ use uuid::Uuid;
 /// Ends each text of a row. Searched texts contain no control characters and search words no white space, so no word
 /// is found across two texts.
 const TEXT_END: char = '\n';
+/// Stands for an empty text, unlike none. Stored texts contain no control characters.
+const EMPTY: &str = "\0";
 /// The bits of a UUIDv7 that are the time (RFC 9562 §5.7).
 const TIME_BITS: u32 = 48;
 
@@ -72,8 +74,13 @@ impl<'a, C> RowRef<'a, C> {
         self.searched.split(TEXT_END).nth(column).unwrap_or_default()
     }
 
-    pub fn exact_text(&self, column: usize) -> &'a str {
-        self.exact.split(TEXT_END).nth(column).unwrap_or_default()
+    /// Returns a text that is compared exactly; `None` if the record has none.
+    pub fn exact_text(&self, column: usize) -> Option<&'a str> {
+        match self.exact.split(TEXT_END).nth(column)? {
+            "" => None,
+            EMPTY => Some(""),
+            text => Some(text),
+        }
     }
 
     /// One per line.
@@ -94,6 +101,11 @@ impl<'a, C> RowRef<'a, C> {
             exact: texts(self.exact),
         }
     }
+}
+
+/// Returns the exact text of a row for a record's text.
+pub(super) fn exact(text: Option<&str>) -> String {
+    text.map_or("", |text| if text.is_empty() { EMPTY } else { text }).to_owned()
 }
 
 /// Joins the texts of a row, each with its end.

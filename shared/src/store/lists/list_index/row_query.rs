@@ -70,7 +70,7 @@ impl<C> RowQuery<'_, C> {
     pub fn scan(&self, rows: &SortedRows<C>, mut visit: impl FnMut(RowPosition)) {
         let filter = |columns: &C| self.filter.as_ref().is_none_or(|filter| filter(columns));
         rows.scan(&self.terms, filter, |position| {
-            let is_equal = |row: &RowRef<'_, C>| self.exact.iter().all(|(column, text)| row.exact_text(*column) == text);
+            let is_equal = |row: &RowRef<'_, C>| self.exact.iter().all(|(column, text)| row.exact_text(*column) == Some(text));
             if self.exact.is_empty() || rows.row(position).is_some_and(|row| is_equal(&row)) {
                 visit(position);
             }

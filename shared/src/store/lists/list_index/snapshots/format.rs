@@ -12,13 +12,14 @@ use crate::store::lists::list_index::cache::LoadedIndex;
 use crate::store::lists::list_index::change_event::UnknownEvent;
 use crate::store::lists::list_index::index::ListIndex;
 use crate::store::lists::list_index::row::to_u32;
+use fields::ASSET_FILTERS;
 use sha2::{Digest, Sha256};
 
 /// The first bytes of every snapshot.
 const MAGIC: [u8; 8] = *b"ALSNAPSH";
-/// Every change of the written bytes must raise it: of the columns, of how texts are folded, of the order of rows. Snapshots of
-/// other formats are ignored, and written anew by the version that is deployed.
-const FORMAT: u32 = 2;
+/// Every change of the written bytes must raise it: of the columns, of how texts are folded, of the order of rows; a new filter
+/// of assets need not. Snapshots of other formats are ignored, and written anew by the version that is deployed.
+const FORMAT: u32 = 3;
 const CHECKSUM_BYTES: usize = 32;
 /// No header is larger than this.
 pub const MAX_HEADER_BYTES: usize = 1024;
@@ -91,9 +92,16 @@ fn put_text(header: &mut Vec<u8>, text: &str) {
     header.extend_from_slice(text.as_bytes());
 }
 
+/// The number of the format, and the fields whose texts rows of assets have for filters.
+fn format() -> Vec<u8> {
+    let mut bytes = FORMAT.to_le_bytes().to_vec();
+    ASSET_FILTERS.iter().for_each(|(field, _)| put_text(&mut bytes, field));
+    bytes
+}
+
 /// The first bytes of every header of this format for this source.
 fn identification(source: SnapshotSource<'_>) -> Vec<u8> {
-    let mut bytes = [MAGIC.as_slice(), &FORMAT.to_le_bytes()].concat();
+    let mut bytes = [MAGIC.as_slice(), &format()].concat();
     put_text(&mut bytes, source.table);
     put_text(&mut bytes, source.kind.noun());
     bytes.extend_from_slice(source.tenant.uuid().as_bytes());
@@ -136,7 +144,7 @@ pub fn encode_snapshot<I: ListIndex>(
 /// Returns [`SnapshotError::Header`], [`SnapshotError::Format`] or [`SnapshotError::Source`].
 pub fn decode_header<'b>(source: SnapshotSource<'_>, snapshot: &'b [u8]) -> Result<(SnapshotHeader, &'b [u8]), SnapshotError> {
     let rest = snapshot.strip_prefix(&MAGIC).ok_or(SnapshotError::Header)?;
-    rest.strip_prefix(&FORMAT.to_le_bytes()).ok_or(SnapshotError::Format)?;
+    rest.strip_prefix(format().as_slice()).ok_or(SnapshotError::Format)?;
     let rest = snapshot.strip_prefix(identification(source).as_slice()).ok_or(SnapshotError::Source)?;
     read_header(snapshot, rest).ok_or(SnapshotError::Header)
 }
