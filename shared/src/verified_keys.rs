@@ -23,6 +23,7 @@ type VerifiedKey = (TenantId, ApiKeyId, SecretHash);
 struct Permission {
     at: Timestamp,
     scopes: Scopes,
+    rate_limit: u32,
     /// Until then, all its requests exceed its rate limit.
     exhausted_until: Timestamp,
 }
@@ -32,21 +33,22 @@ struct Permission {
 pub struct VerifiedKeys(Mutex<HashMap<VerifiedKey, Permission>>);
 
 impl VerifiedKeys {
-    /// A request of the key that needs this scope, or none, is likely to be permitted: the key was verified with this secret and
-    /// had the scope not long ago, has not been refused since, and is not known to have exceeded its rate.
+    /// Returns the key's rate limit if its request, which needs this scope or none, is likely to be permitted: the key was
+    /// verified with this secret and had the scope not long ago, has not been refused since, and is not known to have exceeded
+    /// its rate.
     #[must_use]
-    pub fn permits(&self, token: &Token, scope: Option<Scope>, now: Timestamp) -> bool {
+    pub fn permits(&self, token: &Token, scope: Option<Scope>, now: Timestamp) -> Option<u32> {
         let is_permitted = |known: &Permission| {
             let has_scope = scope.is_none_or(|scope| known.scopes.contains(&scope));
             known.at.plus(EARLY_READS_FOR) > now && has_scope && known.exhausted_until <= now
         };
-        self.keys().get(&verified_key(token)).is_some_and(is_permitted)
+        self.keys().get(&verified_key(token)).filter(|known| is_permitted(known)).map(|known| known.rate_limit)
     }
 
-    pub fn insert(&self, token: &Token, scopes: Scopes, now: Timestamp) {
+    pub fn insert(&self, token: &Token, scopes: Scopes, rate_limit: u32, now: Timestamp) {
         let mut keys = self.keys();
         if let Some(known) = keys.get_mut(&verified_key(token)) {
-            (known.at, known.scopes) = (now, scopes);
+            (known.at, known.scopes, known.rate_limit) = (now, scopes, rate_limit);
             return;
         }
         if keys.len() >= MAX_KEYS {
@@ -56,7 +58,7 @@ impl VerifiedKeys {
         if keys.len() >= MAX_KEYS {
             keys.clear();
         }
-        keys.insert(verified_key(token), Permission { at: now, scopes, exhausted_until: now });
+        keys.insert(verified_key(token), Permission { at: now, scopes, rate_limit, exhausted_until: now });
     }
 
     pub fn exhaust(&self, token: &Token, until: Timestamp) {
@@ -92,18 +94,18 @@ mod tests {
     }
 
     fn is_known(keys: &VerifiedKeys, token: &Token, at: Timestamp) -> bool {
-        keys.permits(token, Some(Scope::AssetsRead), at)
+        keys.permits(token, Some(Scope::AssetsRead), at).is_some()
     }
 
     #[test]
     fn a_verified_key_is_known_with_its_secret_until_it_is_refused_or_unused_for_long() {
         let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
-        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), start);
+        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), 600, start);
         assert!(is_known(&keys, &token(1, 1), start));
         assert!(!is_known(&keys, &token(1, 2), start), "another secret");
         assert!(!is_known(&keys, &token(2, 1), start), "another key");
-        assert!(!keys.permits(&token(1, 1), Some(Scope::AssetsWrite), start), "another scope");
-        assert!(keys.permits(&token(1, 1), None, start), "without a scope");
+        assert_eq!(keys.permits(&token(1, 1), Some(Scope::AssetsWrite), start), None, "another scope");
+        assert_eq!(keys.permits(&token(1, 1), None, start), Some(600), "without a scope");
         keys.remove(&token(1, 2));
         assert!(is_known(&keys, &token(1, 1), start.plus(EARLY_READS_FOR - TimeDelta::milliseconds(1))));
         assert!(!is_known(&keys, &token(1, 1), start.plus(EARLY_READS_FOR)));
@@ -114,9 +116,9 @@ mod tests {
     #[test]
     fn a_key_that_exceeds_its_rate_is_permitted_nothing_until_the_rate_permits_it_again() {
         let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
-        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), start);
+        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), 600, start);
         keys.exhaust(&token(1, 1), start.plus_seconds(5));
-        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), start);
+        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), 600, start);
         assert!(!is_known(&keys, &token(1, 1), start.plus_seconds(4)));
         assert!(is_known(&keys, &token(1, 1), start.plus_seconds(5)));
     }
@@ -125,7 +127,7 @@ mod tests {
     fn the_number_of_keys_is_limited() {
         let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
         for key in 0..3_000 {
-            keys.insert(&token(key, 1), Scopes::from([Scope::AssetsRead]), start);
+            keys.insert(&token(key, 1), Scopes::from([Scope::AssetsRead]), 600, start);
             assert!(keys.keys().len() <= MAX_KEYS && is_known(&keys, &token(key, 1), start));
         }
     }

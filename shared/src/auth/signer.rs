@@ -73,7 +73,7 @@ impl UnverifiedRequest<LinkId> {
         let link = StoreError::tolerate_unreadable(verification.reads().get::<Link>(token.id).await)?;
         let link = link.filter(|link| token.secret.is_one_of(&[&link.value.hash])).ok_or(ApiError::BadLink(None))?;
         self.notes.note_signer(token.tenant, token.id);
-        let counted = verification.reads().count_request(token.id.uuid(), now).await;
+        let counted = verification.reads().count_request(token.id.uuid(), RATE_LIMIT, now).await;
         let rate = Rate::new(RATE_LIMIT, counted_requests(token.tenant, token.id.uuid(), counted)?, now);
         self.notes.note_rate(rate);
         if rate.is_exceeded() {

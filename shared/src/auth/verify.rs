@@ -3,7 +3,7 @@
 use super::{Caller, Principal};
 use crate::app::App;
 use crate::domain::actor::Actor;
-use crate::domain::keys::api_key::ApiKey;
+use crate::domain::keys::api_key::{ApiKey, SharedLimit};
 use crate::domain::keys::rate::Rate;
 use crate::domain::keys::scope::Scope;
 use crate::domain::keys::token::Token;
@@ -50,18 +50,19 @@ impl KeyCheck<'_> {
     pub(super) async fn verify(&self, verification: ReadGate) -> Result<Caller, ApiError> {
         let (token, now) = (self.token, self.app.store().now());
         let reads = verification.reads();
-        let count = reads.count_request(token.id.uuid(), now);
+        let count = |limit| reads.count_request(token.id.uuid(), limit, now);
         let known = self.app.verified_keys();
-        let (credentials, counted) = if known.permits(token, self.scope, now) {
+        let (credentials, counted) = if let Some(limit) = known.permits(token, self.scope, now) {
             verification.begin_reads();
-            let (credentials, counted) = futures_util::join!(self.credentials(reads, now), count);
+            let (credentials, counted) = futures_util::join!(self.credentials(reads, now), count(limit));
             (credentials?, counted)
         } else {
             let credentials = self.credentials(reads, now).await?;
-            if known.permits(token, self.scope, now) {
+            if known.permits(token, self.scope, now).is_some() {
                 verification.begin_reads();
             }
-            (credentials, count.await)
+            let counted = count(credentials.key.rate_limit_per_minute).await;
+            (credentials, counted)
         };
         let (key, owner) = (&credentials.key, credentials.owner.as_ref());
         self.notes.note_caller(token.tenant, token.id);
@@ -106,7 +107,8 @@ impl KeyCheck<'_> {
         let credentials = self.read_credentials(reads, now).await?;
         match &credentials {
             Some(Credentials { key, owner }) => {
-                self.app.verified_keys().insert(self.token, key.effective_scopes(owner.as_ref().map(|owner| owner.role)), now);
+                let scopes = key.effective_scopes(owner.as_ref().map(|owner| owner.role));
+                self.app.verified_keys().insert(self.token, scopes, key.rate_limit_per_minute, now);
             }
             None => self.app.verified_keys().remove(self.token),
         }
@@ -129,7 +131,8 @@ impl KeyCheck<'_> {
     /// first one that is exceeded.
     async fn shared_rate(&self, reads: &TenantReads, key: &ApiKey, now: Timestamp) -> Result<Option<Rate>, StoreError> {
         let limits = key.shared_limits(now);
-        let counts = futures_util::future::join_all(limits.iter().map(|limit| reads.count_request(limit.key.uuid(), now))).await;
+        let count = |limit: &SharedLimit| reads.count_request(limit.key.uuid(), limit.rate_limit_per_minute, now);
+        let counts = futures_util::future::join_all(limits.iter().map(count)).await;
         for (limit, counted) in limits.iter().zip(counts) {
             let rate = Rate::new(limit.rate_limit_per_minute, counted_requests(reads.id(), limit.key.uuid(), counted)?, now);
             if rate.is_exceeded() {

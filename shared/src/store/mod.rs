@@ -56,6 +56,7 @@ use lists::list_index::ListIndexCache;
 use std::ops::Deref;
 use std::sync::Arc;
 use table::blob_cache::BlobCache;
+use tenants::leases::Leases;
 use tokio::sync::SetOnce;
 
 /// Tests pass a clock of their own.
@@ -74,6 +75,7 @@ pub struct Store {
     list_indexes: Arc<ListIndexCache>,
     snapshots: Option<Arc<dyn ObjectStore>>,
     blobs: Arc<BlobCache>,
+    leases: Arc<Leases>,
 }
 
 /// Reads of single items of one tenant: one read unit for each 4 KB.
@@ -134,7 +136,16 @@ impl Store {
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
         let random: Random = Arc::new(|bytes| getrandom::fill(bytes).map_err(|error| error.to_string()));
         let list_indexes = Arc::new(ListIndexCache::new(lists::memory_budget::from_env()));
-        Self { client, table: table.into(), clock, random, list_indexes, snapshots: None, blobs: Arc::default() }
+        Self {
+            client,
+            table: table.into(),
+            clock,
+            random,
+            list_indexes,
+            snapshots: None,
+            blobs: Arc::default(),
+            leases: Arc::default(),
+        }
     }
 
     /// For snapshots of list indexes.

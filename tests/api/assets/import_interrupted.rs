@@ -27,7 +27,7 @@ async fn send(client: &Client, operations: &[Value], key: &str) -> Reply {
 async fn a_batch_goes_on_where_it_stopped() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
-    at_each_place(&CallFailure::ALL, 12, 5, async |place, failure| {
+    at_each_place(&CallFailure::ALL, 11, 5, async |place, failure| {
         let name = format!("{failure:?}-{place}").to_lowercase();
         let known = client.user(&format!("known {name}")).await;
         let operations = [
@@ -73,7 +73,7 @@ async fn an_import_goes_on_where_it_stopped() {
         .collect();
     let mut expected = vec!["created"; 6];
     expected[3] = "refused";
-    at_each_place(&CallFailure::ALL, 12, 5, async |place, failure| {
+    at_each_place(&CallFailure::ALL, 11, 5, async |place, failure| {
         let client = api.tenant().await;
         client.use_key_once().await;
         api.faults.fail_call(place, failure);

@@ -91,7 +91,7 @@ async fn sixteen_simultaneous_requests_are_executed_once() {
 #[tokio::test]
 async fn a_request_repeated_after_any_failed_call_is_executed_once() {
     let (api, client) = Api::with_tenant().await;
-    at_each_place(&CallFailure::ALL, 6, 6, async |place, failure| {
+    at_each_place(&CallFailure::ALL, 5, 6, async |place, failure| {
         let name = format!("{failure:?} {place}");
         api.faults.fail_call(place, failure);
         let body = json!({"name": name});

@@ -3,6 +3,7 @@
 use crate::support::{Api, Client, UNKNOWN_ID, log};
 use serde_json::json;
 use shared::store::keys::Keys;
+use std::collections::BTreeMap;
 
 #[tokio::test]
 async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
@@ -40,6 +41,75 @@ async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
     }
     let reply = client.get("/assets").await;
     assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-remaining")), (200, "4"), "the next minute");
+}
+
+#[tokio::test]
+async fn an_instance_takes_several_requests_at_once_and_says_what_remains_as_far_as_it_knows() {
+    let api = Api::start().await;
+    let client = api.limited_tenant(100).await;
+    let other = api.replica(0, usize::MAX).client(&client);
+    client.use_key_once().await;
+    let remaining = async |client: &Client| client.get("/settings").await.header("x-ratelimit-remaining").parse::<u64>().unwrap();
+    api.faults.take_requests();
+    assert_eq!([remaining(&client).await, remaining(&client).await], [98, 97]);
+    let written = api.faults.take_requests().into_iter().filter(|(operation, _)| operation == "UpdateItem");
+    assert_eq!(written.count(), 0, "the first request took six");
+    assert_eq!(remaining(&other).await, 93, "six of the other instance, and one");
+    assert_eq!(remaining(&client).await, 96, "it does not know of the other instance yet");
+}
+
+/// Instances of a function, whose clocks are up to a second apart.
+fn instances(api: &Api, client: &Client) -> Vec<Client> {
+    (0..10).map(|n| api.replica(n * 100, 0).client(client)).collect()
+}
+
+/// Sends requests for three minutes, more than twice as many as the limit, to one instance more often than to another. Returns
+/// how many were let through in each minute, and how many before the first was refused.
+async fn let_through(api: &Api, instances: &[Client], before_each: impl Fn(usize)) -> Vec<(usize, usize)> {
+    let mut minutes: BTreeMap<String, (usize, Option<usize>)> = BTreeMap::new();
+    for n in 0..720 {
+        before_each(n);
+        let reply = instances[[0, 1, 0, 2, 0, 1, 3, n % 10][n % 8]].get("/settings").await;
+        let (let_through, at_first_refusal) = minutes.entry(reply.header("x-ratelimit-reset").to_owned()).or_default();
+        match reply.status.as_u16() {
+            429 => _ = at_first_refusal.get_or_insert(*let_through),
+            status => {
+                assert_eq!(status, 200, "{}", reply.text());
+                *let_through += 1;
+            }
+        }
+        api.advance_clock_millis(240);
+    }
+    assert!(minutes.len() >= 3, "{minutes:?}");
+    // Of the last minute, not all is seen.
+    let whole = minutes.into_values().filter_map(|(count, at_first_refusal)| Some((count, at_first_refusal?)));
+    whole.collect()
+}
+
+#[tokio::test]
+async fn ten_instances_let_through_exactly_the_limit_and_at_most_a_tenth_too_late() {
+    let api = Api::start().await;
+    let client = api.limited_tenant(100).await;
+    let minutes = let_through(&api, &instances(&api, &client), |_| ()).await;
+    assert!(minutes.len() >= 2);
+    for (count, at_first_refusal) in minutes {
+        assert!(count <= 100 && at_first_refusal >= 90, "{count} in all, {at_first_refusal} before the first refusal");
+    }
+}
+
+#[tokio::test]
+async fn lost_answers_let_no_more_through_than_the_limit() {
+    let api = Api::start().await;
+    let client = api.limited_tenant(100).await;
+    let lose = |n: usize| {
+        if n.is_multiple_of(20) {
+            api.faults.lose_response("UpdateItem");
+        }
+    };
+    let minutes = let_through(&api, &instances(&api, &client), lose).await;
+    // The last ones are planned when all requests of the minute are taken.
+    assert!(minutes.len() >= 2 && api.faults.planned() < 18, "{} answers were not lost", api.faults.planned());
+    assert!(minutes.iter().all(|(count, _)| *count <= 100), "{minutes:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,7 +201,9 @@ async fn a_request_that_can_not_be_counted_is_let_through_and_a_log_line_says_so
 
 #[tokio::test]
 async fn a_count_that_never_answers_is_given_up() {
-    let (api, client) = Api::with_tenant().await;
+    let api = Api::start().await;
+    // Of a limit below 20, each request is counted in the table.
+    let client = api.limited_tenant(10).await;
     client.use_key_once().await;
     let mut held = api.faults.hold("UpdateItem");
     let (reply, ()) = futures_util::join!(client.get("/settings"), async { held.arrived().await });

@@ -46,7 +46,7 @@ async fn two_steps(client: &Client) -> String {
 #[tokio::test]
 async fn a_creation_survives_the_failure_of_any_of_its_calls() {
     let api = Api::start().await;
-    with_each_failure(&api, 7, async |client, name, place, failure| {
+    with_each_failure(&api, 6, async |client, name, place, failure| {
         let path = two_steps(client).await;
         let links = format!("{path}/links");
         let body = json!({"signer": {"user_id": client.user("Ada").await}}).to_string();
@@ -142,7 +142,7 @@ async fn a_submission_survives_the_failure_of_any_of_its_calls() {
     let api = Api::start().await;
     // The number of assets, and the step at which the call fails.
     for (count, step) in sample([(1, 1), (2, 0), (1, 0), (2, 1)], 1) {
-        with_each_failure(&api, 8, async |client, name, place, failure| {
+        with_each_failure(&api, 7, async |client, name, place, failure| {
             let path = started_for(client, count).await;
             let plan = |api: &Api, index: usize| {
                 if index == step {
@@ -159,7 +159,7 @@ async fn a_submission_survives_the_failure_of_any_of_its_calls() {
 #[tokio::test]
 async fn a_submission_without_a_key_is_never_done_twice() {
     let api = Api::start().await;
-    with_each_failure(&api, 8, async |client, name, place, failure| {
+    with_each_failure(&api, 7, async |client, name, place, failure| {
         let path = two_steps(client).await;
         let link = Link::for_guest(client, &path).await;
         let signer = link.signer(client);
@@ -180,7 +180,7 @@ async fn a_submission_without_a_key_is_never_done_twice() {
 #[tokio::test]
 async fn a_revocation_survives_the_failure_of_any_of_its_calls() {
     let api = Api::start().await;
-    with_each_failure(&api, 5, async |client, name, place, failure| {
+    with_each_failure(&api, 4, async |client, name, place, failure| {
         let link = Link::for_guest(client, &two_steps(client).await).await;
         api.faults.fail_call(place, failure);
         let revoked = insist(async || client.delete(&link.path).await).await;
@@ -198,7 +198,7 @@ async fn a_revocation_survives_the_failure_of_any_of_its_calls() {
 #[tokio::test]
 async fn a_receipt_survives_the_failure_of_any_of_its_calls() {
     let api = Api::start().await;
-    with_each_failure(&api, 11, async |client, name, place, failure| {
+    with_each_failure(&api, 10, async |client, name, place, failure| {
         let path = started(client, json!([signature_step()])).await;
         let signer = Link::for_guest(client, &path).await.signer(client);
         signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();

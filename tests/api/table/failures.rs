@@ -89,7 +89,7 @@ async fn a_process_survives_the_failure_of_any_of_its_calls() {
         {"type": "complete", "key": "c", "label": "C"}
     ]);
     let process = create_process(&client, steps).await;
-    at_each_place(&CallFailure::ALL, 19, 5, async |place, failure| {
+    at_each_place(&CallFailure::ALL, 15, 5, async |place, failure| {
         let asset = client.asset(json!({"name": "x"})).await;
         api.faults.fail_call(place, failure);
         let instance = start_despite_failure(&client, &process, &asset).await;

@@ -142,7 +142,7 @@ async fn a_repetition_gets_the_same_answer_and_copies_start_nothing_twice() {
 /// Repeating the request completes the offboarding after the failure of any call to the table, and nothing is started twice.
 #[tokio::test]
 async fn a_request_that_fails_at_any_call_can_be_repeated() {
-    at_each_place(&[CallFailure::TimedOutBefore, CallFailure::TimedOutAfter], 18, 4, async |place, failure| {
+    at_each_place(&[CallFailure::TimedOutBefore, CallFailure::TimedOutAfter], 17, 4, async |place, failure| {
         let (api, client) = Api::with_tenant().await;
         let user = client.user("Ada").await;
         in_use(&client, &user, 3).await;

@@ -66,7 +66,7 @@ async fn a_request_repeated_after_any_failed_call_sends_the_same_message() {
     let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
     client.use_key_once().await;
     for (path, body) in sending(&webhook, &retry) {
-        at_each_place(&CallFailure::ALL, 6, 2, async |place, failure| {
+        at_each_place(&CallFailure::ALL, 5, 2, async |place, failure| {
             let name = format!("{path} {failure:?} {place}");
             api.faults.fail_call(place, failure);
             let mut reply = post(&client, &path, &body, &name).await;

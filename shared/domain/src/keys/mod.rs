@@ -2,6 +2,7 @@
 
 pub mod api_key;
 pub mod grant;
+pub mod lease;
 pub mod rate;
 pub mod scope;
 pub mod token;

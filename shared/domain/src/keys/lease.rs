@@ -1,0 +1,140 @@
+//! Shares of a rate limit: a function instance takes several requests of a minute at once, and counts them itself.
+//!
+//! A counter in the table says how many requests of the minute are taken. Each share is added on condition that the limit
+//! isn't exceeded, so no number of instances lets more through. What is taken and not used is lost when its minute ends:
+//! the counter also says how much that may be, and the condition keeps it to a tenth of the limit. In the last quarter,
+//! requests are taken one by one, and instances use up what they hold.
+
+use crate::keys::rate::window;
+use crate::values::time::Timestamp;
+
+/// The part of a limit that all instances together may hold unused, as a divisor.
+const HELD_PART: u64 = 10;
+
+/// The counter of a credential's minute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counter {
+    /// How many requests the instances have taken.
+    pub taken: u64,
+    /// How many of them may be unused.
+    pub held: u64,
+}
+
+/// Requests that an instance takes at once: what it adds to the counter, and on which condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// The number of requests: the current one, and those that the instance will hold.
+    pub requests: u64,
+    /// How many requests of its earlier shares the instance has used up, so that it holds them no more.
+    pub used_up: u64,
+    /// The most requests that may be taken before.
+    pub max_taken: u64,
+    /// The most requests that may be held before; `None` if the share adds nothing to them.
+    pub max_held: Option<u64>,
+}
+
+/// What a function instance has of a credential's requests in one minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    window: i64,
+    limit: u64,
+    /// The counter as the instance's last write left it.
+    counter: Counter,
+    /// The requests that it can let through without asking the table.
+    left: u64,
+    /// How many of the counter's held requests are its own.
+    held: u64,
+}
+
+impl Lease {
+    /// Returns the lease of an instance that has taken nothing yet in this minute.
+    #[must_use]
+    pub fn new(limit: u32, at: Timestamp) -> Self {
+        Self { window: window(at), limit: limit.into(), counter: Counter::default(), left: 0, held: 0 }
+    }
+
+    /// Returns whether the lease is of this minute and this limit. Any other is worth nothing.
+    #[must_use]
+    pub fn is_for(&self, limit: u32, at: Timestamp) -> bool {
+        (self.window, self.limit) == (window(at), limit.into())
+    }
+
+    /// Returns the minute, counted from 1970.
+    #[must_use]
+    pub fn window(&self) -> i64 {
+        self.window
+    }
+
+    /// Counts a request, and returns how many are used as far as the instance knows: more than the limit if it is used up.
+    ///
+    /// # Errors
+    ///
+    /// Returns the share to take first if nothing is left.
+    pub fn count(&mut self) -> Result<u64, Share> {
+        if let Some(left) = self.left.checked_sub(1) {
+            self.left = left;
+            return Ok(self.used());
+        }
+        if self.counter.taken >= self.limit { Ok(self.limit + 1) } else { Err(self.next_share()) }
+    }
+
+    /// Counts a request with a share that was taken, after which the counter is `counter`. As [`Lease::count`].
+    pub fn add(&mut self, share: Share, counter: Counter) -> u64 {
+        let unused = share.requests - 1;
+        self.left += unused;
+        self.held += unused;
+        // Of two requests at the same time, either can be the first to get its answer.
+        self.counter = Counter { taken: counter.taken.max(self.counter.taken), held: counter.held };
+        self.used()
+    }
+
+    /// Counts a request for which not even a share of one could be taken. As [`Lease::count`].
+    pub fn exhaust(&mut self) -> u64 {
+        self.counter.taken = self.limit;
+        self.limit + 1
+    }
+
+    fn used(&self) -> u64 {
+        self.counter.taken - self.left
+    }
+
+    /// Returns half of what can be held, so that other instances get something, and the current request.
+    fn next_share(&mut self) -> Share {
+        // Taken out at once: if the outcome of the write is unknown, the requests count as held until the minute ends.
+        let used_up = std::mem::take(&mut self.held);
+        let max_held = self.limit / HELD_PART;
+        let max_taken = self.limit / 4 * 3;
+        let holdable = max_held.saturating_sub(self.counter.held.saturating_sub(used_up)) / 2;
+        let unused = holdable.min(max_taken.saturating_sub(self.counter.taken + 1));
+        let single = Share { requests: 1, used_up, max_taken: self.limit - 1, max_held: None };
+        match unused {
+            0 => single,
+            _ => Share {
+                requests: unused + 1,
+                max_taken: max_taken - (unused + 1),
+                max_held: Some(max_held + used_up - unused),
+                ..single
+            },
+        }
+    }
+}
+
+impl Share {
+    /// Returns a share of the current request alone, which can be taken as long as the limit isn't used up; `None` if it is
+    /// one.
+    #[must_use]
+    pub fn single(self, limit: u32) -> Option<Self> {
+        let single = Self { requests: 1, max_taken: u64::from(limit) - 1, max_held: None, ..self };
+        (self.requests > 1).then_some(single)
+    }
+
+    /// Returns by how much the share changes what is held.
+    #[must_use]
+    pub fn change_of_held(&self) -> i64 {
+        (self.requests - 1).cast_signed() - self.used_up.cast_signed()
+    }
+}
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;
