@@ -8,7 +8,7 @@ use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::{EventId, Id};
 use shared::event_view::{FeedEntry, feed_entries};
 use shared::http::error::ApiError;
-use shared::http::openapi::ListErrors;
+use shared::http::openapi::InputErrors;
 use shared::http::requests::extract::QueryParams;
 use shared::http::requests::params::{FromParam, Limit};
 use shared::http::responses::Json;
@@ -80,7 +80,7 @@ pub struct FeedMeta {
 /// All changes in the tenant, oldest first, about ten seconds after they happen. Send `meta.after` as `after` to
 /// continue: no event is missed, and none comes twice. With `types` or `entity_id`, `data` can be empty although
 /// `has_more` is true.
-#[utoipa::path(get, path = "/events", tag = "events", security(("api_key" = ["events:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/events", tag = "events", security(("api_key" = ["events:read"])), responses(InputErrors))]
 pub async fn list_events(request: UnverifiedRequest, query: QueryParams<EventQuery>) -> Result<Json<EventFeed>, ApiError> {
     let (_, feed) = request
         .authorize_with_query(Scope::EventsRead, query, async |store, query| {

@@ -10,16 +10,16 @@ use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::ApiKeyId;
 use shared::http::error::ApiError;
-use shared::http::openapi::{ChangeConflict, DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors, RequestConflict};
+use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestConflict, ResourceErrors};
 use shared::http::requests::extract::{JsonBody, OptionalJsonBody, PathId, QueryParams};
 use shared::http::requests::params;
-use shared::http::responses::{Created, Data, Success, Versioned, or_not_found};
+use shared::http::responses::{Created, CreatedSecret, Data, Success, Versioned, or_not_found};
 use shared::store::{Page, UnitOfWork};
 
 /// List API keys
 ///
 /// Newest first, without their secrets.
-#[utoipa::path(get, path = "/keys", tag = "keys", security(("api_key" = ["keys:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/keys", tag = "keys", security(("api_key" = ["keys:read"])), responses(InputErrors))]
 pub async fn list_keys(request: UnverifiedRequest, query: QueryParams<KeyQuery>) -> Result<Page<KeyView>, ApiError> {
     let (_, page) = request
         .authorize_with_query(Scope::KeysRead, query, async |store, query| {
@@ -32,7 +32,7 @@ pub async fn list_keys(request: UnverifiedRequest, query: QueryParams<KeyQuery>)
 /// Get an API key
 ///
 /// Without its secret.
-#[utoipa::path(get, path = "/keys/{id}", tag = "keys", security(("api_key" = ["keys:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/keys/{id}", tag = "keys", security(("api_key" = ["keys:read"])), responses(ResourceErrors))]
 pub async fn get_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Result<Versioned<KeyView>, ApiError> {
     request.get::<ApiKey, _>(Scope::KeysRead, id).await
 }
@@ -40,8 +40,8 @@ pub async fn get_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Result
 /// Create an API key
 ///
 /// The response shows the key. It is not shown again, not even when the response is replayed for an `Idempotency-Key`.
-#[utoipa::path(post, path = "/keys", tag = "keys", security(("api_key" = ["keys:write"])), responses(PostErrors, RequestConflict))]
-pub async fn create_key(request: UnverifiedRequest, body: JsonBody<NewKey>) -> Result<Created<NewKeyView>, ApiError> {
+#[utoipa::path(post, path = "/keys", tag = "keys", security(("api_key" = ["keys:write"])), responses(InputErrors, RequestConflict))]
+pub async fn create_key(request: UnverifiedRequest, body: JsonBody<NewKey>) -> Result<CreatedSecret<NewKeyView>, ApiError> {
     let (caller, (body, mut errors, owner)) = request
         .authorize(Scope::KeysWrite, async |store| {
             let (body, errors) = body.parse_early(&store).await?;
@@ -95,14 +95,14 @@ fn expose(caller: &Caller, id: ApiKeyId, secret: Secret) -> String {
     api_key
 }
 
-fn created<T>(key: T, id: ApiKeyId) -> Created<T> {
-    Created::new("keys", id, key).without_etag()
+fn created<T>(key: T, id: ApiKeyId) -> CreatedSecret<T> {
+    Created::new("keys", id, key).with_secret()
 }
 
 /// Revoke an API key
 ///
 /// The next request with it is refused. Returns the key as it was.
-#[utoipa::path(delete, path = "/keys/{id}", tag = "keys", security(("api_key" = ["keys:write"])), responses(DeleteErrors, ChangeConflict))]
+#[utoipa::path(delete, path = "/keys/{id}", tag = "keys", security(("api_key" = ["keys:write"])), responses(ChangeErrors, ChangeConflict))]
 pub async fn delete_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Result<Data<KeyView>, ApiError> {
     request.delete::<ApiKey, _>(Scope::KeysWrite, id, |_| Ok(())).await
 }
@@ -111,7 +111,7 @@ pub async fn delete_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Res
 ///
 /// Gives the key a new secret, which only this response shows. The previous secret stays valid for `grace_seconds`. A
 /// body is optional.
-#[utoipa::path(post, path = "/keys/{id}/rotate", tag = "keys", security(("api_key" = ["keys:write"])), responses(PatchErrors, RequestConflict))]
+#[utoipa::path(post, path = "/keys/{id}/rotate", tag = "keys", security(("api_key" = ["keys:write"])), responses(ChangeErrors, RequestConflict))]
 pub async fn rotate_key(
     request: UnverifiedRequest,
     id: PathId<ApiKeyId>,

@@ -12,7 +12,7 @@ use shared::domain::values::id::{ApiKeyId, Id, TenantId, UserId};
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
-use shared::http::openapi::ListErrors;
+use shared::http::openapi::InputErrors;
 use shared::http::responses::Data;
 use utoipa::ToSchema;
 
@@ -61,7 +61,7 @@ pub struct OwnTenantView {
     name: Name,
     /// Time zone of pages that people read.
     time_zone: TimeZone,
-    /// BCP 47 language tag: how pages that people read write dates.
+    /// How pages that people read write dates.
     locale: Locale,
 }
 
@@ -104,7 +104,7 @@ impl MeView {
 /// Get the API key of the request
 ///
 /// The key, what it permits now, its tenant and its owner. Needs no scope.
-#[utoipa::path(get, path = "/me", tag = "keys", security(("api_key" = [])), responses(ListErrors))]
+#[utoipa::path(get, path = "/me", tag = "keys", security(("api_key" = [])), responses(InputErrors))]
 pub async fn get_me(request: UnverifiedRequest) -> Result<Data<MeView>, ApiError> {
     let (caller, tenant) = request.authorize_any_key(async |store| Ok(store.get::<Tenant>(store.id()).await?)).await?;
     let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;

@@ -12,7 +12,7 @@ use shared::domain::tenants::tenant::{NumberRange, Tenant, TenantChange, fullest
 use shared::domain::tenants::time_zone::TimeZone;
 use shared::domain::values::text::Name;
 use shared::http::error::ApiError;
-use shared::http::openapi::{ChangeConflict, ListErrors, SettingsErrors};
+use shared::http::openapi::{ChangeConflict, InputErrors, SettingsErrors};
 use shared::http::requests::extract::JsonBody;
 use shared::http::responses::Versioned;
 use shared::store::BoundedReads;
@@ -25,18 +25,17 @@ shared::body! {
     pub struct SettingsPatch {
         /// Name of the organization.
         optional name: Name,
-        /// Value of `{PREFIX}` in asset tags.
+        /// Prefix of asset tags.
         optional asset_tag_prefix: TagPrefix,
-        /// Template of asset tags: text, `{PREFIX}`, `{TYPE_CODE}`, `{YYYY}`, `{YY}`, `{MM}`, and one sequence of 3 to 12 `N`
-        /// for the number.
+        /// Template of asset tags.
         optional asset_tag_template: TagTemplate,
-        /// For each status, the statuses that a PATCH may change it to. Null permits every change.
+        /// Null permits every change.
         nullable status_transitions: Transitions,
-        /// Name of a time zone in the IANA database. Pages that people read, such as printed receipts, show times in it.
+        /// Time zone of pages that people read, such as printed receipts.
         optional time_zone: TimeZone,
-        /// BCP 47 language tag. Pages that people read write dates as its language does.
+        /// How pages that people read write dates.
         optional locale: Locale,
-        /// Address that codes of labels hold, http or https, with `{asset_tag}` or `{id}` in it. Null for the asset tag.
+        /// Address that codes of labels hold. Null for the asset tag.
         nullable label_url_template: LabelUrlTemplate,
     }
     unchanged: &["number_ranges", "number_range_count"], into: TenantChange
@@ -70,18 +69,18 @@ impl From<NumberRange> for NumberRangeView {
 pub struct SettingsView {
     /// Name of the organization.
     name: Name,
-    /// Value of `{PREFIX}` in asset tags.
+    /// Prefix of asset tags.
     asset_tag_prefix: TagPrefix,
     /// Template of asset tags.
     asset_tag_template: TagTemplate,
-    /// For each status, the statuses that a PATCH may change it to. Null permits every change.
+    /// Null permits every change.
     #[schema(required)]
     status_transitions: Option<Transitions>,
     /// Time zone of pages that people read.
     time_zone: TimeZone,
-    /// BCP 47 language tag: how pages that people read write dates.
+    /// How pages that people read write dates.
     locale: Locale,
-    /// Address that codes of labels hold, with `{asset_tag}` or `{id}` in it. Null for the asset tag.
+    /// Address that codes of labels hold. Null for the asset tag.
     #[schema(required)]
     label_url_template: Option<LabelUrlTemplate>,
     /// Number ranges in use, at most 100: those with the highest fill level, in the order of their patterns.
@@ -128,7 +127,7 @@ async fn read(store: BoundedReads) -> Result<(Stored<Tenant>, Vec<NumberRange>),
 /// Get the settings
 ///
 /// Includes the number ranges of asset tags, and how full they are.
-#[utoipa::path(get, path = "/settings", tag = "settings", security(("api_key" = ["settings:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/settings", tag = "settings", security(("api_key" = ["settings:read"])), responses(InputErrors))]
 pub async fn get_settings(request: UnverifiedRequest) -> Result<Versioned<SettingsView>, ApiError> {
     let (_, (tenant, ranges)) = request.authorize(Scope::SettingsRead, read).await?;
     Ok(Versioned { version: tenant.version, data: SettingsView::new(tenant, ranges) })

@@ -12,9 +12,7 @@ use shared::domain::record::Stored;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
-use shared::http::openapi::{
-    AssetConflict, AssetDeletionConflict, DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors, RequestConflict,
-};
+use shared::http::openapi::{AssetConflict, AssetDeletionConflict, ChangeErrors, InputErrors, RequestConflict, ResourceErrors};
 use shared::http::requests::body::ReadOnlyFields;
 use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
 use shared::http::requests::params;
@@ -24,7 +22,7 @@ use shared::store::{AssetFilter, Page, TenantStore};
 /// List assets
 ///
 /// Newest first by default. A list includes every write that was acknowledged before the request.
-#[utoipa::path(get, path = "/assets", tag = "assets", security(("api_key" = ["assets:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/assets", tag = "assets", security(("api_key" = ["assets:read"])), responses(InputErrors))]
 pub async fn list_assets(request: UnverifiedRequest, query: QueryParams<AssetQuery>) -> Result<Page<AssetView>, ApiError> {
     let (caller, (page, expand)) = request
         .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
@@ -44,7 +42,7 @@ pub async fn list_assets(request: UnverifiedRequest, query: QueryParams<AssetQue
 /// Create an asset
 ///
 /// The service generates the asset tag from the tenant's template.
-#[utoipa::path(post, path = "/assets", tag = "assets", security(("api_key" = ["assets:write"])), responses(PostErrors, RequestConflict))]
+#[utoipa::path(post, path = "/assets", tag = "assets", security(("api_key" = ["assets:write"])), responses(InputErrors, RequestConflict))]
 pub async fn create_asset(request: UnverifiedRequest, body: JsonBody<NewAsset>) -> Result<Created<AssetView>, ApiError> {
     let (caller, (operation, inputs)) = request
         .authorize(Scope::AssetsWrite, async |store| {
@@ -61,7 +59,7 @@ pub async fn create_asset(request: UnverifiedRequest, body: JsonBody<NewAsset>) 
 /// Get an asset
 ///
 /// With `as_of`, as it was at that time, even if it has been deleted since.
-#[utoipa::path(get, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:read"])), responses(ResourceErrors))]
 pub async fn get_asset(
     request: UnverifiedRequest,
     id: PathId<AssetId>,
@@ -95,7 +93,7 @@ pub async fn get_asset(
 /// Update an asset
 ///
 /// Changes the fields that are sent. Null clears a nullable field.
-#[utoipa::path(patch, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(PatchErrors, AssetConflict))]
+#[utoipa::path(patch, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(ChangeErrors, AssetConflict))]
 pub async fn update_asset(
     request: UnverifiedRequest,
     id: PathId<AssetId>,
@@ -126,7 +124,7 @@ async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<Versioned<Ass
 /// Delete an asset
 ///
 /// Removes the asset permanently; its history remains readable. Consider setting the status to `scrapped` instead.
-#[utoipa::path(delete, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(DeleteErrors, AssetDeletionConflict))]
+#[utoipa::path(delete, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(ChangeErrors, AssetDeletionConflict))]
 pub async fn delete_asset(request: UnverifiedRequest, id: PathId<AssetId>) -> Result<Json<DeletedAsset>, ApiError> {
     let (caller, (operation, inputs)) = request
         .authorize(Scope::AssetsWrite, async |store| {

@@ -5,7 +5,7 @@ use shared::domain::assets::asset::Asset;
 use shared::domain::keys::scope::Scope;
 use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
-use shared::http::openapi::GetErrors;
+use shared::http::openapi::ResourceErrors;
 use shared::http::requests::extract::{PathId, QueryParams};
 use shared::http::responses::Json;
 use shared::http::responses::history::{self, History, HistoryQuery};
@@ -13,7 +13,7 @@ use shared::http::responses::history::{self, History, HistoryQuery};
 /// List an asset's history
 ///
 /// Newest first. Also works for deleted assets.
-#[utoipa::path(get, path = "/assets/{id}/history", tag = "assets", security(("api_key" = ["assets:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/assets/{id}/history", tag = "assets", security(("api_key" = ["assets:read"])), responses(ResourceErrors))]
 pub async fn get_asset_history(
     request: UnverifiedRequest,
     id: PathId<AssetId>,

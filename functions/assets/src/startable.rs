@@ -10,7 +10,7 @@ use shared::domain::values::id::AssetId;
 use shared::domain::values::id::{InstanceId, ProcessId};
 use shared::domain::values::text::Name;
 use shared::http::error::{ApiError, ConflictCode};
-use shared::http::openapi::GetErrors;
+use shared::http::openapi::ResourceErrors;
 use shared::http::requests::extract::PathId;
 use shared::http::responses::or_not_found;
 use shared::store::{Page, PageRequest};
@@ -63,7 +63,7 @@ impl AssetProcessView {
 /// List startable processes
 ///
 /// Lists all process definitions, those first that can be started on the asset now.
-#[utoipa::path(get, path = "/assets/{id}/processes", tag = "assets", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/assets/{id}/processes", tag = "assets", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn list_asset_processes(request: UnverifiedRequest, id: PathId<AssetId>) -> Result<Page<AssetProcessView>, ApiError> {
     let (_, (asset, processes)) = request
         .authorize(Scope::ProcessesRead, async |store| {

@@ -8,7 +8,7 @@ use shared::domain::processes::stats::InstanceStats;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::tenants::time_zone::LocalClock;
 use shared::http::error::ApiError;
-use shared::http::openapi::ListErrors;
+use shared::http::openapi::InputErrors;
 use shared::http::responses::Data;
 use utoipa::ToSchema;
 
@@ -24,7 +24,7 @@ pub struct Stats {
 /// Get statistics
 ///
 /// Counts assets and process instances. Includes every write that was acknowledged before the request.
-#[utoipa::path(get, path = "/stats", tag = "reports", security(("api_key" = ["assets:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/stats", tag = "reports", security(("api_key" = ["assets:read"])), responses(InputErrors))]
 pub async fn get_stats(request: UnverifiedRequest) -> Result<Data<Stats>, ApiError> {
     let (caller, (assets, mut instances, tenant)) = request
         .authorize(Scope::AssetsRead, async |store| {

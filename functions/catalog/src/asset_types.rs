@@ -12,9 +12,7 @@ use shared::domain::values::id::AssetTypeId;
 use shared::domain::values::text::{Name, SearchText};
 use shared::domain::values::time::Timestamp;
 use shared::http::error::{ApiError, ConflictCode};
-use shared::http::openapi::{
-    DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict,
-};
+use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
 use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
 use shared::http::requests::params::{self, FromParam, Limit, PageNumber};
 use shared::http::responses::{Created, Data, Versioned};
@@ -60,7 +58,7 @@ shared::body! {
         required name: Name,
         /// Code for asset tags, unique in the tenant.
         required code: TypeCode,
-        /// `physical` or `logical`.
+        /// Kind.
         required kind: AssetKind,
         /// JSON Schema (2020-12) for the custom fields of assets of this type.
         nullable custom_fields_schema: FieldsSchema,
@@ -75,7 +73,7 @@ shared::body! {
         optional name: Name,
         /// Code for asset tags, unique in the tenant. Existing tags keep the old code.
         optional code: TypeCode,
-        /// `physical` or `logical`.
+        /// Kind.
         optional kind: AssetKind,
         /// JSON Schema (2020-12). Existing assets are checked against it when they next change.
         nullable custom_fields_schema: FieldsSchema,
@@ -93,7 +91,7 @@ pub struct AssetTypeView {
     name: Name,
     /// Code for asset tags.
     code: TypeCode,
-    /// `physical` or `logical`.
+    /// Kind.
     kind: AssetKind,
     /// JSON Schema for the custom fields of assets of this type.
     #[schema(required, value_type = Option<FieldsSchema>)]
@@ -115,7 +113,7 @@ impl From<Stored<AssetType>> for AssetTypeView {
 /// List asset types
 ///
 /// Newest first.
-#[utoipa::path(get, path = "/catalog/asset-types", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/catalog/asset-types", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(InputErrors))]
 pub async fn list_asset_types(
     request: UnverifiedRequest,
     query: QueryParams<AssetTypeQuery>,
@@ -132,7 +130,7 @@ pub async fn list_asset_types(
 /// Get an asset type
 ///
 /// Includes the JSON Schema of its custom fields.
-#[utoipa::path(get, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ResourceErrors))]
 pub async fn get_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>) -> Result<Versioned<AssetTypeView>, ApiError> {
     request.get::<AssetType, _>(Scope::CatalogRead, id).await
 }
@@ -140,7 +138,7 @@ pub async fn get_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>)
 /// Create an asset type
 ///
 /// A tenant can have 1,000 asset types.
-#[utoipa::path(post, path = "/catalog/asset-types", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors, DuplicateConflict))]
+#[utoipa::path(post, path = "/catalog/asset-types", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(InputErrors, DuplicateConflict))]
 pub async fn create_asset_type(
     request: UnverifiedRequest,
     body: JsonBody<NewAssetType>,
@@ -164,7 +162,7 @@ pub async fn create_asset_type(
 /// Update an asset type
 ///
 /// Changes the fields that are sent.
-#[utoipa::path(patch, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors, UniqueConflict))]
+#[utoipa::path(patch, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(ChangeErrors, UniqueConflict))]
 pub async fn update_asset_type(
     request: UnverifiedRequest,
     id: PathId<AssetTypeId>,
@@ -178,7 +176,7 @@ pub async fn update_asset_type(
 /// Delete an asset type
 ///
 /// Refused while models or assets have it. Returns the asset type as it was.
-#[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors, InUseConflict))]
+#[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(ChangeErrors, InUseConflict))]
 pub async fn delete_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>) -> Result<Data<AssetTypeView>, ApiError> {
     request.delete::<AssetType, _>(Scope::CatalogWrite, id, |_| Ok(())).await
 }

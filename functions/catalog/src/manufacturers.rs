@@ -9,9 +9,7 @@ use shared::domain::values::id::ManufacturerId;
 use shared::domain::values::text::{Name, Notes, SearchText};
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
-use shared::http::openapi::{
-    DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict,
-};
+use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
 use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
 use shared::http::requests::params::{self, Limit, PageNumber};
 use shared::http::responses::{Created, Data, Versioned};
@@ -94,7 +92,7 @@ impl From<Stored<Manufacturer>> for ManufacturerView {
 /// List manufacturers
 ///
 /// Newest first.
-#[utoipa::path(get, path = "/catalog/manufacturers", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/catalog/manufacturers", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(InputErrors))]
 pub async fn list_manufacturers(
     request: UnverifiedRequest,
     query: QueryParams<ManufacturerQuery>,
@@ -111,7 +109,7 @@ pub async fn list_manufacturers(
 /// Get a manufacturer
 ///
 /// Returns its `ETag`, for a change with `If-Match`.
-#[utoipa::path(get, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ResourceErrors))]
 pub async fn get_manufacturer(
     request: UnverifiedRequest,
     id: PathId<ManufacturerId>,
@@ -122,7 +120,7 @@ pub async fn get_manufacturer(
 /// Create a manufacturer
 ///
 /// Names are unique regardless of case.
-#[utoipa::path(post, path = "/catalog/manufacturers", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors, DuplicateConflict))]
+#[utoipa::path(post, path = "/catalog/manufacturers", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(InputErrors, DuplicateConflict))]
 pub async fn create_manufacturer(
     request: UnverifiedRequest,
     body: JsonBody<NewManufacturer>,
@@ -137,7 +135,7 @@ pub async fn create_manufacturer(
 /// Update a manufacturer
 ///
 /// Changes the fields that are sent.
-#[utoipa::path(patch, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors, UniqueConflict))]
+#[utoipa::path(patch, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(ChangeErrors, UniqueConflict))]
 pub async fn update_manufacturer(
     request: UnverifiedRequest,
     id: PathId<ManufacturerId>,
@@ -151,7 +149,7 @@ pub async fn update_manufacturer(
 /// Delete a manufacturer
 ///
 /// Refused while models have it. Returns the manufacturer as it was.
-#[utoipa::path(delete, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors, InUseConflict))]
+#[utoipa::path(delete, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(ChangeErrors, InUseConflict))]
 pub async fn delete_manufacturer(
     request: UnverifiedRequest,
     id: PathId<ManufacturerId>,

@@ -10,9 +10,7 @@ use shared::domain::values::id::{AssetTypeId, ManufacturerId, ModelId};
 use shared::domain::values::text::{Name, Notes, SearchText};
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
-use shared::http::openapi::{
-    DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, ModelConflict, PatchErrors, PostErrors,
-};
+use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ModelConflict, ResourceErrors};
 use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
 use shared::http::requests::params;
 use shared::http::requests::params::{Limit, PageNumber};
@@ -134,7 +132,7 @@ impl References {
 /// List models
 ///
 /// Newest first.
-#[utoipa::path(get, path = "/catalog/models", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/catalog/models", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(InputErrors))]
 pub async fn list_models(request: UnverifiedRequest, query: QueryParams<ModelQuery>) -> Result<Page<ModelView>, ApiError> {
     let (_, page) = request
         .authorize_with_query(Scope::CatalogRead, query, async |store, query| {
@@ -148,7 +146,7 @@ pub async fn list_models(request: UnverifiedRequest, query: QueryParams<ModelQue
 /// Get a model
 ///
 /// Returns its `ETag`, for a change with `If-Match`.
-#[utoipa::path(get, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ResourceErrors))]
 pub async fn get_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Result<Versioned<ModelView>, ApiError> {
     request.get::<Model, _>(Scope::CatalogRead, id).await
 }
@@ -156,7 +154,7 @@ pub async fn get_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Resul
 /// Create a model
 ///
 /// A model has a manufacturer and an asset type. Its name is unique for the manufacturer.
-#[utoipa::path(post, path = "/catalog/models", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors, DuplicateConflict))]
+#[utoipa::path(post, path = "/catalog/models", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(InputErrors, DuplicateConflict))]
 pub async fn create_model(request: UnverifiedRequest, body: JsonBody<NewModel>) -> Result<Created<ModelView>, ApiError> {
     let (caller, body) = request
         .authorize(Scope::CatalogWrite, async |store| {
@@ -175,7 +173,7 @@ pub async fn create_model(request: UnverifiedRequest, body: JsonBody<NewModel>) 
 /// Update a model
 ///
 /// Changes the fields that are sent. A model that assets use keeps its manufacturer and type.
-#[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors, ModelConflict))]
+#[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(ChangeErrors, ModelConflict))]
 pub async fn update_model(
     request: UnverifiedRequest,
     id: PathId<ModelId>,
@@ -208,7 +206,7 @@ pub async fn update_model(
 /// Delete a model
 ///
 /// Refused while assets have it. Returns the model as it was.
-#[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors, InUseConflict))]
+#[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(ChangeErrors, InUseConflict))]
 pub async fn delete_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Result<Data<ModelView>, ApiError> {
     request.delete::<Model, _>(Scope::CatalogWrite, id, |_| Ok(())).await
 }

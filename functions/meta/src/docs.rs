@@ -7,7 +7,7 @@ use shared::app::App;
 use shared::http::error::ApiError;
 use shared::http::openapi::OpenErrors;
 use shared::http::responses::ApiResponse;
-use shared::http::responses::html;
+use shared::http::responses::html::{self, HtmlPage};
 
 /// The viewer's script, compressed by gzip.
 static VIEWER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/viewer.js.gz"));
@@ -31,11 +31,10 @@ struct DocsPage {
 /// Get the documentation page
 ///
 /// Shows this document and sends requests. Needs a browser.
-#[utoipa::path(get, path = "/docs", tag = "meta", security(()),
-    responses((status = 200, description = "The page", content_type = "text/html", body = String), OpenErrors))]
-pub async fn get_docs(State(_): State<App>) -> Result<ApiResponse, ApiError> {
+#[utoipa::path(get, path = "/docs", tag = "meta", security(()), responses(OpenErrors))]
+pub async fn get_docs(State(_): State<App>) -> Result<HtmlPage, ApiError> {
     let page = DocsPage { viewer: VIEWER_PATH }.render().map_err(|error| ApiError::Internal(error.into()))?;
-    Ok(html::page_with_policy(page, POLICY))
+    Ok(HtmlPage(html::page_with_policy(page, POLICY)))
 }
 
 /// Compressed for every client: those that run scripts can decompress them.

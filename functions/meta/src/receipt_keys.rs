@@ -6,7 +6,7 @@ use shared::domain::receipts::key::Jwks;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::TenantId;
 use shared::http::error::ApiError;
-use shared::http::openapi::ListErrors;
+use shared::http::openapi::InputErrors;
 use shared::http::requests::params::{FromQuery, Params};
 use shared::http::responses::Json;
 
@@ -23,7 +23,7 @@ shared::query! {
 /// The public keys that verify a tenant's receipts, as a JWK set (RFC 7517). Includes retired keys. Unknown tenants
 /// return an empty set.
 #[utoipa::path(get, path = "/.well-known/receipt-keys", tag = "meta", security(()),
-    params(("tenant" = TenantId, Query, description = "Tenant ID, as in the receipt")), responses(ListErrors))]
+    params(("tenant" = TenantId, Query, description = "Tenant ID, as in the receipt")), responses(InputErrors))]
 pub async fn get_receipt_keys(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Json<Jwks>, ApiError> {
     let query = KeysQuery::from_params(Params::parse(query.as_deref().unwrap_or_default())?)?;
     let tenant = query.tenant.ok_or_else(|| ApiError::Invalid(vec![FieldError::parameter("tenant", "is required")]))?;

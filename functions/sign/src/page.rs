@@ -2,11 +2,13 @@
 
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
 use shared::app::App;
 use shared::http::error::ApiError;
 use shared::http::openapi::OpenErrors;
-use shared::http::responses::ApiResponse;
-use shared::http::responses::html;
+use shared::http::openapi::describe::{Describe, Schemas, add_headers};
+use shared::http::responses::html::{self, HtmlPage};
+use utoipa::openapi::path::Operation;
 
 const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/sign.html"));
 
@@ -19,14 +21,30 @@ const POLICY: HeaderValue = HeaderValue::from_static(concat!(
     "'; img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 ));
 
+/// The page, which browsers store.
+pub struct SignPage(HtmlPage);
+
+impl IntoResponse for SignPage {
+    fn into_response(self) -> Response {
+        self.0.into_response()
+    }
+}
+
+impl Describe for SignPage {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        HtmlPage::describe(operation, schemas);
+        add_headers(operation, "200", &["ETag"]);
+    }
+}
+
 /// Get the signing page
 ///
 /// For the person who opens a signing link. The link's secret is in the fragment of the page's address, which browsers don't
 /// send. Needs a browser.
-#[utoipa::path(get, path = "/sign", tag = "signing", security(()),
-    responses((status = 200, description = "The page", content_type = "text/html", body = String), OpenErrors))]
-pub async fn get_sign_page(State(_): State<App>) -> Result<ApiResponse, ApiError> {
-    Ok(html::page_with_policy(PAGE, POLICY)
+#[utoipa::path(get, path = "/sign", tag = "signing", security(()), responses(OpenErrors))]
+pub async fn get_sign_page(State(_): State<App>) -> Result<SignPage, ApiError> {
+    let page = html::page_with_policy(PAGE, POLICY)
         .with_header(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"))
-        .with_header(header::ETAG, HeaderValue::from_static(concat!("\"1-", env!("PAGE_TAG"), "\""))))
+        .with_header(header::ETAG, HeaderValue::from_static(concat!("\"1-", env!("PAGE_TAG"), "\"")));
+    Ok(SignPage(HtmlPage(page)))
 }

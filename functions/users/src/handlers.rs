@@ -7,9 +7,7 @@ use shared::domain::keys::scope::Scope;
 use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;
-use shared::http::openapi::{
-    DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict,
-};
+use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
 use shared::http::requests::body::ReadOnlyFields;
 use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
 use shared::http::requests::params;
@@ -19,7 +17,7 @@ use shared::store::Page;
 /// List users
 ///
 /// Newest first.
-#[utoipa::path(get, path = "/users", tag = "users", security(("api_key" = ["users:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/users", tag = "users", security(("api_key" = ["users:read"])), responses(InputErrors))]
 pub async fn list_users(request: UnverifiedRequest, query: QueryParams<UserQuery>) -> Result<Page<UserView>, ApiError> {
     let (_, page) = request
         .authorize_with_query(Scope::UsersRead, query, async |store, query| {
@@ -33,7 +31,7 @@ pub async fn list_users(request: UnverifiedRequest, query: QueryParams<UserQuery
 /// Get a user
 ///
 /// Returns its `ETag`, for a change with `If-Match`.
-#[utoipa::path(get, path = "/users/{id}", tag = "users", security(("api_key" = ["users:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/users/{id}", tag = "users", security(("api_key" = ["users:read"])), responses(ResourceErrors))]
 pub async fn get_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<Versioned<UserView>, ApiError> {
     request.get::<User, _>(Scope::UsersRead, id).await
 }
@@ -41,7 +39,7 @@ pub async fn get_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<
 /// Create a user
 ///
 /// E-mail addresses are unique regardless of case.
-#[utoipa::path(post, path = "/users", tag = "users", security(("api_key" = ["users:write"])), responses(PostErrors, DuplicateConflict))]
+#[utoipa::path(post, path = "/users", tag = "users", security(("api_key" = ["users:write"])), responses(InputErrors, DuplicateConflict))]
 pub async fn create_user(request: UnverifiedRequest, body: JsonBody<NewUser>) -> Result<Created<UserView>, ApiError> {
     let (caller, ()) = request.authorize(Scope::UsersWrite, async |_| Ok(())).await?;
     let action = Action::set(body.parse(&caller)?, ReadOnlyFields::default(), Vec::new());
@@ -52,7 +50,7 @@ pub async fn create_user(request: UnverifiedRequest, body: JsonBody<NewUser>) ->
 /// Update a user
 ///
 /// Changes the fields that are sent.
-#[utoipa::path(patch, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(PatchErrors, UniqueConflict))]
+#[utoipa::path(patch, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(ChangeErrors, UniqueConflict))]
 pub async fn update_user(
     request: UnverifiedRequest,
     id: PathId<UserId>,
@@ -67,7 +65,7 @@ pub async fn update_user(
 /// Delete a user
 ///
 /// Refused while assets are assigned to the user. Returns the user as it was.
-#[utoipa::path(delete, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(DeleteErrors, InUseConflict))]
+#[utoipa::path(delete, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(ChangeErrors, InUseConflict))]
 pub async fn delete_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<Data<UserView>, ApiError> {
     let (caller, user) =
         request.authorize(Scope::UsersWrite, async |store| or_not_found(store.get::<User>(id.parse()?).await?)).await?;

@@ -7,7 +7,7 @@ use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
-use shared::http::openapi::GetErrors;
+use shared::http::openapi::ResourceErrors;
 use shared::http::requests::extract::{PathId, QueryParams};
 use shared::http::requests::params::{self, Limit, PageNumber};
 use shared::http::responses::or_not_found;
@@ -29,7 +29,7 @@ shared::query! {
 ///
 /// Newest first. With `as_of`, the assets that the user had at that time, as they were, even if they or the user have been
 /// deleted since.
-#[utoipa::path(get, path = "/users/{id}/assets", tag = "users", security(("api_key" = ["assets:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/users/{id}/assets", tag = "users", security(("api_key" = ["assets:read"])), responses(ResourceErrors))]
 pub async fn list_user_assets(
     request: UnverifiedRequest,
     id: PathId<UserId>,

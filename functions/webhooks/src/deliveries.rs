@@ -10,7 +10,7 @@ use shared::domain::values::id::{EventId, WebhookId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT, TestEvent, Webhook};
 use shared::http::error::{ApiError, ConflictCode};
-use shared::http::openapi::{ActionErrors, GetErrors, RequestConflict};
+use shared::http::openapi::{RequestConflict, ResourceErrors};
 use shared::http::requests::extract::{PathId, QueryParams};
 use shared::http::requests::no_body::NoBody;
 use shared::http::requests::params;
@@ -21,7 +21,7 @@ use shared::store::Page;
 ///
 /// Newest event first. At most the newest 1,000 are counted and shown: of all, or with `status` of those that are pending or
 /// failed. They are kept for 30 days after their last attempt.
-#[utoipa::path(get, path = "/webhooks/{id}/deliveries", tag = "webhooks", security(("api_key" = ["webhooks:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/webhooks/{id}/deliveries", tag = "webhooks", security(("api_key" = ["webhooks:read"])), responses(ResourceErrors))]
 pub async fn list_deliveries(
     request: UnverifiedRequest,
     id: PathId<WebhookId>,
@@ -46,7 +46,7 @@ pub async fn list_deliveries(
 ///
 /// Sends an event of the type `webhook.test` to this webhook, also if it is not active. The delivery is listed once it was
 /// attempted. Failed tests are tried again, but not after a 410, and disable nothing.
-#[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ActionErrors, RequestConflict))]
+#[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ResourceErrors, RequestConflict))]
 pub async fn test_webhook(
     request: UnverifiedRequest,
     id: PathId<WebhookId>,
@@ -76,7 +76,7 @@ pub async fn test_webhook(
 ///
 /// Sends the event again, whatever became of the delivery, and from then on as a new one. The list shows it once it was
 /// attempted.
-#[utoipa::path(post, path = "/webhooks/{id}/deliveries/{delivery_id}/retry", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ActionErrors, RequestConflict))]
+#[utoipa::path(post, path = "/webhooks/{id}/deliveries/{delivery_id}/retry", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ResourceErrors, RequestConflict))]
 pub async fn retry_delivery(
     request: UnverifiedRequest,
     id: PathId<WebhookId>,

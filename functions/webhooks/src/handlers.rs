@@ -9,16 +9,16 @@ use shared::domain::keys::scope::Scope;
 use shared::domain::values::id::WebhookId;
 use shared::domain::webhooks::{Webhook, WebhookChange};
 use shared::http::error::ApiError;
-use shared::http::openapi::{ChangeConflict, DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors, RequestConflict};
+use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestConflict, ResourceErrors};
 use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
 use shared::http::requests::params;
-use shared::http::responses::{Created, Data, Versioned};
+use shared::http::responses::{CreatedSecret, Data, Versioned};
 use shared::store::Page;
 
 /// List webhooks
 ///
 /// Newest first, without their secrets.
-#[utoipa::path(get, path = "/webhooks", tag = "webhooks", security(("api_key" = ["webhooks:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/webhooks", tag = "webhooks", security(("api_key" = ["webhooks:read"])), responses(InputErrors))]
 pub async fn list_webhooks(request: UnverifiedRequest, query: QueryParams<WebhookQuery>) -> Result<Page<WebhookView>, ApiError> {
     let (_, page) = request
         .authorize_with_query(Scope::WebhooksRead, query, async |store, query| {
@@ -31,7 +31,7 @@ pub async fn list_webhooks(request: UnverifiedRequest, query: QueryParams<Webhoo
 /// Get a webhook
 ///
 /// Without its secret.
-#[utoipa::path(get, path = "/webhooks/{id}", tag = "webhooks", security(("api_key" = ["webhooks:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/webhooks/{id}", tag = "webhooks", security(("api_key" = ["webhooks:read"])), responses(ResourceErrors))]
 pub async fn get_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> Result<Versioned<WebhookView>, ApiError> {
     request.get::<Webhook, _>(Scope::WebhooksRead, id).await
 }
@@ -40,8 +40,11 @@ pub async fn get_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> R
 ///
 /// The response shows the secret that deliveries are signed with. It is not shown again, not even when the response is
 /// replayed for an `Idempotency-Key`. A tenant can have 20 webhooks.
-#[utoipa::path(post, path = "/webhooks", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(PostErrors, RequestConflict))]
-pub async fn create_webhook(request: UnverifiedRequest, body: JsonBody<NewWebhook>) -> Result<Created<NewWebhookView>, ApiError> {
+#[utoipa::path(post, path = "/webhooks", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(InputErrors, RequestConflict))]
+pub async fn create_webhook(
+    request: UnverifiedRequest,
+    body: JsonBody<NewWebhook>,
+) -> Result<CreatedSecret<NewWebhookView>, ApiError> {
     let (caller, free_slots) =
         request.authorize(Scope::WebhooksWrite, async |store| Ok(store.free_webhook_slots().await?)).await?;
     let (body, mut errors) = body.parse_with_errors(&caller)?;
@@ -64,7 +67,7 @@ pub async fn create_webhook(request: UnverifiedRequest, body: JsonBody<NewWebhoo
 /// Update a webhook
 ///
 /// Changes the fields that are sent.
-#[utoipa::path(patch, path = "/webhooks/{id}", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(PatchErrors, ChangeConflict))]
+#[utoipa::path(patch, path = "/webhooks/{id}", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ChangeErrors, ChangeConflict))]
 pub async fn update_webhook(
     request: UnverifiedRequest,
     id: PathId<WebhookId>,
@@ -83,7 +86,7 @@ pub async fn update_webhook(
 /// Delete a webhook
 ///
 /// Deliveries that are pending are dropped. Returns the webhook as it was.
-#[utoipa::path(delete, path = "/webhooks/{id}", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(DeleteErrors, ChangeConflict))]
+#[utoipa::path(delete, path = "/webhooks/{id}", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ChangeErrors, ChangeConflict))]
 pub async fn delete_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> Result<Data<WebhookView>, ApiError> {
     request.delete::<Webhook, _>(Scope::WebhooksWrite, id, |_| Ok(())).await
 }

@@ -8,7 +8,7 @@ use shared::domain::request::StoredResponse;
 use shared::domain::values::slots::choose;
 use shared::domain::webhooks::{EncryptedSecret, MAX_WEBHOOKS, Webhook};
 use shared::http::error::{ApiError, ConflictCode};
-use shared::http::responses::{Created, Success};
+use shared::http::responses::{Created, CreatedSecret, Success};
 use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
 
 pub(crate) struct CreateWebhook {
@@ -16,8 +16,8 @@ pub(crate) struct CreateWebhook {
     pub(crate) secret: EncryptedSecret,
 }
 
-pub(crate) fn created<T>(webhook: &Stored<Webhook>, view: T) -> Created<T> {
-    Created::new("webhooks", webhook.value.id, view).without_etag()
+pub(crate) fn created<T>(webhook: &Stored<Webhook>, view: T) -> CreatedSecret<T> {
+    Created::new("webhooks", webhook.value.id, view).with_secret()
 }
 
 pub(crate) fn too_many() -> ApiError {

@@ -10,7 +10,7 @@ use shared::domain::values::id::WebhookId;
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{Message, ReplayRequest, Webhook, WebhookEvents};
 use shared::http::error::ApiError;
-use shared::http::openapi::{ActionErrors, RequestConflict};
+use shared::http::openapi::{RequestConflict, ResourceErrors};
 use shared::http::requests::extract::{JsonBody, PathId};
 use shared::http::responses::{Data, or_not_found};
 use shared::store::keys::Keys;
@@ -51,7 +51,7 @@ pub struct ReplayView {
 /// Replay events
 ///
 /// Sends all events of a time again, whether or not they were delivered: one delivery each, which the list then shows.
-#[utoipa::path(post, path = "/webhooks/{id}/replay", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ActionErrors, RequestConflict))]
+#[utoipa::path(post, path = "/webhooks/{id}/replay", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ResourceErrors, RequestConflict))]
 pub async fn replay_events(
     request: UnverifiedRequest,
     id: PathId<WebhookId>,

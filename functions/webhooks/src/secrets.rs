@@ -8,7 +8,7 @@ use shared::domain::record::Stored;
 use shared::domain::values::id::WebhookId;
 use shared::domain::webhooks::{EncryptedSecret, Webhook, WebhookSecret};
 use shared::http::error::ApiError;
-use shared::http::openapi::{PatchErrors, RequestConflict};
+use shared::http::openapi::{ChangeErrors, RequestConflict};
 use shared::http::requests::extract::{OptionalJsonBody, PathId};
 use shared::http::responses::{Data, or_not_found};
 use shared::key_encryption::Purpose;
@@ -37,7 +37,7 @@ impl NewSecret {
 /// Rotate a webhook's secret
 ///
 /// Only this response shows the new secret. For `grace_seconds`, deliveries are signed with both. A body is optional.
-#[utoipa::path(post, path = "/webhooks/{id}/rotate", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(PatchErrors, RequestConflict))]
+#[utoipa::path(post, path = "/webhooks/{id}/rotate", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ChangeErrors, RequestConflict))]
 pub async fn rotate_webhook(
     request: UnverifiedRequest,
     id: PathId<WebhookId>,

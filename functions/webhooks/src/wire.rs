@@ -22,11 +22,11 @@ type Grace = BoundedInteger<0, MAX_GRACE_SECONDS>;
 shared::body! {
     /// A new webhook.
     pub struct NewWebhook {
-        /// Address that events are sent to: https, on port 443 or 8443 of a public host, without user name and fragment.
+        /// Address that events are sent to.
         required url: WebhookUrl,
         /// What it is for.
         nullable description: Notes,
-        /// Types of events: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*`.
+        /// Types of events.
         required events: WebhookEvents,
         /// Whether events are sent. Default true.
         optional is_active: bool,
@@ -37,11 +37,11 @@ shared::body! {
 shared::body! {
     /// Fields of a webhook to change.
     pub struct WebhookPatch {
-        /// Address that events are sent to: https, on port 443 or 8443 of a public host, without user name and fragment.
+        /// Address that events are sent to.
         optional url: WebhookUrl,
         /// What it is for.
         nullable description: Notes,
-        /// Types of events: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*`.
+        /// Types of events.
         optional events: WebhookEvents,
         /// Whether events are sent. `true` also takes the `disabled_reason` away.
         optional is_active: bool,

@@ -30,7 +30,7 @@ macro_rules! asset_details {
             }
             /// Purchase price, with the digits that were sent.
             #[serde(serialize_with = "Price::serialize_number")]
-            #[schema(value_type = Option<PriceNumber>, inline)]
+            #[schema(value_type = Option<PriceNumber>)]
             purchase_price: Price as Number {
                 sent: "Purchase price, a number or its decimal text. Every digit is kept.",
                 filter: [],

@@ -1,14 +1,13 @@
 //! The query parameter `dry_run`, which every write has: the response and the description.
 
-use super::openapi::RESPONSE_NAME;
 use super::openapi::describe::{Schemas, dry_run_schema};
+use super::openapi::named;
 use crate::store::DryRun;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use http_body_util::BodyExt;
 use serde_json::json;
-use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{Content, RefOr, Required, ResponseBuilder};
@@ -96,11 +95,8 @@ pub(super) fn describe(operation: &mut Operation, schemas: &mut Schemas) {
             let mut content = Content::new(Some(schema));
             // Every result has this.
             content.example = Some(json!({"data": {"id": null}}));
-            let response = ResponseBuilder::new()
-                .description("The result of a dry run.")
-                .content("application/json", content)
-                .extensions(Some(ExtensionsBuilder::new().add(RESPONSE_NAME, "DryRun").build()));
-            responses.insert("200".to_owned(), RefOr::T(response.build()));
+            let response = ResponseBuilder::new().description("The result of a dry run.").content("application/json", content);
+            responses.insert("200".to_owned(), named("DryRun", response));
         }
     }
 }

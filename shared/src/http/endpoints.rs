@@ -2,6 +2,7 @@
 
 use super::dry_run;
 use super::openapi::describe::{DescribedHandler, Schemas};
+use super::openapi::headers;
 use super::requests::receive::receive;
 use crate::app::App;
 use axum::Router;
@@ -81,6 +82,7 @@ impl Description {
         if !is_read {
             dry_run::describe(&mut operation, &mut self.schemas);
         }
+        headers::describe(&P::methods(), &mut operation);
         self.paths.add_path_operation(P::path(), P::methods(), operation);
     }
 

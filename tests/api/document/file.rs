@@ -144,5 +144,5 @@ fn the_document_is_small() {
     }
     let document = served_document();
     let (bare, whole) = (without_examples(&document).to_string().len(), document.to_string().len());
-    assert!(bare <= 215_000 && whole <= 300_000, "{bare} bytes without examples, {whole} with them");
+    assert!(bare <= 200_700 && whole <= 234_300, "{bare} bytes without examples, {whole} with them");
 }

@@ -78,14 +78,14 @@ async fn a_receipt_lists_who_did_what_and_when() {
               "user_id": null,
               "user_name": null
             },
-            "event_id": "[id]",
             "closed_at": "[time]",
             "closed_by": {
               "key_id": "[id]",
               "key_name": "first key",
               "user_id": null,
               "user_name": null
-            }
+            },
+            "event_id": "[id]"
           }
         ],
         "events": [

@@ -29,22 +29,19 @@ fn read() -> Examples {
     std::fs::read(FILE).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-/// Adds its examples to every operation of the document: to the request body and to successful responses. Error responses get
-/// an example for each code that they name.
+/// Adds the examples of all operations: what a schema has a name for, to that schema, and other bodies to the operation. Error
+/// responses get an example for each code that they name.
 pub(super) fn add_to(document: &mut Value) {
     let Examples { operations: examples, problems } = read();
     add_problems(document, problems);
-    // Operations can share responses.
-    let mut shared = document.pointer_mut("/components/responses").map(Value::take);
+    let mut components = document.get_mut("components").map(Value::take).unwrap_or_default();
     for operation in operations(document) {
         let id = operation.get("operationId").and_then(Value::as_str);
         if let Some(examples) = id.and_then(|id| examples.get(id)) {
-            examples.add_to(operation, shared.as_mut());
+            examples.add_to(operation, &mut components);
         }
     }
-    if let Some((place, shared)) = document.pointer_mut("/components/responses").zip(shared) {
-        *place = shared;
-    }
+    document["components"] = components;
 }
 
 /// Adds the problem documents to the components, and refers to them.
@@ -52,9 +49,8 @@ fn add_problems(document: &mut Value, problems: BTreeMap<String, Value>) {
     let mut used = Map::new();
     for (_, response) in document.pointer_mut("/components").into_iter().flat_map(|components| members(components, "responses")) {
         let description = response["description"].as_str().unwrap_or_default();
-        // The codes that a description explains: `CODE`: …
-        let explained = description.split("`:").filter_map(|before| before.rsplit('`').next());
-        let codes: Vec<(String, &Value)> = explained.filter_map(|code| Some((code.to_owned(), problems.get(code)?))).collect();
+        let quoted = description.split('`').skip(1).step_by(2);
+        let codes: Vec<(String, &Value)> = quoted.filter_map(|code| Some((code.to_owned(), problems.get(code)?))).collect();
         for (_, content) in members(response, "content").filter(|(media_type, _)| *media_type == "application/problem+json") {
             let examples: Map<String, Value> =
                 codes.iter().map(|(code, _)| (code.clone(), reference("examples", code))).collect();
@@ -70,30 +66,91 @@ fn add_problems(document: &mut Value, problems: BTreeMap<String, Value>) {
 }
 
 impl OperationExamples {
-    fn add_to(&self, operation: &mut Value, mut shared: Option<&mut Value>) {
+    fn add_to(&self, operation: &mut Value, components: &mut Value) {
         if let Some(body) = operation.get_mut("requestBody") {
-            add(&self.request, body);
+            add(&self.request, body, None);
         }
         for (status, response) in members(operation, "responses") {
+            // A response that several operations have: its examples are those of its schema.
             let name = response.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
-            let response = match name {
-                Some(name) => shared.as_mut().and_then(|shared| shared.get_mut(name)),
-                None => Some(response),
-            };
-            if let Some((examples, response)) = self.responses.get(status).zip(response) {
-                add(examples, response);
-            }
+            let mut shared = name.map(|name| components["responses"][name].clone());
+            let examples: ByMediaType = self.responses.get(status).into_iter().flatten().map(abbreviated).collect();
+            add(&examples, shared.as_mut().unwrap_or(response), Some(&mut components["schemas"]));
         }
     }
 }
 
-/// Adds examples to a request body or a response, where there are none.
-fn add(examples: &ByMediaType, body: &mut Value) {
+/// The example of a response with one element of each list of objects, or one row.
+fn abbreviated((media_type, example): (&String, &Value)) -> (String, Value) {
+    fn shorten(value: &mut Value) {
+        match value {
+            Value::Array(items) => {
+                if items.iter().all(Value::is_object) {
+                    items.truncate(1);
+                }
+                items.iter_mut().for_each(shorten);
+            }
+            Value::Object(members) => members.values_mut().for_each(shorten),
+            _ => {}
+        }
+    }
+    let mut example = example.clone();
+    shorten(&mut example);
+    // CSV has a header row.
+    let lines = if media_type == "text/csv" { 2 } else { 1 };
+    if let Value::String(rows) = &mut example {
+        *rows = rows.split_inclusive('\n').take(lines).collect();
+    }
+    (media_type.clone(), example)
+}
+
+/// Adds examples where there are none: those of JSON to the schemas if there are any, the others to the body.
+fn add(examples: &ByMediaType, body: &mut Value, mut schemas: Option<&mut Value>) {
     for (media_type, content) in members(body, "content") {
-        if let Some((content, example)) = content.as_object_mut().zip(examples.get(media_type)) {
+        let Some(example) = examples.get(media_type) else { continue };
+        if let Some(schemas) = schemas.as_deref_mut().filter(|_| media_type == "application/json") {
+            add_to_schema(&content["schema"], example, schemas);
+        } else if let Some(content) = content.as_object_mut() {
             content.entry("example").or_insert_with(|| example.clone());
         }
     }
+}
+
+/// Adds an example to the schema that it is of, unless it has one: one record serves all operations on it. The parts of
+/// `{"data": …}` get theirs, from which viewers build that of the whole.
+fn add_to_schema(schema: &Value, example: &Value, schemas: &mut Value) {
+    if let Some(choice) = ["anyOf", "oneOf"].iter().find_map(|choices| schema.pointer(&format!("/{choices}/0"))) {
+        return add_to_schema(choice, example, schemas);
+    }
+    if let Some((items, first)) = schema.get("items").zip(example.get(0)) {
+        return add_to_schema(items, first, schemas);
+    }
+    let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) else { return };
+    let named = schemas[name].clone();
+    if named["anyOf"].is_array() || named["oneOf"].is_array() {
+        add_to_schema(&named, example, schemas);
+    } else if named["required"].as_array().is_some_and(|names| names.contains(&json!("data"))) {
+        for (member, schema) in named["properties"].as_object().into_iter().flatten() {
+            if let Some(example) = example.get(member) {
+                add_to_schema(schema, example, schemas);
+            }
+        }
+    } else if let Some(parts) = named["allOf"].as_array() {
+        for (index, part) in parts.iter().enumerate() {
+            match part["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+                Some(base) => add_to_schema(part, &known_members(&schemas[base], example), schemas),
+                None => schemas[name]["allOf"][index]["examples"] = json!([known_members(part, example)]),
+            }
+        }
+    } else if named["examples"].is_null() {
+        schemas[name]["examples"] = json!([example]);
+    }
+}
+
+/// The members of an example that the schema names.
+fn known_members(schema: &Value, example: &Value) -> Value {
+    let names = schema["properties"].as_object().into_iter().flat_map(Map::keys);
+    names.filter_map(|name| Some((name.clone(), example.get(name)?.clone()))).collect()
 }
 
 fn members<'a>(object: &'a mut Value, name: &str) -> impl Iterator<Item = (&'a String, &'a mut Value)> {

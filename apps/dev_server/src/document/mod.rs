@@ -1,5 +1,6 @@
 //! The OpenAPI document of the whole API, made from the functions' parts of it.
 
+mod echoes;
 mod examples;
 mod headers;
 mod names;
@@ -9,7 +10,7 @@ use crate::api::descriptions;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared::http::endpoints::BASE;
-use shared::http::openapi::{schemas, schemes};
+use shared::http::openapi::{conflicts, schemas, schemes};
 use utoipa::openapi::info::{ContactBuilder, InfoBuilder, LicenseBuilder};
 use utoipa::openapi::server::{ServerBuilder, ServerVariableBuilder};
 use utoipa::openapi::tag::TagBuilder;
@@ -25,12 +26,17 @@ names the scopes that the key needs.
 **Errors** are problem documents (RFC 9457). `code` is for programs, `detail` for people. Send `request_id` along when you \
 report a problem.
 
+**Conflicts.** Each 409 names the codes that the operation can return:
+{conflicts}
+
 **Repeating requests.** With an `Idempotency-Key`, a POST can be sent again without taking effect twice. With `If-Match`, a change \
 is made only if nobody else has changed the resource since.
 
 **Headers.** Every response has `X-Request-Id`, which identifies the request in the log, and `Cache-Control: no-store`. Responses \
 to a valid key also have `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, which say how many requests the \
 key has left in this minute.
+
+**Examples** of responses show one element of each list.
 
 **Dry runs.** With `dry_run=true`, a write is checked and answered as usual, and nothing is written.
 
@@ -73,6 +79,7 @@ pub fn document() -> serde_json::Result<Document> {
     let mut value = serde_json::to_value(&document)?;
     tidy::tidy(&mut value);
     names::add_to(&mut value);
+    echoes::remove_from(&mut value);
     examples::add_to(&mut value);
     serde_json::from_value(value)
 }
@@ -86,7 +93,7 @@ fn merged() -> OpenApi {
     document.info = InfoBuilder::new()
         .title("Asset and Process Lifecycle Service")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some(DESCRIPTION))
+        .description(Some(DESCRIPTION.replace("{conflicts}", &conflicts())))
         .contact(Some(ContactBuilder::new().name(Some("Asset and Process Lifecycle Service")).build()))
         .license(Some(LicenseBuilder::new().name("Apache License 2.0").identifier(Some("Apache-2.0")).build()))
         .build();

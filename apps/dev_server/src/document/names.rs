@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn add_to(document: &mut Value) {
     name_schemas(document);
     name_responses(document);
-    name_parameters(document);
+    share(document, "responses", response_name);
+    share(document, "parameters", parameter_name);
     remove_unused(document);
 }
 
@@ -90,34 +91,47 @@ fn parameter_name(parameter: &Value) -> Option<String> {
     Some(capitalized.collect::<Vec<String>>().concat())
 }
 
-/// Moves parameters that several operations have to the components.
-fn name_parameters(document: &mut Value) {
+/// The name of the schema of its body.
+fn response_name(response: &Value) -> Option<String> {
+    let schema = response["content"]["application/json"]["schema"]["$ref"].as_str()?;
+    schema.rsplit('/').next().map(str::to_owned)
+}
+
+fn parts<'a>(operation: &'a mut Value, kind: &str) -> Vec<&'a mut Value> {
+    match operation.get_mut(kind) {
+        Some(Value::Array(parts)) => parts.iter_mut().collect(),
+        Some(Value::Object(parts)) => parts.values_mut().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Moves what several operations have to the components, if `name` knows a name for it.
+fn share(document: &mut Value, kind: &str, name: fn(&Value) -> Option<String>) {
     let mut uses: BTreeMap<String, (usize, Value)> = BTreeMap::new();
     for operation in operations(document) {
-        for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|parameter| parameter["$ref"].is_null())
-        {
-            uses.entry(parameter.to_string()).or_insert_with(|| (0, parameter.clone())).0 += 1;
+        for part in parts(operation, kind).into_iter().filter(|part| part["$ref"].is_null()) {
+            uses.entry(part.to_string()).or_insert_with(|| (0, part.clone())).0 += 1;
         }
     }
     let mut shared: Vec<(usize, Value)> = uses.into_values().filter(|(count, _)| *count > 1).collect();
     shared.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
     let mut named: BTreeMap<String, Value> = BTreeMap::new();
-    for (_, parameter) in shared {
+    for (_, part) in shared {
         // Of two that would have the same name, the one with more uses has it.
-        if let Some(name) = parameter_name(&parameter) {
-            named.entry(name).or_insert(parameter);
+        if let Some(name) = name(&part) {
+            named.entry(name).or_insert(part);
         }
     }
-    let names: BTreeMap<String, &String> = named.iter().map(|(name, parameter)| (parameter.to_string(), name)).collect();
+    let names: BTreeMap<String, &String> = named.iter().map(|(name, part)| (part.to_string(), name)).collect();
     for operation in operations(document) {
-        for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
-            if let Some(name) = names.get(&parameter.to_string()) {
-                *parameter = reference("parameters", name);
+        for part in parts(operation, kind) {
+            if let Some(name) = names.get(&part.to_string()) {
+                *part = reference(kind, name);
             }
         }
     }
-    if let Some(parameters) = components(document, "parameters") {
-        parameters.extend(named);
+    if let Some(components) = components(document, kind) {
+        components.extend(named);
     }
 }
 

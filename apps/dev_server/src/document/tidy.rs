@@ -17,7 +17,21 @@ fn tidy_object(object: &mut Map<String, Value>) {
     if let Some(Value::String(text)) = object.get_mut("description") {
         *text = without_line_breaks(text);
     }
+    // The names of members are always text.
+    if object.get("propertyNames") == Some(&json!({"type": "string"})) {
+        object.remove("propertyNames");
+    }
+    // What needs no parameter or body doesn't say so.
+    if object.get("required") == Some(&Value::Bool(false)) {
+        object.remove("required");
+    }
     unwrap_single(object);
+    // The schema that another one extends has a description of its own.
+    for part in object.get_mut("allOf").and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {
+        if part.contains_key("$ref") {
+            part.remove("description");
+        }
+    }
     describe_nullable(object);
     merge_further_members(object);
     permit_members(object);
@@ -128,6 +142,15 @@ mod tests {
                 json!({"type": "object", "properties": {"a": true}, "additionalProperties": {"description": "more"}}),
             ),
             (json!({"security": [{}]}), json!({"security": []})),
+            (json!({"name": "page", "required": false}), json!({"name": "page"})),
+            (
+                json!({"allOf": [{"$ref": "#/components/schemas/Name", "description": "a"}, {"minLength": 2}]}),
+                json!({"allOf": [reference, {"minLength": 2}]}),
+            ),
+            (
+                json!({"type": "object", "additionalProperties": true, "propertyNames": {"type": "string"}}),
+                json!({"type": "object", "additionalProperties": true}),
+            ),
             (json!({"enum": ["in_use"]}), json!({"enum": ["in_use"]})),
             (json!({"enum": ["a:read", "a.*"]}), json!({"enum": ["a:read", "a.*"], "x-enum-varnames": ["A_READ", "A_ANY"]})),
             (json!({"description": "One\ntwo."}), json!({"description": "One two."})),

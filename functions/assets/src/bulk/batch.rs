@@ -12,7 +12,7 @@ use shared::domain::values::id::{AssetId, Id};
 use shared::http::bulk::batch::{Batch, BatchResult};
 use shared::http::bulk::operations::{OperationKind, RawOperation};
 use shared::http::error::ApiError;
-use shared::http::openapi::{AssetBatchConflict, BatchErrors};
+use shared::http::openapi::{AssetBatchConflict, AssetBatchErrors};
 use shared::http::requests::body::ReadOnlyFields;
 use shared::http::requests::extract::JsonBody;
 use shared::http::responses::Json;
@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// Change several assets
 ///
 /// Creates, updates and deletes up to 100 assets. Each operation succeeds or fails on its own, unless `atomic` is true:
-/// then all of up to 20 succeed or none does. With an `Idempotency-Key`, a repetition goes on where the request stopped.
-#[utoipa::path(post, path = "/assets/batch", tag = "assets", security(("api_key" = ["assets:write"])), responses(BatchErrors, AssetBatchConflict))]
+/// then all of up to 20 succeed or none does.
+#[utoipa::path(post, path = "/assets/batch", tag = "assets", security(("api_key" = ["assets:write"])), responses(AssetBatchErrors, AssetBatchConflict))]
 pub async fn batch_assets(request: UnverifiedRequest, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let (caller, ()) = request.authorize(Scope::AssetsWrite, async |_| Ok(())).await?;
     let (operations, is_atomic) = body.parse(&caller)?.into_operations()?;

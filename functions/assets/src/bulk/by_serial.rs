@@ -10,7 +10,7 @@ use shared::domain::keys::scope::Scope;
 use shared::domain::record::Patch;
 use shared::domain::values::field_error::FieldError;
 use shared::http::error::ApiError;
-use shared::http::openapi::{PatchErrors, SerialNumberConflict};
+use shared::http::openapi::{ChangeErrors, SerialNumberConflict};
 use shared::http::requests::body::ReadOnlyFields;
 use shared::http::requests::extract::{JsonBody, PathSerial};
 use shared::http::responses::Upserted;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 ///
 /// Creates the asset, or changes the fields that are sent if there is one with this serial number. However many such
 /// requests arrive at once, they make one asset. If several assets have the serial number already, the request is refused.
-#[utoipa::path(put, path = "/assets/by-serial/{serial}", tag = "assets", security(("api_key" = ["assets:write"])), responses(PatchErrors, SerialNumberConflict))]
+#[utoipa::path(put, path = "/assets/by-serial/{serial}", tag = "assets", security(("api_key" = ["assets:write"])), responses(ChangeErrors, SerialNumberConflict))]
 pub async fn put_asset_by_serial(
     request: UnverifiedRequest,
     serial: PathSerial,

@@ -17,7 +17,7 @@ use shared::domain::values::time::{Date, Timestamp};
 use shared::fields::{ASSET_COLUMNS, Column};
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::error::ApiError;
-use shared::http::openapi::ListErrors;
+use shared::http::openapi::InputErrors;
 use shared::http::requests::extract::QueryParams;
 use shared::store::{BatchGet, StoreError, TenantStore, has_time_for_operation};
 use std::collections::HashMap;
@@ -79,7 +79,7 @@ impl ExportRow for AssetExportRow {
 ///
 /// In the order of their IDs, up to 4 MiB. The header `Link` leads to the next part. An import with `match=id` takes what
 /// an export writes, and changes nothing.
-#[utoipa::path(get, path = "/assets/export", tag = "assets", security(("api_key" = ["assets:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/assets/export", tag = "assets", security(("api_key" = ["assets:read"])), responses(InputErrors))]
 pub async fn export_assets(
     request: UnverifiedRequest,
     query: QueryParams<AssetExportQuery>,

@@ -35,8 +35,7 @@ shared::query! {
 ///
 /// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with what became of each row. A row can name
 /// other records by what people know: `asset_type_code`, `model_name` with `manufacturer_name`, `assigned_to_email`. An
-/// empty cell leaves a field alone, `\N` clears it. `assigned_to_email` needs the scope `users:read`. With an
-/// `Idempotency-Key`, a repetition goes on where the request stopped.
+/// empty cell leaves a field alone, `\N` clears it. `assigned_to_email` needs the scope `users:read`.
 #[utoipa::path(post, path = "/assets/import", tag = "assets", security(("api_key" = ["assets:write"])), responses(ImportErrors, ImportConflict))]
 pub async fn import_assets(
     request: UnverifiedRequest,

@@ -27,10 +27,10 @@ use shared::domain::tenants::tenant::Tenant;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
-use shared::http::openapi::describe::{Describe, Schemas, add_response};
-use shared::http::openapi::{GetErrors, ListErrors};
+use shared::http::openapi::describe::{Describe, Schemas, add_headers, add_response};
+use shared::http::openapi::{InputErrors, ResourceErrors};
 use shared::http::requests::extract::{PathId, QueryParams};
-use shared::http::responses::html;
+use shared::http::responses::html::{self, HtmlPage};
 use shared::http::responses::{ApiResponse, or_not_found};
 use shared::store::{BatchGet, BatchResult, BoundedReads};
 use utoipa::PartialSchema;
@@ -72,20 +72,7 @@ impl Describe for LabelFile {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let kinds = ["image/svg+xml", "image/png", "text/plain"].map(|kind| (kind, String::schema()));
         add_response(operation, "200", "The label", kinds);
-    }
-}
-
-pub struct LabelsPage(ApiResponse);
-
-impl IntoResponse for LabelsPage {
-    fn into_response(self) -> Response {
-        self.0.into_response()
-    }
-}
-
-impl Describe for LabelsPage {
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        add_response(operation, "200", "The page", [("text/html", String::schema())]);
+        add_headers(operation, "200", &["Content-Disposition", "Content-Security-Policy", "X-Content-Type-Options"]);
     }
 }
 
@@ -113,7 +100,7 @@ fn too_small(parameter: &str, tag: &str, error: TooSmall) -> ApiError {
 /// Get an asset's label
 ///
 /// A QR code of the asset tag, or of `label_url_template` in the settings, with tag and name in plain text.
-#[utoipa::path(get, path = "/assets/{id}/label", tag = "assets", security(("api_key" = ["assets:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/assets/{id}/label", tag = "assets", security(("api_key" = ["assets:read"])), responses(ResourceErrors))]
 pub async fn get_asset_label(
     request: UnverifiedRequest,
     id: PathId<AssetId>,
@@ -149,8 +136,8 @@ pub async fn get_asset_label(
 ///
 /// A page to print on sheets of labels, at 100 % and without margins. A sheet has as many labels as the end of its layout's
 /// name says; more labels continue on the next one.
-#[utoipa::path(get, path = "/assets/labels", tag = "assets", security(("api_key" = ["assets:read"])), responses(ListErrors))]
-pub async fn get_label_page(request: UnverifiedRequest, query: QueryParams<LabelsQuery>) -> Result<LabelsPage, ApiError> {
+#[utoipa::path(get, path = "/assets/labels", tag = "assets", security(("api_key" = ["assets:read"])), responses(InputErrors))]
+pub async fn get_label_page(request: UnverifiedRequest, query: QueryParams<LabelsQuery>) -> Result<HtmlPage, ApiError> {
     let (_, (layout, skip, tenant, assets)) = request
         .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
             let LabelsQuery { ids, layout, skip } = query;
@@ -176,5 +163,5 @@ pub async fn get_label_page(request: UnverifiedRequest, query: QueryParams<Label
     };
     let labels = assets.iter().map(label).collect::<Result<Vec<Label>, ApiError>>()?;
     let page = page::render(&labels, &sheet, layout.as_str(), skip).map_err(|error| ApiError::Internal(error.into()))?;
-    Ok(LabelsPage(html::page(page, &page::style(&sheet))?))
+    Ok(HtmlPage(html::page(page, &page::style(&sheet))?))
 }

@@ -15,9 +15,7 @@ use shared::domain::record::Stored;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, InstanceId, ProcessId};
 use shared::http::error::{ApiError, ConflictCode};
-use shared::http::openapi::{
-    DefinitionConflict, DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors,
-};
+use shared::http::openapi::{ChangeErrors, DefinitionConflict, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors};
 use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
 use shared::http::requests::params;
 use shared::http::responses::page::PageItems;
@@ -39,7 +37,7 @@ const MAX_RANDOM_SLUGS: u32 = 5;
 ///
 /// Newest first. Lists active definitions by default. Without `limit`, a page has 100 of them, or 20 if the first 100 would
 /// exceed 6 MB.
-#[utoipa::path(get, path = "/processes", tag = "processes", security(("api_key" = ["processes:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/processes", tag = "processes", security(("api_key" = ["processes:read"])), responses(InputErrors))]
 pub async fn list_processes(request: UnverifiedRequest, query: QueryParams<ProcessQuery>) -> Result<Page<ProcessView>, ApiError> {
     let (_, page) = request
         .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
@@ -73,7 +71,7 @@ fn exceeds_response(page: &Page<ProcessView>) -> Result<bool, ApiError> {
 /// Get a process definition
 ///
 /// System processes are part of every tenant.
-#[utoipa::path(get, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn get_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> Result<Versioned<ProcessView>, ApiError> {
     request.get::<Process, _>(Scope::ProcessesRead, id).await
 }
@@ -81,7 +79,7 @@ pub async fn get_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> R
 /// Create a process definition
 ///
 /// A process begins with assets of its `trigger_status`, and leads through 1 to 50 steps to its `resulting_status`.
-#[utoipa::path(post, path = "/processes", tag = "processes", security(("api_key" = ["processes:write"])), responses(PostErrors, DuplicateConflict))]
+#[utoipa::path(post, path = "/processes", tag = "processes", security(("api_key" = ["processes:write"])), responses(InputErrors, DuplicateConflict))]
 pub async fn create_process(request: UnverifiedRequest, body: JsonBody<NewProcess>) -> Result<Created<ProcessView>, ApiError> {
     let (caller, ()) = request.authorize(Scope::ProcessesWrite, async |_| Ok(())).await?;
     let body = body.parse(&caller)?;
@@ -139,7 +137,7 @@ enum PatchTarget {
 ///
 /// Changes the fields that are sent. Only the status of a system process can change. Instances in progress keep the
 /// steps that they were started with. With the ID of a process instance, `{"status": "cancelled"}` cancels it.
-#[utoipa::path(patch, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, DefinitionConflict))]
+#[utoipa::path(patch, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(ChangeErrors, DefinitionConflict))]
 pub async fn update_process(
     request: UnverifiedRequest,
     id: PathId<ProcessId>,
@@ -205,7 +203,7 @@ async fn cancel_instance(
 /// Delete a process definition
 ///
 /// Refused for system processes, and while instances are in progress. Returns the definition as it was.
-#[utoipa::path(delete, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(DeleteErrors, InUseConflict))]
+#[utoipa::path(delete, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(ChangeErrors, InUseConflict))]
 pub async fn delete_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> Result<Data<ProcessView>, ApiError> {
     let permit = |process: &Process| match process.is_system {
         true => {

@@ -15,9 +15,7 @@ use shared::domain::processes::instance::Instance;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{InstanceId, ProcessId};
 use shared::http::error::ApiError;
-use shared::http::openapi::{
-    ActionErrors, CancellationConflict, GetErrors, ListErrors, PatchErrors, StartConflict, SubmissionConflict,
-};
+use shared::http::openapi::{CancellationConflict, ChangeErrors, InputErrors, ResourceErrors, StartConflict, SubmissionConflict};
 use shared::http::requests::extract::{JsonBody, OptionalJsonBody, PathId, PathStepKey, QueryParams};
 use shared::http::requests::params;
 use shared::http::responses::history::{self, History, HistoryQuery};
@@ -28,7 +26,7 @@ use shared::store::{InstanceFilter, Page};
 ///
 /// Starts an instance on one asset (`asset_id`), or a movement on several (`asset_ids`). At most one instance can be in
 /// progress on an asset. `through` submits steps in the same transaction.
-#[utoipa::path(post, path = "/processes/{id}/start", tag = "processes", security(("api_key" = ["processes:write"])), responses(ActionErrors, StartConflict))]
+#[utoipa::path(post, path = "/processes/{id}/start", tag = "processes", security(("api_key" = ["processes:write"])), responses(ResourceErrors, StartConflict))]
 pub async fn start_process(
     request: UnverifiedRequest,
     id: PathId<ProcessId>,
@@ -66,7 +64,7 @@ pub async fn start_process(
 /// List process instances
 ///
 /// Newest first. Cancelled instances are listed only with `status=cancelled`.
-#[utoipa::path(get, path = "/processes/instances", tag = "processes", security(("api_key" = ["processes:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/processes/instances", tag = "processes", security(("api_key" = ["processes:read"])), responses(InputErrors))]
 pub async fn list_instances(
     request: UnverifiedRequest,
     query: QueryParams<InstanceQuery>,
@@ -85,7 +83,7 @@ pub async fn list_instances(
 /// Get a process instance
 ///
 /// Shows the steps that it was started with, and what has been submitted. Signatures are paths of images.
-#[utoipa::path(get, path = "/processes/instances/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/processes/instances/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn get_instance(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
@@ -102,7 +100,7 @@ pub async fn get_instance(
 /// Advance a process instance
 ///
 /// Submits the open step, and those that follow up to `through`, and opens the next one. The last step completes the instance and changes the asset.
-#[utoipa::path(post, path = "/processes/instances/{id}/advance", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, SubmissionConflict))]
+#[utoipa::path(post, path = "/processes/instances/{id}/advance", tag = "processes", security(("api_key" = ["processes:write"])), responses(ChangeErrors, SubmissionConflict))]
 pub async fn advance_instance(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
@@ -114,7 +112,7 @@ pub async fn advance_instance(
 /// Cancel a process instance
 ///
 /// Frees the asset and changes nothing else on it. A body is optional.
-#[utoipa::path(post, path = "/processes/instances/{id}/cancel", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, CancellationConflict))]
+#[utoipa::path(post, path = "/processes/instances/{id}/cancel", tag = "processes", security(("api_key" = ["processes:write"])), responses(ChangeErrors, CancellationConflict))]
 pub async fn cancel_instance(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
@@ -126,7 +124,7 @@ pub async fn cancel_instance(
 /// Get a signature's image
 ///
 /// The PNG image that was submitted for a signature step.
-#[utoipa::path(get, path = "/processes/instances/{id}/signatures/{key}", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/processes/instances/{id}/signatures/{key}", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn get_signature(request: UnverifiedRequest, id: PathId<InstanceId>, key: PathStepKey) -> Result<Png, ApiError> {
     let (_, image) = request
         .authorize(Scope::ProcessesRead, async |store| {
@@ -142,7 +140,7 @@ pub async fn get_signature(request: UnverifiedRequest, id: PathId<InstanceId>, k
 /// List a process instance's history
 ///
 /// Newest first.
-#[utoipa::path(get, path = "/processes/instances/{id}/history", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/processes/instances/{id}/history", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn get_instance_history(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,

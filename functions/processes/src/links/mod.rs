@@ -15,24 +15,24 @@ use shared::domain::signing::link::Link;
 use shared::domain::values::id::{InstanceId, LinkId, MovementId};
 use shared::http::base_url::BaseUrl;
 use shared::http::error::ApiError;
-use shared::http::openapi::{ActionErrors, CancellationConflict, ChangeConflict, DeleteErrors, GetErrors};
+use shared::http::openapi::{CancellationConflict, ChangeConflict, ChangeErrors, ResourceErrors};
 use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
 use shared::http::requests::params;
 use shared::http::requests::path::IdInPath;
-use shared::http::responses::{Created, Data, Versioned, or_not_found};
+use shared::http::responses::{CreatedSecret, Data, Versioned, or_not_found};
 use shared::store::{BoundedReads, Page};
 
 /// Make a signing link for a process instance
 ///
 /// A person without an API key submits steps with it: the open one and those that follow, up to `until`. The response shows
 /// the link's address. It is not shown again, not even when the response is replayed for an `Idempotency-Key`.
-#[utoipa::path(post, path = "/processes/instances/{id}/links", tag = "signing", security(("api_key" = ["processes:write"])), responses(ActionErrors, CancellationConflict))]
+#[utoipa::path(post, path = "/processes/instances/{id}/links", tag = "signing", security(("api_key" = ["processes:write"])), responses(ResourceErrors, CancellationConflict))]
 pub async fn create_instance_link(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
     base: BaseUrl,
     body: JsonBody<NewLink>,
-) -> Result<Created<NewLinkView>, ApiError> {
+) -> Result<CreatedSecret<NewLinkView>, ApiError> {
     create(request, id, base, body).await
 }
 
@@ -41,13 +41,13 @@ pub async fn create_instance_link(
 /// A person without an API key submits steps of all its instances with it: the open one and those that follow, up to `until`.
 /// The response shows the link's address. It is not shown again, not even when the response is replayed for an
 /// `Idempotency-Key`.
-#[utoipa::path(post, path = "/movements/{id}/links", tag = "signing", security(("api_key" = ["processes:write"])), responses(ActionErrors, CancellationConflict))]
+#[utoipa::path(post, path = "/movements/{id}/links", tag = "signing", security(("api_key" = ["processes:write"])), responses(ResourceErrors, CancellationConflict))]
 pub async fn create_movement_link(
     request: UnverifiedRequest,
     id: PathId<MovementId>,
     base: BaseUrl,
     body: JsonBody<NewLink>,
-) -> Result<Created<NewLinkView>, ApiError> {
+) -> Result<CreatedSecret<NewLinkView>, ApiError> {
     create(request, id, base, body).await
 }
 
@@ -56,7 +56,7 @@ async fn create<I: IdInPath + Into<SubjectId>>(
     id: PathId<I>,
     base: BaseUrl,
     body: JsonBody<NewLink>,
-) -> Result<Created<NewLinkView>, ApiError> {
+) -> Result<CreatedSecret<NewLinkView>, ApiError> {
     let (caller, (subject, body, errors, inputs)) = request
         .authorize(Scope::ProcessesWrite, async |store| {
             let subject = id.parse()?.into();
@@ -79,7 +79,7 @@ async fn create<I: IdInPath + Into<SubjectId>>(
 /// List the signing links of a process instance
 ///
 /// Newest first, without their secrets.
-#[utoipa::path(get, path = "/processes/instances/{id}/links", tag = "signing", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/processes/instances/{id}/links", tag = "signing", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn list_instance_links(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
@@ -91,7 +91,7 @@ pub async fn list_instance_links(
 /// List the signing links of a movement
 ///
 /// Newest first, without their secrets.
-#[utoipa::path(get, path = "/movements/{id}/links", tag = "signing", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/movements/{id}/links", tag = "signing", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn list_movement_links(
     request: UnverifiedRequest,
     id: PathId<MovementId>,
@@ -118,7 +118,7 @@ async fn list<I: IdInPath + Into<SubjectId>>(
 /// Get a signing link of a process instance
 ///
 /// Without its secret.
-#[utoipa::path(get, path = "/processes/instances/{id}/links/{link_id}", tag = "signing", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/processes/instances/{id}/links/{link_id}", tag = "signing", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn get_instance_link(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
@@ -130,7 +130,7 @@ pub async fn get_instance_link(
 /// Get a signing link of a movement
 ///
 /// Without its secret.
-#[utoipa::path(get, path = "/movements/{id}/links/{link_id}", tag = "signing", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/movements/{id}/links/{link_id}", tag = "signing", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn get_movement_link(
     request: UnverifiedRequest,
     id: PathId<MovementId>,
@@ -157,7 +157,7 @@ async fn read(store: &BoundedReads, of: SubjectId, id: LinkId) -> Result<(Stored
 /// Revoke a signing link of a process instance
 ///
 /// The next request with it is refused. Revoking it again changes nothing.
-#[utoipa::path(delete, path = "/processes/instances/{id}/links/{link_id}", tag = "signing", security(("api_key" = ["processes:write"])), responses(DeleteErrors, ChangeConflict))]
+#[utoipa::path(delete, path = "/processes/instances/{id}/links/{link_id}", tag = "signing", security(("api_key" = ["processes:write"])), responses(ChangeErrors, ChangeConflict))]
 pub async fn revoke_instance_link(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
@@ -169,7 +169,7 @@ pub async fn revoke_instance_link(
 /// Revoke a signing link of a movement
 ///
 /// The next request with it is refused. Revoking it again changes nothing.
-#[utoipa::path(delete, path = "/movements/{id}/links/{link_id}", tag = "signing", security(("api_key" = ["processes:write"])), responses(DeleteErrors, ChangeConflict))]
+#[utoipa::path(delete, path = "/movements/{id}/links/{link_id}", tag = "signing", security(("api_key" = ["processes:write"])), responses(ChangeErrors, ChangeConflict))]
 pub async fn revoke_movement_link(
     request: UnverifiedRequest,
     id: PathId<MovementId>,

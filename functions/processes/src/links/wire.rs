@@ -12,7 +12,7 @@ use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
 use shared::http::requests::body::{BoundedInteger, FromJson, read_nested};
 use shared::http::requests::params::{Limit, PageNumber};
-use shared::http::responses::Created;
+use shared::http::responses::{Created, CreatedSecret};
 use utoipa::ToSchema;
 
 /// In seconds.
@@ -158,8 +158,8 @@ impl LinkView {
     }
 }
 
-pub(crate) fn created<T>(subject: SubjectId, id: LinkId, view: T) -> Created<T> {
-    Created::new(&collection(subject), id, view).without_etag()
+pub(crate) fn created<T>(subject: SubjectId, id: LinkId, view: T) -> CreatedSecret<T> {
+    Created::new(&collection(subject), id, view).with_secret()
 }
 
 /// The path of the links, without the prefix of every path.

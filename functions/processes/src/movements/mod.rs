@@ -13,7 +13,7 @@ use shared::domain::keys::scope::Scope;
 use shared::domain::processes::instance::Instance;
 use shared::domain::values::id::{Id, MovementId};
 use shared::http::error::ApiError;
-use shared::http::openapi::{ActionErrors, CancellationConflict, GetErrors, ListErrors, SubmissionConflict};
+use shared::http::openapi::{CancellationConflict, InputErrors, ResourceErrors, SubmissionConflict};
 use shared::http::requests::extract::{JsonBody, OptionalJsonBody, PathId, QueryParams};
 use shared::http::requests::params;
 use shared::http::responses::Data;
@@ -26,7 +26,7 @@ const MOVEMENTS_PER_READ: usize = 20;
 /// List movements
 ///
 /// Newest first, with their instances. Signatures are returned as paths.
-#[utoipa::path(get, path = "/movements", tag = "processes", security(("api_key" = ["processes:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/movements", tag = "processes", security(("api_key" = ["processes:read"])), responses(InputErrors))]
 pub async fn list_movements(
     request: UnverifiedRequest,
     query: QueryParams<MovementQuery>,
@@ -61,7 +61,7 @@ pub async fn list_movements(
 /// Get a movement
 ///
 /// With its instances.
-#[utoipa::path(get, path = "/movements/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+#[utoipa::path(get, path = "/movements/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn get_movement(request: UnverifiedRequest, id: PathId<MovementId>) -> Result<Data<MovementView>, ApiError> {
     let (caller, subject) =
         request.authorize(Scope::ProcessesRead, async |store| Subject::read(&store, id.parse()?.into()).await).await?;
@@ -71,7 +71,7 @@ pub async fn get_movement(request: UnverifiedRequest, id: PathId<MovementId>) ->
 /// Advance a movement
 ///
 /// Submits the open step of all instances in progress, and those that follow up to `through`, in one transaction.
-#[utoipa::path(post, path = "/movements/{id}/advance", tag = "processes", security(("api_key" = ["processes:write"])), responses(ActionErrors, SubmissionConflict))]
+#[utoipa::path(post, path = "/movements/{id}/advance", tag = "processes", security(("api_key" = ["processes:write"])), responses(ResourceErrors, SubmissionConflict))]
 pub async fn advance_movement(
     request: UnverifiedRequest,
     id: PathId<MovementId>,
@@ -83,7 +83,7 @@ pub async fn advance_movement(
 /// Cancel a movement
 ///
 /// Cancels all instances in progress, in one transaction. A body is optional.
-#[utoipa::path(post, path = "/movements/{id}/cancel", tag = "processes", security(("api_key" = ["processes:write"])), responses(ActionErrors, CancellationConflict))]
+#[utoipa::path(post, path = "/movements/{id}/cancel", tag = "processes", security(("api_key" = ["processes:write"])), responses(ResourceErrors, CancellationConflict))]
 pub async fn cancel_movement(
     request: UnverifiedRequest,
     id: PathId<MovementId>,

@@ -18,7 +18,7 @@ use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetId, ProcessId, UserId};
 use shared::http::error::ApiError;
-use shared::http::openapi::{ActionErrors, OffboardingConflict};
+use shared::http::openapi::{OffboardingConflict, ResourceErrors};
 use shared::http::requests::extract::{OptionalJsonBody, PathId};
 use shared::http::responses::{Data, Success, or_not_found};
 use shared::store::{BatchGet, MAX_TRANSACTION_ITEMS, PageRequest, ProcessFilter, StoreError, has_time_for_operation};
@@ -36,7 +36,7 @@ const MAX_LISTED: usize = 500;
 /// Deactivates the user and starts a process on all of the user's assets, as movements of up to 20. Says which assets are
 /// left, and why. Can be repeated: what is in progress is not started again. Also needs the scopes `processes:write` and
 /// `assets:read`.
-#[utoipa::path(post, path = "/users/{id}/offboard", tag = "users", security(("api_key" = ["users:write", "processes:write", "assets:read"])), responses(ActionErrors, OffboardingConflict))]
+#[utoipa::path(post, path = "/users/{id}/offboard", tag = "users", security(("api_key" = ["users:write", "processes:write", "assets:read"])), responses(ResourceErrors, OffboardingConflict))]
 pub async fn offboard_user(
     request: UnverifiedRequest,
     id: PathId<UserId>,

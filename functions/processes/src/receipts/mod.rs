@@ -18,7 +18,7 @@ use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::{InstanceId, MovementId};
 use shared::http::error::ApiError;
 use shared::http::openapi::describe::{Describe, Schemas, add_response, reference};
-use shared::http::openapi::{GetErrors, ReceiptConflict};
+use shared::http::openapi::{ReceiptConflict, ResourceErrors};
 use shared::http::requests::extract::{PathId, QueryParams};
 use shared::http::requests::params::FromParam;
 use shared::http::requests::path::IdInPath;
@@ -84,7 +84,7 @@ impl<R: ToSchema> Describe for ReceiptResponse<R> {
 /// Says who did what and when in a completed process instance, signed with a key of the tenant. `signature.value` is an
 /// Ed25519 signature of the canonical JSON (RFC 8785) of `receipt`. `/v1/.well-known/receipt-keys` returns the public
 /// keys.
-#[utoipa::path(get, path = "/processes/instances/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors, ReceiptConflict))]
+#[utoipa::path(get, path = "/processes/instances/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors, ReceiptConflict))]
 pub async fn get_receipt(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
@@ -97,7 +97,7 @@ pub async fn get_receipt(
 ///
 /// One receipt for all its instances: the steps once, and each asset with its history. Signed as the receipt of an
 /// instance is. Available once no instance is in progress and at least one is completed.
-#[utoipa::path(get, path = "/movements/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors, ReceiptConflict))]
+#[utoipa::path(get, path = "/movements/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors, ReceiptConflict))]
 pub async fn get_movement_receipt(
     request: UnverifiedRequest,
     id: PathId<MovementId>,

@@ -242,7 +242,7 @@ pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant) -
     facts.extend(details(asset));
     facts.extend(course(&times, process, (*started_at, started_by), *completed_at));
     facts.push(("Process instance", vec![code(signed.receipt.instance_id)]));
-    let steps: Vec<MovementReceiptStep> = signed.receipt.steps.iter().cloned().map(MovementReceiptStep::from).collect();
+    let steps: Vec<MovementReceiptStep> = signed.receipt.steps.iter().map(|step| step.submitted.clone()).collect();
     let page = ReceiptPage {
         facts,
         steps: step_rows(&steps, images, &times),

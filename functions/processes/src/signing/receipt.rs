@@ -8,7 +8,7 @@ use shared::domain::signing::link::LinkStatus;
 use shared::domain::values::id::LinkId;
 use shared::http::error::ApiError;
 use shared::http::openapi::describe::{Schemas, add_schema, schema_or_reference};
-use shared::http::openapi::{ListErrors, ReceiptConflict};
+use shared::http::openapi::{InputErrors, ReceiptConflict};
 use shared::http::requests::extract::QueryParams;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
@@ -36,7 +36,7 @@ impl ToSchema for SigningReceipt {
 ///
 /// The same receipt as of the process instance or the movement, from the end of the process until 24 hours after the last
 /// step that was submitted with the link. Send the link's secret as a bearer token.
-#[utoipa::path(get, path = "/sign/receipt", tag = "signing", security(("signing_link" = [])), responses(ListErrors, ReceiptConflict))]
+#[utoipa::path(get, path = "/sign/receipt", tag = "signing", security(("signing_link" = [])), responses(InputErrors, ReceiptConflict))]
 pub async fn get_signing_receipt(
     request: UnverifiedRequest<LinkId>,
     query: QueryParams<ReceiptQuery>,

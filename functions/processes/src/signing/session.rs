@@ -12,7 +12,7 @@ use shared::domain::user::User;
 use shared::domain::values::id::{AssetId, LinkId, TenantId, UserId};
 use shared::domain::values::text::{Line, Name};
 use shared::http::error::ApiError;
-use shared::http::openapi::ListErrors;
+use shared::http::openapi::InputErrors;
 use shared::http::responses::Data;
 use shared::store::{BatchGet, TenantReads};
 use std::collections::HashMap;
@@ -118,7 +118,7 @@ impl Session {
 ///
 /// What the signer needs to know: the organization, the assets, and the steps that are still to be submitted. Send the link's
 /// secret, which is the fragment of its address, as a bearer token. The first call is noted as `opened_at` of the link.
-#[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(ListErrors))]
+#[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(InputErrors))]
 pub async fn get_signing_session(request: UnverifiedRequest<LinkId>) -> Result<Data<SessionView>, ApiError> {
     let (signer, session) = request.authorize_signer(async |store, link| Session::read(&store, &link.value).await).await?;
     let (link, now) = (&signer.link, signer.context.at);

@@ -15,7 +15,7 @@ use shared::domain::user::{Email, User};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{LinkId, UserId};
 use shared::http::error::ApiError;
-use shared::http::openapi::{PostErrors, SubmissionConflict};
+use shared::http::openapi::{InputErrors, SubmissionConflict};
 use shared::http::requests::body::{StepData, StepKeys};
 use shared::http::requests::extract::JsonBody;
 use shared::http::responses::Data;
@@ -40,7 +40,7 @@ shared::body! {
 /// Submit steps with a signing link
 ///
 /// Submits the open step, and those that follow up to `through`, as the signer. Returns the session as it is afterwards.
-#[utoipa::path(post, path = "/sign/advance", tag = "signing", security(("signing_link" = [])), responses(PostErrors, SubmissionConflict))]
+#[utoipa::path(post, path = "/sign/advance", tag = "signing", security(("signing_link" = [])), responses(InputErrors, SubmissionConflict))]
 pub async fn submit_with_link(
     request: UnverifiedRequest<LinkId>,
     body: JsonBody<SubmissionBody>,

@@ -10,7 +10,7 @@ use shared::domain::values::id::{Id, UserId};
 use shared::http::bulk::batch::{Batch, BatchResult};
 use shared::http::bulk::operations::{OperationKind, RawOperation};
 use shared::http::error::ApiError;
-use shared::http::openapi::{PatchErrors, UserBatchConflict};
+use shared::http::openapi::{UserBatchConflict, UserBatchErrors};
 use shared::http::requests::body::ReadOnlyFields;
 use shared::http::requests::extract::JsonBody;
 use shared::http::responses::Json;
@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// Change several users
 ///
 /// Creates, updates and deletes up to 100 users. Each operation succeeds or fails on its own, unless `atomic` is true:
-/// then all of up to 20 succeed or none does. With an `Idempotency-Key`, a repetition goes on where the request stopped.
-#[utoipa::path(post, path = "/users/batch", tag = "users", security(("api_key" = ["users:write"])), responses(PatchErrors, UserBatchConflict))]
+/// then all of up to 20 succeed or none does.
+#[utoipa::path(post, path = "/users/batch", tag = "users", security(("api_key" = ["users:write"])), responses(UserBatchErrors, UserBatchConflict))]
 pub async fn batch_users(request: UnverifiedRequest, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let (caller, ()) = request.authorize(Scope::UsersWrite, async |_| Ok(())).await?;
     let (operations, is_atomic) = body.parse(&caller)?.into_operations()?;

@@ -12,7 +12,7 @@ use shared::domain::values::time::Timestamp;
 use shared::fields::{Column, USER_COLUMNS};
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::error::ApiError;
-use shared::http::openapi::ListErrors;
+use shared::http::openapi::InputErrors;
 use shared::http::requests::extract::QueryParams;
 use shared::store::has_time_for_operation;
 
@@ -54,7 +54,7 @@ impl ExportRow for UserExportRow {
 ///
 /// In the order of their IDs, up to 4 MiB. The header `Link` leads to the next part. An import with `match=id` takes what
 /// an export writes, and changes nothing.
-#[utoipa::path(get, path = "/users/export", tag = "users", security(("api_key" = ["users:read"])), responses(ListErrors))]
+#[utoipa::path(get, path = "/users/export", tag = "users", security(("api_key" = ["users:read"])), responses(InputErrors))]
 pub async fn export_users(
     request: UnverifiedRequest,
     query: QueryParams<UserExportQuery>,

@@ -48,7 +48,7 @@ shared::body! {
 /// Import users
 ///
 /// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with what became of each row. An empty cell
-/// leaves a field alone. With an `Idempotency-Key`, a repetition goes on where the request stopped.
+/// leaves a field alone.
 #[utoipa::path(post, path = "/users/import", tag = "users", security(("api_key" = ["users:write"])), responses(ImportErrors, ImportConflict))]
 pub async fn import_users(
     request: UnverifiedRequest,

@@ -11,7 +11,7 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-const EVENT_TYPE_FILTER: &str = "EventTypeFilter";
+pub(crate) const EVENT_TYPE_FILTER: &str = "EventTypeFilter";
 /// Stands for every verb.
 const ANY: &str = "*";
 /// The maximum length of an unknown type's name in an error.

@@ -3,8 +3,8 @@
 use crate::values::field_error::ValueError;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize, Serializer};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{OneOfBuilder, Schema};
+use utoipa::openapi::schema::{AnyOfBuilder, Schema};
+use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 const NEGATIVE: &str = "must not be negative: it must be from 0 to below 1000000000000";
@@ -29,11 +29,17 @@ pub struct PriceText(());
 
 impl PartialSchema for Price {
     fn schema() -> RefOr<Schema> {
-        OneOfBuilder::new().item(PriceNumber::schema()).item(PriceText::schema()).into()
+        let names = [PriceNumber::name(), PriceText::name()];
+        names.iter().fold(AnyOfBuilder::new(), |any, name| any.item(Ref::from_schema_name(name.as_ref()))).into()
     }
 }
 
-impl ToSchema for Price {}
+impl ToSchema for Price {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((PriceNumber::name().into_owned(), PriceNumber::schema()));
+        schemas.push((PriceText::name().into_owned(), PriceText::schema()));
+    }
+}
 
 impl Price {
     /// # Errors

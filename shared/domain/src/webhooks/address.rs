@@ -12,7 +12,8 @@ const MAX_CHARS: usize = 2_048;
 /// The last labels of names that no public host has (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
 const LOCAL_DOMAINS: [&str; 8] = ["localhost", "local", "internal", "test", "invalid", "onion", "alt", "home.arpa"];
 
-/// The address of a webhook, as the URL standard writes it: with a host of ASCII characters in lower case.
+/// The address of a webhook: https, on port 443 or 8443 of a public host, without user name and fragment. As the URL standard
+/// writes it, with a host of ASCII characters in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, max_length = 2048, pattern = "^[Hh][Tt][Tt][Pp][Ss]?://", examples("https://example.com/hooks/assets"))]

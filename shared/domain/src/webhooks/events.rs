@@ -1,15 +1,16 @@
 //! The types of events that a webhook gets.
 
-use crate::history::filter::{self, EventTypes};
+use crate::history::filter::{self, EVENT_TYPE_FILTER, EventTypes};
 use crate::values::field_error::ValueError;
 use crate::values::suggestions::unknown_name;
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 pub const MAX_EVENT_TYPES: usize = 50;
 const WEBHOOK_EVENT_TYPE: &str = "WebhookEventType";
+const EVERY_EVENT: &str = "EveryEvent";
 /// Stands for all events.
 const ALL: &str = "*";
 
@@ -67,14 +68,20 @@ impl WebhookEvents {
 impl PartialSchema for WebhookEvents {
     fn schema() -> RefOr<Schema> {
         let types = Ref::from_schema_name(WEBHOOK_EVENT_TYPE);
-        let array = ArrayBuilder::new().description(Some("Types of events. `*` stands for all."));
+        let array = ArrayBuilder::new().description(Some(
+            "Types of events: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for all.",
+        ));
         array.items(types).min_items(Some(1)).max_items(Some(MAX_EVENT_TYPES)).unique_items(true).into()
     }
 }
 
 impl ToSchema for WebhookEvents {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Self::known_names()));
+        EventTypes::schemas(schemas);
+        let all = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([ALL]));
+        schemas.push((EVERY_EVENT.to_owned(), all.description(Some("All events.")).into()));
+        let name = AnyOfBuilder::new().item(Ref::from_schema_name(EVENT_TYPE_FILTER));
+        let name = name.item(Ref::from_schema_name(EVERY_EVENT));
         let name = name.description(Some("A type of events, all types of a kind, or `*` for all."));
         schemas.push((WEBHOOK_EVENT_TYPE.to_owned(), name.into()));
     }

@@ -7,7 +7,7 @@ use crate::domain::values::id::Id;
 use crate::domain::values::json;
 use crate::domain::values::string_enum::string_enum;
 use crate::http::error::ApiError;
-use crate::http::openapi::describe::{Describe, Schemas, add_response};
+use crate::http::openapi::describe::{Describe, Schemas, add_headers, add_response};
 use crate::http::responses::{ApiResponse, Success};
 use crate::store::{Chunk, StoreError};
 use axum::http::{HeaderName, HeaderValue, header};
@@ -211,5 +211,6 @@ impl<R: ExportRow> Describe for Export<R> {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let description = "A part of the export. The header `Link` leads to the next one.";
         add_response(operation, "200", description, ["text/csv", "application/x-ndjson"].map(|kind| (kind, String::schema())));
+        add_headers(operation, "200", &["Content-Disposition", "Link", "X-Content-Type-Options", "X-Unreadable"]);
     }
 }

@@ -17,6 +17,20 @@ pub enum ConflictCode {
 }
 
 impl ConflictCode {
+    pub const ALL: [Self; 11] = [
+        Self::Conflict,
+        Self::TransitionNotAllowed,
+        Self::Duplicate,
+        Self::InUse,
+        Self::ProcessRunning,
+        Self::WrongAssetStatus,
+        Self::ProcessInactive,
+        Self::InstanceClosed,
+        Self::StepMoved,
+        Self::StepSubmitted,
+        Self::RequestInProgress,
+    ];
+
     /// For the OpenAPI document.
     #[must_use]
     pub const fn meaning(self) -> &'static str {

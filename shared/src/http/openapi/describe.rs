@@ -97,6 +97,17 @@ pub fn add_response<'a>(
     operation.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));
 }
 
+/// The document describes headers among its components.
+pub(super) fn headers(names: &[&str]) -> impl Iterator<Item = (String, Ref)> {
+    names.iter().map(|name| ((*name).to_owned(), Ref::new(format!("#/components/headers/{name}"))))
+}
+
+pub fn add_headers(operation: &mut Operation, status: &str, names: &[&str]) {
+    if let Some(RefOr::T(response)) = operation.responses.responses.get_mut(status) {
+        response.headers.extend(headers(names).map(|(name, header)| (name, RefOr::Ref(header))));
+    }
+}
+
 /// The schema of `{"data": …}`.
 pub(in crate::http) fn envelope(data: RefOr<Schema>) -> ObjectBuilder {
     ObjectBuilder::new().property("data", data).required("data")

@@ -1,6 +1,7 @@
 //! The parts of the OpenAPI document that several operations share: the security schemes and the error responses.
 
 pub mod describe;
+pub(super) mod headers;
 
 use crate::http::error::ConflictCode;
 use crate::http::error::problem::Problem;
@@ -26,12 +27,40 @@ pub fn schemes() -> [(&'static str, SecurityScheme); 2] {
     [(API_KEY, bearer(key)), (SIGNING_LINK, bearer(link))]
 }
 
-/// The document has it once, under this name.
-fn problem(name: &str, description: &str) -> RefOr<Response> {
+/// The codes of 409s with their meanings, as a list. The document has it once; the responses name their codes only.
+#[must_use]
+pub fn conflicts() -> String {
+    ConflictCode::ALL.map(|code| format!("- `{}`: {}", code.as_str(), code.meaning())).join("\n")
+}
+
+/// The document has the response once, under this name.
+pub(super) fn named(name: &str, response: ResponseBuilder) -> RefOr<Response> {
+    RefOr::T(response.extensions(Some(ExtensionsBuilder::new().add(RESPONSE_NAME, name).build())).build())
+}
+
+fn name_of(response: &RefOr<Response>) -> Option<&str> {
+    let RefOr::T(response) = response else { return None };
+    response.extensions.as_ref()?.get(RESPONSE_NAME)?.as_str()
+}
+
+fn problem(status: &str, name: &str, description: &str) -> RefOr<Response> {
+    let headers: &[&str] = match status {
+        ANY_STATUS => &[
+            "Retry-After",
+            "WWW-Authenticate",
+            "X-RateLimit-Limit",
+            "X-RateLimit-Remaining",
+            "X-RateLimit-Reset",
+            "X-Request-Id",
+        ],
+        // When a request with the same idempotency key is still in progress.
+        "409" => &["Retry-After", "X-Request-Id"],
+        // Every response has it; the errors say so for all.
+        _ => &["X-Request-Id"],
+    };
     let content = Content::new(Some(RefOr::Ref(utoipa::openapi::Ref::from_schema_name(Problem::name()))));
     let response = ResponseBuilder::new().description(description).content("application/problem+json", content);
-    let extensions = ExtensionsBuilder::new().add(RESPONSE_NAME, name).build();
-    RefOr::T(response.extensions(Some(extensions)).build())
+    named(name, describe::headers(headers).fold(response, |response, (name, header)| response.header_ref(name, header)))
 }
 
 /// The schemas of problem documents, which the error responses refer to.
@@ -45,12 +74,19 @@ pub fn schemas() -> Vec<(String, RefOr<utoipa::openapi::schema::Schema>)> {
 /// The extension of a response with its name among the document's components. The document doesn't show the extension.
 pub const RESPONSE_NAME: &str = "x-name";
 
+/// The status that stands for all errors without one of their own.
+const ANY_STATUS: &str = "default";
+/// The name of the response to an `If-Match` that names another version.
+const CHANGED: &str = "PreconditionFailed";
+/// The name of the response to an `If-None-Match` that names the present version.
+const NOT_MODIFIED: &str = "NotModified";
+
 /// Error responses that several operations share: status, name and description.
 type Part = &'static [(&'static str, &'static str, &'static str)];
 
 /// Errors of every operation. The other errors depend on the operation, and are listed by status.
 const ANY: Part = &[(
-    "default",
+    ANY_STATUS,
     "Error",
     "Any other error:\n\
      - 400 `MALFORMED_REQUEST`: the URL has bad percent-encoding, or the body is missing or not JSON.\n\
@@ -64,9 +100,7 @@ const ANY: Part = &[(
      - 500 `INTERNAL_ERROR`: an error of the service. Its log has the cause.\n\
      - 503 `UNAVAILABLE`: temporarily unavailable. Send the request again.",
 )];
-const URL: Part = &[("422", "InvalidParameters", "`VALIDATION_ERROR`: invalid parameters. The response lists all of them.")];
-const BODY: Part =
-    &[("422", "InvalidFields", "`VALIDATION_ERROR`: invalid fields or parameters. The response lists all of them.")];
+const INPUT: Part = &[("422", "Invalid", "`VALIDATION_ERROR`: invalid fields or parameters. The response lists all of them.")];
 const OPERATIONS: Part = &[(
     "422",
     "InvalidOperations",
@@ -75,12 +109,16 @@ const OPERATIONS: Part = &[(
 )];
 const ROWS: Part = &[("422", "InvalidRows", "`VALIDATION_ERROR`: unknown columns, more than 200 rows, or invalid parameters.")];
 const RESOURCE: Part = &[("404", "NotFound", "`NOT_FOUND`: the tenant has no such resource.")];
-const VERSION: Part =
-    &[("412", "PreconditionFailed", "`PRECONDITION_FAILED`: the resource has another version than `If-Match` names.")];
+const VERSION: Part = &[("412", CHANGED, "`PRECONDITION_FAILED`: the resource has another version than `If-Match` names.")];
+const VERSIONS: Part = &[(
+    "412",
+    "OperationPreconditionFailed",
+    "`PRECONDITION_FAILED`: a record has another version than the `if_match` of its operation names.",
+)];
 
 fn responses(parts: &[Part]) -> BTreeMap<String, RefOr<Response>> {
     let responses = parts.iter().copied().flatten();
-    responses.map(|(status, name, text)| ((*status).to_owned(), problem(name, text))).collect()
+    responses.map(|(status, name, text)| ((*status).to_owned(), problem(status, name, text))).collect()
 }
 
 macro_rules! error_responses {
@@ -98,24 +136,20 @@ macro_rules! error_responses {
 error_responses! {
     /// Errors of an operation that takes nothing.
     OpenErrors: ANY;
-    /// Errors of a list.
-    ListErrors: URL ANY;
-    /// Errors of a read of one resource.
-    GetErrors: URL RESOURCE ANY;
-    /// Errors of a creation, but for its conflicts.
-    PostErrors: BODY ANY;
-    /// Errors of an action on what has no version, but for its conflicts.
-    ActionErrors: BODY RESOURCE ANY;
+    /// Errors of a list, or of a creation but for its conflicts.
+    InputErrors: INPUT ANY;
+    /// Errors of a read of one resource, or of an action on one that has no version, but for its conflicts.
+    ResourceErrors: INPUT RESOURCE ANY;
     /// Errors of a change of the settings, but for its conflicts.
-    SettingsErrors: BODY VERSION ANY;
-    /// Errors of a change of one resource, but for its conflicts.
-    PatchErrors: BODY RESOURCE VERSION ANY;
+    SettingsErrors: INPUT VERSION ANY;
+    /// Errors of a change or deletion of one resource, but for its conflicts.
+    ChangeErrors: INPUT RESOURCE VERSION ANY;
+    /// Errors of a batch of users, but for its conflicts.
+    UserBatchErrors: INPUT RESOURCE VERSIONS ANY;
     /// Errors of a batch of assets, but for its conflicts.
-    BatchErrors: OPERATIONS RESOURCE VERSION ANY;
+    AssetBatchErrors: OPERATIONS RESOURCE VERSIONS ANY;
     /// Errors of an import, but for its conflicts.
     ImportErrors: ROWS ANY;
-    /// Errors of a deletion, but for its conflicts.
-    DeleteErrors: URL RESOURCE VERSION ANY;
 }
 
 macro_rules! conflicts {
@@ -124,8 +158,9 @@ macro_rules! conflicts {
         pub struct $name;
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<Response>> {
-                let codes = [$(ConflictCode::$code),+].map(|code| format!("- `{}`: {}", code.as_str(), code.meaning()));
-                BTreeMap::from([("409".to_owned(), problem(stringify!($name), &codes.join("\n")))])
+                let codes = [$(ConflictCode::$code),+].map(|code| format!("`{}`", code.as_str()));
+                let text = format!("Conflict: {}", codes.join(", "));
+                BTreeMap::from([("409".to_owned(), problem("409", stringify!($name), &text))])
             }
         }
     )*};
@@ -173,6 +208,6 @@ pub struct ReceiptConflict;
 impl IntoResponses for ReceiptConflict {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let text = "`CONFLICT` if the instance is not completed, which `instance_status` says, or if its history is damaged.";
-        BTreeMap::from([("409".to_owned(), problem("ReceiptConflict", text))])
+        BTreeMap::from([("409".to_owned(), problem("409", "ReceiptConflict", text))])
     }
 }

@@ -15,9 +15,9 @@ use utoipa::ToSchema;
 crate::query! {
     /// Part of a history.
     pub struct HistoryQuery {
-        /// Page number; default 1.
+        /// Page number. Default 1.
         page: PageNumber as PageNumber,
-        /// Items per page; default 20, maximum 100.
+        /// Items per page. Default 20, maximum 100.
         limit: Limit as Limit,
         /// `true` also recomputes the whole hash chain.
         verify: bool as bool,

@@ -3,11 +3,31 @@
 use super::ApiResponse;
 use super::accept::prefers_html;
 use crate::http::error::ApiError;
+use crate::http::openapi::describe::{Describe, Schemas, add_headers, add_response};
 use crate::http::requests::receive::list_header;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
 use base64_simd::STANDARD;
 use sha2::{Digest, Sha256};
+use utoipa::PartialSchema;
+use utoipa::openapi::path::Operation;
+
+/// A page.
+pub struct HtmlPage(pub ApiResponse);
+
+impl IntoResponse for HtmlPage {
+    fn into_response(self) -> Response {
+        self.0.into_response()
+    }
+}
+
+impl Describe for HtmlPage {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        add_response(operation, "200", "The page", [("text/html", String::schema())]);
+        add_headers(operation, "200", &["Content-Security-Policy", "Referrer-Policy", "X-Content-Type-Options"]);
+    }
+}
 
 /// The policy of a graphic. Scripts fall under `default-src`.
 const NOTHING: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -9,7 +9,7 @@ use crate::domain::processes::instance::ImageName;
 use crate::domain::request::{StoredResponse, entity_tag};
 use crate::domain::values::id::Id;
 use crate::http::error::ApiError;
-use crate::http::openapi::describe::{Describe, Schemas, add_response, reference, response_schema};
+use crate::http::openapi::describe::{Describe, Schemas, add_headers, add_response, reference, response_schema};
 use crate::store::StoreError;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -34,13 +34,17 @@ use into_response;
 
 const JSON: &str = "application/json";
 
-/// 201 with a new resource, its path in `Location` and, unless it shows a secret, its `ETag`.
+/// 201 with a new resource, its path in `Location` and its `ETag`.
 #[derive(Debug)]
 pub struct Created<T> {
     location: String,
     version: Option<u64>,
     data: T,
 }
+
+/// [`Created`] without an `ETag`: the body shows a secret.
+#[derive(Debug)]
+pub struct CreatedSecret<T>(Created<T>);
 
 /// 200 with a resource and its `ETag`.
 #[derive(Debug)]
@@ -75,8 +79,8 @@ impl<T> Created<T> {
 
     /// For a body that shows a secret.
     #[must_use]
-    pub fn without_etag(self) -> Self {
-        Self { version: None, ..self }
+    pub fn with_secret(self) -> CreatedSecret<T> {
+        CreatedSecret(Self { version: None, ..self })
     }
 }
 
@@ -174,6 +178,12 @@ impl<T: Serialize> Success for Created<T> {
     }
 }
 
+impl<T: Serialize> Success for CreatedSecret<T> {
+    fn to_response(&self) -> Result<ApiResponse, ApiError> {
+        self.0.to_response()
+    }
+}
+
 impl<T: Serialize> Success for Versioned<T> {
     fn to_response(&self) -> Result<ApiResponse, ApiError> {
         Ok(ApiResponse { version: Some(self.version), ..ApiResponse::json(&Data { data: &self.data })? })
@@ -207,6 +217,7 @@ impl Success for Png {
 
 into_response! {
     [T: Serialize] Created<T>,
+    [T: Serialize] CreatedSecret<T>,
     [T: Serialize] Versioned<T>,
     [T: Serialize] Data<T>,
     [T: Serialize] Json<T>,
@@ -216,14 +227,23 @@ into_response! {
 
 impl<T: ToSchema> Describe for Created<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        CreatedSecret::<T>::describe(operation, schemas);
+        add_headers(operation, "201", &["ETag"]);
+    }
+}
+
+impl<T: ToSchema> Describe for CreatedSecret<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         let schema = response_schema::<T>(schemas);
         add_response(operation, "201", "Created", [("application/json", schema)]);
+        add_headers(operation, "201", &["Location"]);
     }
 }
 
 impl<T: ToSchema> Describe for Versioned<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Data::<T>::describe(operation, schemas);
+        add_headers(operation, "200", &["ETag"]);
     }
 }
 
@@ -236,7 +256,7 @@ impl<T: ToSchema> Describe for Data<T> {
 
 impl<T: ToSchema> Describe for Upserted<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        Data::<T>::describe(operation, schemas);
+        Versioned::<T>::describe(operation, schemas);
         Created::<T>::describe(operation, schemas);
     }
 }
@@ -253,6 +273,7 @@ impl Describe for Png {
         let bytes = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
         let image: Object = bytes.build();
         add_response(operation, "200", "The image", [("image/png", RefOr::T(image.into()))]);
+        add_headers(operation, "200", &["X-Content-Type-Options"]);
     }
 }
 

@@ -84,6 +84,25 @@ async fn the_examples_in_docs_are_what_the_service_responds() {
     );
 }
 
+/// The example that viewers show of a schema: its own, or one that is made of those of its parts.
+fn shown(document: &Value, schema: &Value) -> Option<Value> {
+    let schema = at(document, schema);
+    let choice = ["anyOf", "oneOf"].iter().find_map(|choices| schema[choices].get(0));
+    if let Some(own) = schema["examples"].get(0) {
+        return Some(own.clone());
+    } else if let Some(choice) = choice {
+        return shown(document, choice);
+    } else if let Some(parts) = schema["allOf"].as_array() {
+        let members = |part: &Value| shown(document, part)?.as_object().cloned();
+        let parts: Option<Vec<_>> = parts.iter().map(members).collect();
+        return Some(parts?.into_iter().flatten().collect());
+    } else if let Some(items) = schema.get("items") {
+        return Some(json!([shown(document, items)?]));
+    }
+    let required = schema["required"].as_array()?.iter().map(|name| name.as_str().unwrap());
+    required.map(|name| Some((name.to_owned(), shown(document, &schema["properties"][name])?))).collect()
+}
+
 /// The examples of an operation against its description.
 struct Check<'a> {
     document: &'a Value,
@@ -93,18 +112,20 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Checks that all of these media types have an example, and that it fits the schema.
+    /// Checks that all of these media types have an example, both recorded and in the document, and that it fits the schema.
     fn contents(&mut self, place: &str, contents: &Value, examples: &Value, needed: &[&str]) {
         for (media_type, content) in contents.as_object().into_iter().flatten() {
-            let example = &examples[media_type];
-            if example.is_null() || content["example"].is_null() {
+            let shown = content.get("example").cloned().or_else(|| shown(self.document, &content["schema"]));
+            let Some((shown, recorded)) = shown.zip(examples.get(media_type)) else {
                 let is_needed = needed.is_empty() || needed.contains(&media_type.as_str());
                 self.faults.extend(is_needed.then(|| format!("{place}: no example of {media_type}")));
                 continue;
-            }
+            };
             let schema = json!({"allOf": [content["schema"]], "components": self.document["components"]});
             let validator = jsonschema::validator_for(&schema).unwrap();
-            self.faults.extend(validator.iter_errors(example).map(|error| format!("{place}: {error}")));
+            for example in [&shown, recorded] {
+                self.faults.extend(validator.iter_errors(example).map(|error| format!("{place}: {error}")));
+            }
         }
     }
 

@@ -70,10 +70,9 @@ fn parse_limited(text: &str, levels: usize) -> Result<Value, ValueError> {
     Ok(value)
 }
 
-/// A JSON Schema (draft 2020-12) that compiles and is cheap to validate against.
-///
-/// A tenant's schema is a program that runs in the service. Hence its references stay within the schema, form no cycle and
-/// don't expand excessively, and its patterns are matched in linear time.
+// A tenant's schema is a program that runs in the service.
+/// A JSON Schema (draft 2020-12) that compiles and is cheap to validate against: its references stay within the schema, form no
+/// cycle and don't expand excessively, and its patterns are matched in linear time.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = Object)]

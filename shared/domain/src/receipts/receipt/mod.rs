@@ -86,25 +86,11 @@ pub struct ReceiptProcess {
 /// A step of a receipt.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ReceiptStep {
-    /// The step as it was defined.
-    pub step: Step,
-    /// The submitted value; null if there is none. A signature is given as `{"sha256", "bytes"}` of its image, with
-    /// `"typed": true` if the image shows a name that was typed, not drawn.
-    #[schema(required, value_type = Option<Value>)]
-    pub value: Value,
-    /// The display name that a picked user had at that time.
-    #[schema(required)]
-    pub user_name: Option<String>,
-    /// When the value was submitted. Values may be submitted before their step is the current one.
-    pub submitted_at: Timestamp,
-    /// Who submitted the value: an API key, or the signer of a signing link.
-    pub submitted_by: Actor,
+    /// The step and its value.
+    #[serde(flatten)]
+    pub submitted: MovementReceiptStep,
     /// The event that recorded the value.
     pub event_id: EventId,
-    /// When the step was completed.
-    pub closed_at: Timestamp,
-    /// Who completed the step.
-    pub closed_by: Actor,
 }
 
 /// An event of a receipt's process instance.
@@ -195,16 +181,16 @@ fn receipt_step(
         Some(user_history) => history::display_name_at(user_history, submission.at)?,
         None => None,
     };
-    Ok(ReceiptStep {
+    let submitted = MovementReceiptStep {
         step: step.clone(),
         value,
         user_name,
         submitted_at: submission.at,
         submitted_by: submission.actor.clone(),
-        event_id: submission.id,
         closed_at: completion.at,
         closed_by: completion.actor.clone(),
-    })
+    };
+    Ok(ReceiptStep { submitted, event_id: submission.id })
 }
 
 fn receipt_events(history: &[HistoryEntry], events: &[Event]) -> Vec<ReceiptEvent> {

@@ -1,6 +1,6 @@
 //! Receipts of movements: the common parts of their instances once, and each asset with its own history.
 
-use super::{Receipt, ReceiptAsset, ReceiptError, ReceiptEvent, ReceiptProcess, ReceiptStep, history, receipt_events};
+use super::{Receipt, ReceiptAsset, ReceiptError, ReceiptEvent, ReceiptProcess, history, receipt_events};
 use crate::actor::Actor;
 use crate::history::chain::{ChainHead, HistoryEntry};
 use crate::history::event::Event;
@@ -127,7 +127,7 @@ impl InstancePart {
                     status,
                     asset: receipt.asset.clone(),
                     ended_at: *at,
-                    ended_by: last.closed_by.clone(),
+                    ended_by: last.submitted.closed_by.clone(),
                     cancel_reason: None,
                     step_event_ids: receipt.steps.iter().map(|step| step.event_id).collect(),
                     events: receipt.events.clone(),
@@ -174,7 +174,7 @@ impl MovementReceipt {
         for InstancePart { instance, receipt } in parts {
             instances.push(instance);
             let Some(receipt) = receipt else { continue };
-            let steps: Vec<MovementReceiptStep> = receipt.steps.into_iter().map(MovementReceiptStep::from).collect();
+            let steps: Vec<MovementReceiptStep> = receipt.steps.into_iter().map(|step| step.submitted).collect();
             let (_, _, first_steps) =
                 common.get_or_insert_with(|| (receipt.process, (receipt.started_by, receipt.completed_at), steps.clone()));
             if *first_steps != steps {
@@ -196,12 +196,5 @@ impl MovementReceipt {
             instances,
             events: receipt_events(movement_history, &events),
         })
-    }
-}
-
-impl From<ReceiptStep> for MovementReceiptStep {
-    fn from(step: ReceiptStep) -> Self {
-        let ReceiptStep { step, value, user_name, submitted_at, submitted_by, event_id: _, closed_at, closed_by } = step;
-        Self { step, value, user_name, submitted_at, submitted_by, closed_at, closed_by }
     }
 }
