@@ -1,5 +1,6 @@
-//! Random sequences of requests, one after the other and several at once, against a simple model in memory: after each sequence
-//! every asset, process instance and event agrees with the model.
+//! Random requests, one after the other and several at once, against a simple model in memory. A request alone gets the status
+//! of the model. Of simultaneous ones, those that succeed must be possible one after the other, in some order, and lead to what
+//! the table holds. In the end every asset, process instance and event is as the model says.
 
 use crate::support::processes::create_process;
 use crate::support::table::history::event_chain;
@@ -37,12 +38,15 @@ struct ModelAsset {
     events: usize,
 }
 
-fn actions() -> impl Strategy<Value = Vec<(usize, Action)>> {
+/// Returns rounds: an asset, and one or several actions on it at once.
+fn rounds() -> impl Strategy<Value = Vec<(usize, Vec<Action>)>> {
     let action = prop_oneof![
         4 => Just(Action::Start), 2 => Just(Action::StartWithStep), 6 => Just(Action::Advance), 2 => Just(Action::Finish), 2 => Just(Action::Cancel), 1 => Just(Action::Scrap),
         3 => Just(Action::Restock), 1 => Just(Action::Rename), 1 => Just(Action::Delete)
     ];
-    proptest::collection::vec((0..ASSETS, action), 1..30)
+    let at_once = prop_oneof![3 => 1..2usize, 1 => 2..4usize];
+    let actions = at_once.prop_flat_map(move |count| proptest::collection::vec(action.clone(), count));
+    proptest::collection::vec((0..ASSETS, actions), 1..30)
 }
 
 async fn send(client: &Client, process: &str, asset: &ModelAsset, action: Action, n: usize) -> (u16, Value) {
@@ -155,59 +159,28 @@ async fn create(client: &Client) -> (String, Vec<ModelAsset>) {
 }
 
 #[test]
-fn consecutive_requests_get_the_responses_of_the_model() {
-    check_consecutive_requests(&runtime(), Api::start());
+fn requests_get_the_responses_of_the_model() {
+    check_rounds(&runtime(), Api::start());
 }
 
 #[test]
-fn consecutive_requests_get_the_responses_of_the_model_on_a_faulty_table() {
-    check_consecutive_requests(&paused_runtime(), Api::on_faulty_table(1, Weaknesses::ordinary()));
+fn requests_get_the_responses_of_the_model_on_a_faulty_table() {
+    check_rounds(&paused_runtime(), Api::on_faulty_table(1, Weaknesses::ordinary()));
 }
 
-fn check_consecutive_requests(runtime: &Runtime, start: impl Future<Output = Api>) {
+fn check_rounds(runtime: &Runtime, start: impl Future<Output = Api>) {
     let api = runtime.block_on(start);
-    property::check(runtime, 20, &actions(), async |actions| {
+    property::check(runtime, 30, &rounds(), async |rounds| {
         let client = api.tenant().await;
         let (process, mut assets) = create(&client).await;
-        for (n, (place, action)) in actions.into_iter().enumerate() {
-            let (expected_status, mut next) = expected(&assets[place], action);
-            let (status, body) = send(&client, &process, &assets[place], action, n).await;
-            assert_eq!(status, expected_status, "{action:?} on {:?}: {body}", assets[place]);
-            if status == 201 {
-                next.running = next.running.map(|(_, step)| (body["data"]["id"].as_str().unwrap().to_owned(), step));
-            }
-            assets[place] = next;
-        }
-        for asset in &assets {
-            check(&api, &client, asset).await;
-        }
-        Ok(())
-    });
-}
-
-/// Several requests for the same asset are sent at the same moment. Those that succeed must be possible one after the other, in
-/// some order, and lead to the state of the table.
-#[test]
-fn simultaneous_successes_fit_the_model_in_some_order() {
-    check_simultaneous_requests(&runtime(), Api::start());
-}
-
-#[test]
-fn simultaneous_successes_fit_the_model_in_some_order_on_a_faulty_table() {
-    check_simultaneous_requests(&paused_runtime(), Api::on_faulty_table(2, Weaknesses::ordinary()));
-}
-
-fn check_simultaneous_requests(runtime: &Runtime, start: impl Future<Output = Api>) {
-    let api = runtime.block_on(start);
-    let rounds = proptest::collection::vec(proptest::collection::vec(actions().prop_map(|actions| actions[0].1), 2..4), 1..6);
-    property::check(runtime, 20, &rounds, async |rounds| {
-        let client = api.tenant().await;
-        let (process, assets) = create(&client).await;
-        let mut asset = assets[0].clone();
-        for (n, actions) in rounds.into_iter().enumerate() {
+        for (n, (place, actions)) in rounds.into_iter().enumerate() {
+            let asset = &assets[place];
             let requests = actions.iter().enumerate();
-            let requests = requests.map(|(place, action)| send(&client, &process, &asset, *action, 10 * n + place));
+            let requests = requests.map(|(number, action)| send(&client, &process, asset, *action, 10 * n + number));
             let responses = join_all(requests).await;
+            if let ([action], [(status, body)]) = (actions.as_slice(), responses.as_slice()) {
+                assert_eq!(*status, expected(asset, *action).0, "{action:?} on {asset:?}: {body}");
+            }
             let mut succeeded = Vec::new();
             for (action, (status, body)) in actions.iter().zip(responses) {
                 assert!(status < 500, "{action:?}: {body}");
@@ -215,11 +188,13 @@ fn check_simultaneous_requests(runtime: &Runtime, start: impl Future<Output = Ap
                     succeeded.push((*action, body));
                 }
             }
-            let stored = stored(&api, &client, &asset).await;
-            asset = in_some_order(&asset, &succeeded, &stored)
+            let stored = stored(&api, &client, asset).await;
+            assets[place] = in_some_order(asset, &succeeded, &stored)
                 .unwrap_or_else(|| panic!("{succeeded:?} can't all have succeeded on {asset:?}"));
         }
-        check(&api, &client, &asset).await;
+        for asset in &assets {
+            check(&api, &client, asset).await;
+        }
         Ok(())
     });
 }
