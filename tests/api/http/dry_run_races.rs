@@ -1,38 +1,15 @@
 //! Dry runs beside other writers, and several units of work in one dry run.
 
 use crate::support::operations::dry_run;
-use crate::support::{Api, Client, Reply, paused_runtime};
+use crate::support::{Api, Client, paused_runtime};
 use dev_server::faulty_table::Weaknesses;
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde_json::json;
 use shared::domain::keys::scope::Role;
 use shared::domain::record::Stored;
 use shared::domain::user::User;
 use shared::domain::values::id::Id;
 use shared::store::{ChangeContext, DryRun, TenantStore, UnitOfWork, WriteError};
-
-/// Sends a PATCH as a dry run and, while its transaction is on its way, a real one.
-async fn patch_with_rival(api: &Api, client: &Client, patch: (&str, Value), rival: (&str, Value)) -> Reply {
-    let path = dry_run(patch.0);
-    let (ours, rival) = (client.patch(&path, patch.1), client.patch(rival.0, rival.1));
-    let (tried, changed) = api.faults.overtake("TransactWriteItems", ours, rival).await;
-    changed.data();
-    tried
-}
-
-#[tokio::test]
-async fn a_dry_run_decides_again_when_another_writer_is_faster() {
-    let (api, client) = Api::with_tenant().await;
-    let (path, user) = (format!("/assets/{}", client.asset(json!({"name": "x"})).await), client.user("Ada").await);
-    let notes = (path.as_str(), json!({"notes": "theirs"}));
-    let tried = patch_with_rival(&api, &client, (&path, json!({"name": "ours"})), notes).await.data();
-    assert_eq!((&tried["name"], &tried["notes"]), (&json!("ours"), &json!("theirs")));
-    assert_eq!(client.get(&path).await.data()["name"], "x");
-    let user_path = format!("/users/{user}");
-    let deactivation = (user_path.as_str(), json!({"is_active": false}));
-    let refused = patch_with_rival(&api, &client, (&path, json!({"assigned_to": user})), deactivation).await;
-    assert_eq!(refused.field_errors(), ["/assigned_to"]);
-}
 
 #[tokio::test]
 async fn writers_and_dry_runs_of_one_record_do_each_other_no_harm() {

@@ -1,6 +1,6 @@
 //! Process instances: from the start over each step to the end.
 
-use crate::support::processes::{advance, create_process, large_signature, start, system_process};
+use crate::support::processes::{advance, cancel, create_process, large_signature, start, system_process};
 use crate::support::samples::SIGNATURE;
 use crate::support::table::history::event_chain;
 use crate::support::{Api, UNKNOWN_ID};
@@ -217,4 +217,25 @@ async fn a_picked_user_must_still_be_active_at_the_end() {
         client.patch(&format!("/users/{user}"), json!({"is_active": true})).await.data();
         assert_eq!(advance(&client, &instance, json!({})).await.data()["status"], "completed");
     }
+}
+
+#[tokio::test]
+async fn an_advance_finds_the_instance_closed_when_its_asset_was_deleted_meanwhile() {
+    let (api, client) = Api::with_tenant().await;
+    let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    let asset = client.asset(json!({"name": "x"})).await;
+    let instance = start(&client, &process, &asset).await;
+    // The instance is read first, and then its asset.
+    let mut first = api.faults.hold("BatchGetItem");
+    let other_request = async {
+        first.arrived().await;
+        let mut second = api.faults.hold("BatchGetItem");
+        first.release();
+        second.arrived().await;
+        cancel(&client, &instance).await.data();
+        client.delete(&format!("/assets/{asset}")).await.data();
+        second.release();
+    };
+    let (late, ()) = tokio::join!(advance(&client, &instance, json!({})), other_request);
+    assert_eq!(late.problem(409, "INSTANCE_CLOSED")["instance_status"], "cancelled");
 }

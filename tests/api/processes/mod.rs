@@ -3,6 +3,5 @@
 pub mod definitions;
 pub mod instances;
 pub mod movements;
-pub mod races;
 pub mod steps;
 pub mod through;

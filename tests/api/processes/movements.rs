@@ -121,18 +121,6 @@ async fn a_closed_movement_has_the_status_of_its_furthest_instances() {
 }
 
 #[tokio::test]
-async fn an_advance_that_comes_too_late_for_the_last_step_is_refused_as_moved() {
-    let (api, client) = Api::with_tenant().await;
-    let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
-    let ids = client.assets(2).await;
-    let movement = start_movement(&client, &process, &ids).await["id"].as_str().unwrap().to_owned();
-    let advance = |text| advance_movement(&client, &movement, json!({"a": text}));
-    let (late, first) = api.faults.overtake("TransactWriteItems", advance("2"), advance("1")).await;
-    first.data();
-    assert_eq!(late.problem(409, "STEP_MOVED")["current_step"], 0);
-}
-
-#[tokio::test]
 async fn either_all_assets_start_or_none() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, handover_steps()).await;
