@@ -3,10 +3,19 @@
 use crate::support::bulk::outcomes;
 use crate::support::operations::operations;
 use crate::support::processes::{create_process, start_movement};
-use crate::support::samples::{SIGNATURE, Samples, content_type};
-use crate::support::{Api, Client, Reply, at_each_place};
-use dev_server::faulty_table::planned::CallFailure;
+use crate::support::samples::{SIGNATURE, Samples, content_type, event_count};
+use crate::support::signing::{Link, id_of, signature_step, started, step};
+use crate::support::table::history::event_chain;
+use crate::support::{Api, Client, Reply, Snapshot};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
+
+/// How many copies of a request are sent at once.
+const COPIES: usize = 16;
+/// Requests with parts that are executed one by one.
+const PARTS: [&str; 3] = ["/batch", "/import", "/offboard"];
+/// Requests whose copies are never refused.
+const WAITING: [&str; 5] = ["/batch", "/import", "/test", "/replay", "/retry"];
 
 pub async fn post(client: &Client, path: &str, body: &Value, key: &str) -> Reply {
     let headers = [("idempotency-key", key)];
@@ -20,7 +29,7 @@ fn shown_once(path: &str) -> Option<&'static str> {
 }
 
 /// The body without the member that is shown once.
-fn stored(path: &str, reply: &Reply) -> Value {
+pub fn stored(path: &str, reply: &Reply) -> Value {
     let mut body = reply.json();
     if let (Some(data), Some(name)) = (body["data"].as_object_mut(), shown_once(path)) {
         data.remove(name);
@@ -28,90 +37,100 @@ fn stored(path: &str, reply: &Reply) -> Value {
     body
 }
 
-#[tokio::test]
-async fn every_repeated_post_gets_the_first_response_and_is_executed_once() {
+/// Sends copies of a POST at once, to function instances whose clocks differ, and checks that one was executed. Returns its
+/// response.
+async fn execute_once(api: &Api, client: &Client, path: &str, content_type: &str, body: &str, key: &str) -> Reply {
+    let clients = [0, 700, -1_500].map(|skew| api.replica(skew, usize::MAX).client(client));
+    let headers = [("idempotency-key", key)];
+    let copy = |n: usize| clients[n % clients.len()].send_with("POST", path, Some(content_type), body.to_owned(), &headers);
+    let (done, refused): (Vec<Reply>, Vec<Reply>) =
+        join_all((0..COPIES).map(copy)).await.into_iter().partition(|reply| reply.status.is_success());
+    assert!(refused.is_empty() || !WAITING.iter().any(|end| path.contains(end)), "{path}: {}", refused[0].text());
+    for reply in refused {
+        reply.problem(409, "REQUEST_IN_PROGRESS");
+    }
+    let (mut executed, replayed): (Vec<Reply>, Vec<Reply>) =
+        done.into_iter().partition(|reply| reply.header("idempotent-replayed").is_empty());
+    // Copies of a request with parts share these: each executes some.
+    assert!(executed.len() == 1 || PARTS.iter().any(|end| path.contains(end)), "{path}: {} were executed", executed.len());
+    let first = executed.remove(0);
+    let is_first = |reply: &Reply| reply.json() == stored(path, &first);
+    // An offboarding names what others have started.
+    assert!(path.ends_with("/offboard") || executed.iter().chain(&replayed).all(is_first), "{path}: {}", first.text());
+    first
+}
+
+#[tokio::test(start_paused = true)]
+async fn copies_and_repetitions_of_every_post_get_the_first_response() {
     let (api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;
     let (_, operations) = operations(&client).await;
-    let mut replayed = 0;
+    let mut executed = 0;
+    let mut start = Snapshot::of(&api, client.tenant).await;
+    api.queue.take();
     for operation in operations.iter().filter(|operation| operation.method == "POST") {
         let (path, body) = samples.request("POST", &operation.path);
-        let key = format!("key of {path}");
-        let send = async |body: &str| {
-            let headers = [("idempotency-key", key.as_str())];
-            client.send_with("POST", &path, Some(content_type(&operation.path)), body.to_owned(), &headers).await
-        };
-        let first = send(&body).await;
-        assert!(first.status.is_success(), "{path}: {}", first.text());
-        assert_eq!(first.header("idempotent-replayed"), "");
+        let (key, content_type) = (format!("key of {path}"), content_type(&operation.path));
+        let first = execute_once(&api, &client, &path, content_type, &body, &key).await;
+        let after = Snapshot::of(&api, client.tenant).await;
+        let events = event_count("POST", &operation.path);
+        assert_eq!(after.events() - start.events(), events, "{path}");
+        start = after;
         let before = api.dump().await;
+        let headers = [("idempotency-key", key.as_str())];
+        let send = async |body: &str| client.send_with("POST", &path, Some(content_type), body.to_owned(), &headers).await;
         let again = send(&body).await;
         assert_eq!((again.status, again.header("idempotent-replayed")), (first.status, "true"), "{path}: {}", again.text());
-        assert_eq!(stored(&path, &again), stored(&path, &first), "{path}");
-        let secret = shown_once(&path).and_then(|name| again.json()["data"].get(name).cloned());
-        assert_eq!(secret, None, "the secret was stored");
+        assert_eq!(again.json(), stored(&path, &first), "{path}");
         assert_eq!(again.header("location"), first.header("location"));
         if !path.starts_with("/keys") {
             assert_eq!(again.header("etag"), first.header("etag"), "{path}");
         }
         assert_eq!(send(&format!("{body} ")).await.field_errors(), ["Idempotency-Key"], "{path}");
         assert_eq!(api.dump().await, before, "{path} was executed again");
-        replayed += 1;
+        assert_eq!(api.queue.take().len(), usize::from(events == 0), "{path}");
+        executed += 1;
     }
-    assert!(replayed >= 12, "only {replayed} endpoints");
+    assert!(executed >= 12, "only {executed} endpoints");
 }
 
 #[tokio::test(start_paused = true)]
-async fn sixteen_simultaneous_requests_are_executed_once() {
+async fn copies_of_requests_with_many_parts_do_everything_once() {
     let (api, client) = Api::with_tenant().await;
-    let asset = client.asset(json!({"name": "a"})).await;
-    let step = |key: &str| json!({"type": "text", "key": key, "label": "L"});
-    let process = create_process(&client, json!([step("a"), step("b"), step("c")])).await;
-    let start = format!("/processes/{process}/start");
-    let instance = post(&client, &start, &json!({"asset_id": asset}), "start").await.id();
-    let advance = format!("/processes/instances/{instance}/advance");
-    let clients = [0, -1500].map(|skew| api.replica(skew, usize::MAX).client(&client));
-    for (path, body) in [("/assets", json!({"name": "once"})), (advance.as_str(), json!({"step_data": {"a": "1"}}))] {
-        let all = (0..16).map(|n| post(&clients[n % 2], path, &body, path));
-        let all = futures_util::future::join_all(all).await;
-        let done: Vec<&Reply> = all.iter().filter(|reply| reply.status.is_success()).collect();
-        assert!(!done.is_empty(), "{path}: {}", all[0].text());
-        for reply in &all {
-            if !reply.status.is_success() {
-                reply.problem(409, "REQUEST_IN_PROGRESS");
-            }
-        }
-        assert!(done.iter().all(|reply| reply.json() == done[0].json()), "{path}");
-        assert_eq!(done.iter().filter(|reply| reply.header("idempotent-replayed").is_empty()).count(), 1, "{path}");
+    let user = client.user("Leaver").await;
+    for n in 0..25 {
+        client.asset(json!({"name": format!("n{n}"), "status": "in_use", "assigned_to": user})).await;
     }
-    assert_eq!(client.total("/assets?q=once").await, 1);
-    assert_eq!(client.get(&format!("/processes/instances/{instance}")).await.data()["current_step"], 1);
+    let addresses = |of: &'static str| (0..20).map(move |n| format!("{of}{n}@example.com"));
+    let created = addresses("batch").map(|email| json!({"op": "create", "body": {"email": email, "display_name": "U"}}));
+    let batch = json!({"operations": created.collect::<Vec<_>>()}).to_string();
+    let rows: String = addresses("import").map(|email| format!("{email},U\n")).collect();
+    let offboard = format!("/users/{user}/offboard");
+    for (path, content_type, body) in [
+        ("/users/batch", "application/json", batch),
+        ("/users/import?on_error=abort", "text/csv", format!("email,display_name\n{rows}")),
+        (&offboard, "application/json", "{}".to_owned()),
+    ] {
+        let reply = execute_once(&api, &client, path, content_type, &body, path).await;
+        assert!(!reply.text().contains("\"code\":"), "{path}: {}", reply.text());
+        let again = client.send_with("POST", path, Some(content_type), body, &[("idempotency-key", path)]).await;
+        assert_eq!((again.status.as_u16(), again.header("idempotent-replayed")), (200, "true"), "{path}");
+    }
+    assert_eq!((client.total("/users").await, client.total("/processes/instances").await), (41, 25));
 }
 
-#[tokio::test]
-async fn a_request_repeated_after_any_failed_call_is_executed_once() {
+#[tokio::test(start_paused = true)]
+async fn copies_of_a_signers_submissions_are_executed_once() {
     let (api, client) = Api::with_tenant().await;
-    at_each_place(&CallFailure::ALL, 5, 6, async |place, failure| {
-        let name = format!("{failure:?} {place}");
-        api.faults.fail_call(place, failure);
-        let body = json!({"name": name});
-        let mut reply = post(&client, "/assets", &body, &name).await;
-        for _ in 0..3 {
-            if reply.status.is_success() {
-                break;
-            }
-            reply.problem(503, "UNAVAILABLE");
-            reply = post(&client, "/assets", &body, &name).await;
-        }
-        assert_eq!(reply.status, 201, "{name}: {}", reply.text());
-        let has_failed = api.faults.stop_failing();
-        let query = name.replace(' ', "%20");
-        let found = client.get(&format!("/assets?q={query}")).await.json();
-        let exactly = found["data"].as_array().unwrap().iter().filter(|asset| asset["name"] == name.as_str()).count();
-        assert_eq!(exactly, 1, "{name}");
-        has_failed
-    })
-    .await;
+    let path = started(&client, json!([step("text", "note"), signature_step()])).await;
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    for body in [json!({"step_data": {"note": "n"}}), json!({"step_data": {"sign": SIGNATURE}})] {
+        let (body, key) = (body.to_string(), body.to_string());
+        execute_once(&api, &signer, "/sign/advance", "application/json", &body, &key).await;
+        let other = signer.sign_once(&json!({"step_data": {}}), &key).await;
+        assert_eq!(other.field_errors(), ["Idempotency-Key"]);
+    }
+    assert_eq!(event_chain(&api, &client, id_of(&path)).await.len(), 3);
 }
 
 #[tokio::test]

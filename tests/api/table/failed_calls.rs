@@ -1,6 +1,7 @@
 //! Every write endpoint, with every call to the table failing in every way. A client that repeats the request under its
 //! idempotency key has it executed once, and nothing is left half done.
 
+use crate::http::idempotency::stored;
 use crate::support::operations::{Operation, WRITE_METHODS, by_method, operations};
 use crate::support::samples::{Samples, content_type, event_count};
 use crate::support::{Api, Client, Snapshot, at_each_place, full_tests, sample};
@@ -43,6 +44,7 @@ async fn survives_each_failure(failure: CallFailure) {
     let (_, operations) = operations(&client).await;
     let samples = Samples::create(&client).await;
     let start = Snapshot::of(&api, client.tenant).await;
+    api.queue.take();
     let cases = Cases { api, client, samples, start };
     if full_tests() {
         let mut failures = 0;
@@ -80,10 +82,10 @@ impl Cases {
         self.api.faults.fail_call(place, failure);
         self.api.faults.take_requests();
         let (mut attempts, mut calls) = (0, 0);
+        let (headers, content_type) = ([("idempotency-key", "the request")], Some(content_type(&operation.path)));
+        let send = || self.client.send_with(&operation.method, &path, content_type, body.clone(), &headers);
         let reply = loop {
-            let headers = [("idempotency-key", "the request")];
-            let content_type = Some(content_type(&operation.path));
-            let reply = self.client.send_with(&operation.method, &path, content_type, body.clone(), &headers).await;
+            let reply = send().await;
             if attempts == 0 {
                 calls = self.api.faults.take_requests().len();
             }
@@ -97,9 +99,17 @@ impl Cases {
         // A deletion has no idempotency key: when it took effect unseen, the second one finds nothing.
         let is_gone = operation.method == "DELETE" && failure == CallFailure::TimedOutAfter && reply.status == 404;
         assert!(reply.status.is_success() || is_gone, "{name}: {} {}", reply.status, reply.text());
+        if operation.method == "POST" {
+            let again = send().await;
+            assert_eq!((again.header("idempotent-replayed"), again.json()), ("true", stored(&path, &reply)), "{name}");
+        }
         let now = Snapshot::of(&self.api, self.client.tenant).await;
         let expected = event_count(&operation.method, &operation.path);
         assert_eq!(now.events() - self.start.events(), expected, "{name}: it must be executed once");
+        // A message may be sent twice, but not two different ones.
+        let mut messages = self.api.queue.take();
+        messages.dedup();
+        assert_eq!(messages.len(), usize::from(expected == 0), "{name}: {messages:?}");
         let found = violations(&self.api.store.tenant(self.client.tenant), &self.api.dynamo, &self.api.table).await.unwrap();
         assert!(found.is_empty(), "{name}: {found:?}");
         self.start.restore(&self.api, &now).await;
