@@ -3,7 +3,7 @@
 
 use crate::support::bulk::{outcomes, statuses};
 use crate::support::table::history::event_chain;
-use crate::support::{Api, Client, Reply, at_each_place};
+use crate::support::{Api, Client, Disturbance, Reply, at_each_place};
 use dev_server::faulty_table::planned::CallFailure;
 use serde_json::{Value, json};
 
@@ -64,45 +64,42 @@ async fn a_batch_goes_on_where_it_stopped() {
     .await;
 }
 
-#[tokio::test]
-async fn an_import_goes_on_where_it_stopped() {
+/// Sends an import that is disturbed at each place in every way, and then again under the same key.
+async fn import_goes_on(path: &str, csv: &str, expected: &[&str], total: u64) {
     let (api, client) = Api::with_tenant().await;
-    client.use_key_once().await;
-    let csv: String = std::iter::once("name,status\n".to_owned())
-        .chain((0..6).map(|n| format!("n{n},{}\n", if n == 3 { "lost" } else { "" })))
-        .collect();
-    let mut expected = vec!["created"; 6];
-    expected[3] = "refused";
-    at_each_place(&CallFailure::ALL, 11, 5, async |place, failure| {
+    let send = async |client: &Client| {
+        client.send_with("POST", path, Some("text/csv"), csv.to_owned(), &[("idempotency-key", "key")]).await
+    };
+    let case = async |place, way: Disturbance| {
         let client = api.tenant().await;
         client.use_key_once().await;
-        api.faults.fail_call(place, failure);
-        let first = client.import_once("/assets", &csv, "key").await;
-        let has_failed = api.faults.stop_failing();
-        let done = client.import_once("/assets", &csv, "key").await;
-        assert_eq!(outcomes(&done), expected, "{place} {failure:?}: first {}", first.text());
-        assert_eq!(client.total("/assets").await, 5, "{place} {failure:?}");
-        has_failed
-    })
-    .await;
-    let other = client.import_once("/assets", &csv, "key").await;
-    assert_eq!(outcomes(&other), expected);
+        let (first, is_disturbed) = way.at(&api, place, async || send(&client).await).await;
+        assert_eq!(outcomes(&send(&client).await), expected, "{way:?} {place}: first {}", first.text());
+        assert_eq!(client.total("/assets").await, total, "{way:?} {place}");
+        is_disturbed
+    };
+    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), 12, 5, &case).await;
+    at_each_place(&[Disturbance::IsDropped], 8, 3, &case).await;
+    assert_eq!(outcomes(&send(&client).await), expected);
     assert_eq!(client.import_once("/assets", &format!("{csv}more,\n"), "key").await.field_errors(), ["Idempotency-Key"]);
     let elsewhere = client.send_json("POST", "/assets", "{\"name\": \"x\"}", ("idempotency-key", "key")).await;
     assert_eq!(elsewhere.field_errors(), ["Idempotency-Key"]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn copies_of_a_batch_at_once_do_everything_once() {
-    let (_api, client) = Api::with_tenant().await;
-    let operations: Vec<Value> =
-        (0..20).map(|n| json!({"op": "create", "body": {"email": format!("u{n}@example.com"), "display_name": "U"}})).collect();
-    let copies = (0..6).map(|_| send(&client, &operations, "key"));
-    let replies = futures_util::future::join_all(copies).await;
-    assert_eq!(client.total("/users").await, 20);
-    for reply in &replies {
-        assert_eq!(answer(reply), answer(&replies[0]));
-    }
+#[tokio::test]
+async fn an_import_goes_on_where_it_stopped() {
+    let row = |n| format!("n{n},{}\n", if n == 3 { "lost" } else { "" });
+    let csv = format!("name,status\n{}", (0..6).map(row).collect::<String>());
+    let mut expected = vec!["created"; 6];
+    expected[3] = "refused";
+    import_goes_on("/assets/import", &csv, &expected, 5).await;
+}
+
+#[tokio::test]
+async fn an_import_that_matches_goes_on_where_it_stopped() {
+    let csv = format!("name,serial_number\n{}", (0..8).map(|n| format!("n{n},S-{}\n", n % 6)).collect::<String>());
+    let expected = [vec!["created"; 6], vec!["updated"; 2]].concat();
+    import_goes_on("/assets/import?match=serial_number", &csv, &expected, 6).await;
 }
 
 #[tokio::test]
@@ -120,45 +117,6 @@ async fn what_is_throttled_is_left_for_the_next_attempt() {
     assert_eq!(outcomes(&without_key), vec!["refused"; 50]);
     assert_eq!(without_key.data()[49]["errors"][0]["code"], "UNAVAILABLE");
     assert!(attempts < 50, "{attempts} attempts against a table that throttles");
-}
-
-/// Drops a request when each of its transactions is on its way, as Lambda does at its deadline.
-#[tokio::test]
-async fn a_request_that_is_killed_goes_on_where_it_stopped() {
-    let (api, client) = Api::with_tenant().await;
-    client.use_key_once().await;
-    let csv: String =
-        std::iter::once("name,serial_number\n".to_owned()).chain((0..8).map(|n| format!("n{n},S-{}\n", n % 6))).collect();
-    let path = "/assets/import?match=serial_number";
-    for place in 0.. {
-        let client = api.tenant().await;
-        client.use_key_once().await;
-        let send = || client.send_with("POST", path, Some("text/csv"), csv.clone(), &[("idempotency-key", "key")]);
-        let mut request = Box::pin(send());
-        let mut is_killed = false;
-        for transaction in 0.. {
-            let mut held = api.faults.hold("TransactWriteItems");
-            tokio::select! {
-                _ = &mut request => {}
-                () = held.arrived() => {
-                    is_killed = transaction == place;
-                    held.release();
-                    if !is_killed { continue }
-                }
-            }
-            break;
-        }
-        drop(request);
-        api.faults.clear_holds();
-        let done = send().await;
-        let expected = [vec!["created"; 6], vec!["updated"; 2]].concat();
-        assert_eq!(outcomes(&done), expected, "killed at transaction {place}");
-        assert_eq!(client.total("/assets").await, 6);
-        if !is_killed {
-            assert!(place >= 3, "only {place} transactions");
-            break;
-        }
-    }
 }
 
 #[tokio::test]
@@ -188,24 +146,6 @@ async fn an_import_that_was_refused_as_a_whole_is_refused_again() {
     assert_eq!((outcomes(&again), again.header("idempotent-replayed")), (vec!["skipped".into(), "refused".into()], "true"));
     let other = client.send_with("POST", "/users/import?on_error=abort", Some("text/csv"), csv, &[("idempotency-key", "next")]);
     assert_eq!(outcomes(&other.await), ["created", "created"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn copies_of_an_aborting_import_agree() {
-    let (_api, client) = Api::with_tenant().await;
-    for round in 0..5 {
-        let csv: String = std::iter::once("email,display_name\n".to_owned())
-            .chain((0..10).map(|n| format!("u{n}-{round}@example.com,U\n")))
-            .collect();
-        let key = round.to_string();
-        let headers = [("idempotency-key", key.as_str())];
-        let copies =
-            (0..4).map(|_| client.send_with("POST", "/users/import?on_error=abort", Some("text/csv"), csv.clone(), &headers));
-        for reply in futures_util::future::join_all(copies).await {
-            assert_eq!(outcomes(&reply), vec!["created"; 10]);
-        }
-    }
-    assert_eq!(client.total("/users").await, 50);
 }
 
 #[tokio::test]

@@ -1,41 +1,29 @@
 //! Signing links with every call to the table failing in every way, and with requests that are dropped at every point: a repeated
 //! request is done once, and nothing half done.
 
-use crate::support::dropping::dropped_after;
 use crate::support::processes::{create_process, start_movement};
 use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, id_of, signature_step, signer_named, started, step};
+use crate::support::signing::{Link, id_of, signature_step, started, step};
 use crate::support::table::history::event_chain;
-use crate::support::{Api, Client, Reply, at_each_place, sample};
+use crate::support::{Api, Client, Disturbance, at_each_place, sample};
 use dev_server::faulty_table::planned::CallFailure;
 use dev_server::invariants::violations;
 use serde_json::{Value, json};
 
-/// Sends a request until it is not unavailable any more.
-async fn insist(send: impl AsyncFn() -> Reply) -> Reply {
-    for _ in 0..5 {
-        let reply = send().await;
-        if reply.status != 503 && !reply.text().contains("REQUEST_IN_PROGRESS") {
-            return reply;
-        }
-    }
-    panic!("still unavailable");
-}
-
-/// Calls `case` with a call of its request failing, and with a tenant of its own, because events are found by reading all of a
-/// tenant's. The request makes at least `least` calls. The case returns whether a call has failed; no call fails any more when
-/// it checks.
-async fn with_each_failure(api: &Api, least: usize, case: impl AsyncFn(&Client, &str, usize, CallFailure) -> bool) {
-    at_each_place(&CallFailure::ALL, least, 4, async |place, failure| {
+/// Calls `case` with a disturbance of its request, and with a tenant of its own, because events are found by reading all of a
+/// tenant's. The request makes at least `least` calls. The case returns whether the request was disturbed.
+async fn with_each_disturbance(api: &Api, least: usize, case: impl AsyncFn(&Client, &str, usize, Disturbance) -> bool) {
+    let case = async |place, way| {
         let client = api.tenant().await;
         client.use_key_once().await;
-        let name = format!("{failure:?} {place}");
-        let has_failed = case(&client, &name, place, failure).await;
+        let name = format!("{way:?} {place}");
+        let is_disturbed = case(&client, &name, place, way).await;
         let found = violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap();
         assert!(found.is_empty(), "{name}: {found:?}");
-        has_failed
-    })
-    .await;
+        is_disturbed
+    };
+    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), least, 4, &case).await;
+    at_each_place(&[Disturbance::IsDropped], 3, 1, &case).await;
 }
 
 /// Two steps, the second a signature. Returns the instance's path.
@@ -44,16 +32,14 @@ async fn two_steps(client: &Client) -> String {
 }
 
 #[tokio::test]
-async fn a_creation_survives_the_failure_of_any_of_its_calls() {
+async fn a_creation_survives_any_disturbance() {
     let api = Api::start().await;
-    with_each_failure(&api, 6, async |client, name, place, failure| {
+    with_each_disturbance(&api, 7, async |client, name, place, way| {
         let path = two_steps(client).await;
         let links = format!("{path}/links");
         let body = json!({"signer": {"user_id": client.user("Ada").await}}).to_string();
         let send = async || client.send_json("POST", &links, &body, ("idempotency-key", name)).await;
-        api.faults.fail_call(place, failure);
-        let reply = insist(&send).await;
-        let has_failed = api.faults.stop_failing();
+        let (reply, is_disturbed) = way.at(&api, place, &send).await;
         assert_eq!(reply.status, 201, "{name}: {}", reply.text());
         assert_eq!(client.total(&links).await, 1, "{name}");
         let again = send().await;
@@ -65,20 +51,18 @@ async fn a_creation_survives_the_failure_of_any_of_its_calls() {
         } else {
             assert_eq!(reply.header("idempotent-replayed"), "true", "{name}");
         }
-        has_failed
+        is_disturbed
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_session_survives_the_failure_of_any_of_its_calls() {
+async fn a_session_survives_any_disturbance() {
     let api = Api::start().await;
-    with_each_failure(&api, 5, async |client, name, place, failure| {
+    with_each_disturbance(&api, 5, async |client, name, place, way| {
         let link = Link::for_guest(client, &two_steps(client).await).await;
         let signer = link.signer(client);
-        api.faults.fail_call(place, failure);
-        let reply = insist(async || signer.get("/sign/session").await).await;
-        let has_failed = api.faults.stop_failing();
+        let (reply, is_disturbed) = way.at(&api, place, async || signer.get("/sign/session").await).await;
         let session = reply.data();
         assert_eq!(session["steps"].as_array().unwrap().len(), 2, "{name}");
         // If that it was opened could not be written, the next session writes it.
@@ -88,30 +72,30 @@ async fn a_session_survives_the_failure_of_any_of_its_calls() {
         assert_eq!(signer.session().await, session, "{name}");
         assert_eq!(link.shown(client).await["opened_at"], opened, "{name}");
         assert_eq!(event_chain(&api, client, &link.id).await.len(), 2, "{name}");
-        has_failed
+        is_disturbed
     })
     .await;
 }
 
-/// Submits both steps of a new link, the first one alone; each may have to be repeated. Returns whether a call has failed.
-async fn submits_once(api: &Api, client: &Client, path: &str, name: &str, plan: impl Fn(&Api, usize)) -> bool {
+/// Submits both steps of a new link, the first one alone; one is disturbed. Returns whether it was.
+async fn submits_once(api: &Api, client: &Client, path: &str, step: usize, place: usize, way: Disturbance) -> bool {
+    let name = format!("{path}, step {step}, {way:?} {place}");
     let link = Link::for_guest(client, path).await;
     let signer = link.signer(client);
     signer.session().await;
-    let mut has_failed = false;
+    let mut is_disturbed = false;
     for (index, data) in [json!({"note": "n"}), json!({"sign": SIGNATURE})].into_iter().enumerate() {
         let body = json!({"step_data": data});
-        let send = async || signer.sign_once(&body, &format!("{name} {index}")).await;
-        plan(api, index);
-        let reply = insist(&send).await;
-        has_failed |= api.faults.stop_failing();
+        let send = async || signer.sign_once(&body, &format!("step {index}")).await;
+        let reply;
+        (reply, is_disturbed) = if index == step { way.at(api, place, &send).await } else { (send().await, is_disturbed) };
         let session = reply.data();
         assert_eq!(session["status"], if index == 0 { "open" } else { "used" }, "{name}");
         let again = send().await;
         assert_eq!((again.data(), again.header("idempotent-replayed")), (session, "true"), "{name}");
     }
-    check_done(api, client, path, &link, name).await;
-    has_failed
+    check_done(api, client, path, &link, &name).await;
+    is_disturbed
 }
 
 /// Checks that both steps were submitted once, and that the link was opened and used once.
@@ -138,18 +122,12 @@ async fn started_for(client: &Client, count: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_submission_survives_the_failure_of_any_of_its_calls() {
+async fn a_submission_survives_any_disturbance() {
     let api = Api::start().await;
-    // The number of assets, and the step at which the call fails.
+    // The number of assets, and the step that is disturbed.
     for (count, step) in sample([(1, 1), (2, 0), (1, 0), (2, 1)], 1) {
-        with_each_failure(&api, 7, async |client, name, place, failure| {
-            let path = started_for(client, count).await;
-            let plan = |api: &Api, index: usize| {
-                if index == step {
-                    api.faults.fail_call(place, failure);
-                }
-            };
-            submits_once(&api, client, &path, &format!("{count} assets, step {step}, {name}"), plan).await
+        with_each_disturbance(&api, 8, async |client, _, place, way| {
+            submits_once(&api, client, &started_for(client, count).await, step, place, way).await
         })
         .await;
     }
@@ -159,88 +137,49 @@ async fn a_submission_survives_the_failure_of_any_of_its_calls() {
 #[tokio::test]
 async fn a_submission_without_a_key_is_never_done_twice() {
     let api = Api::start().await;
-    with_each_failure(&api, 7, async |client, name, place, failure| {
+    with_each_disturbance(&api, 8, async |client, name, place, way| {
         let path = two_steps(client).await;
         let link = Link::for_guest(client, &path).await;
         let signer = link.signer(client);
         signer.session().await;
         let body = json!({"step_data": {"note": "n", "sign": SIGNATURE}, "through": "sign", "current_step": 0});
-        api.faults.fail_call(place, failure);
-        let reply = insist(async || signer.sign(body.clone()).await).await;
-        let has_failed = api.faults.stop_failing();
+        let (reply, is_disturbed) = way.at(&api, place, async || signer.sign(body.clone()).await).await;
         let code = reply.json()["code"].as_str().unwrap_or_default().to_owned();
-        let was_done = failure == CallFailure::TimedOutAfter && code == "UNAUTHORIZED" && reply.json()["link_status"] == "used";
+        let may_be_done = matches!(way, Disturbance::IsDropped | Disturbance::Fails(CallFailure::TimedOutAfter));
+        let was_done = may_be_done && code == "UNAUTHORIZED" && reply.json()["link_status"] == "used";
         assert!(reply.status == 200 || was_done, "{name}: {}", reply.text());
         check_done(&api, client, &path, &link, name).await;
-        has_failed
+        is_disturbed
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_revocation_survives_the_failure_of_any_of_its_calls() {
+async fn a_revocation_survives_any_disturbance() {
     let api = Api::start().await;
-    with_each_failure(&api, 4, async |client, name, place, failure| {
+    with_each_disturbance(&api, 5, async |client, name, place, way| {
         let link = Link::for_guest(client, &two_steps(client).await).await;
-        api.faults.fail_call(place, failure);
-        let revoked = insist(async || client.delete(&link.path).await).await;
-        let has_failed = api.faults.stop_failing();
+        let (revoked, is_disturbed) = way.at(&api, place, async || client.delete(&link.path).await).await;
         assert_eq!(revoked.data()["status"], "revoked", "{name}");
         assert_eq!(link.shown(client).await, revoked.data(), "{name}");
         assert_eq!(event_chain(&api, client, &link.id).await.len(), 2, "{name}");
         link.signer(client).get("/sign/session").await.problem(401, "UNAUTHORIZED");
-        has_failed
+        is_disturbed
     })
     .await;
 }
 
 /// The tenant's first receipt, for which its keys are made.
 #[tokio::test]
-async fn a_receipt_survives_the_failure_of_any_of_its_calls() {
+async fn a_receipt_survives_any_disturbance() {
     let api = Api::start().await;
-    with_each_failure(&api, 10, async |client, name, place, failure| {
+    with_each_disturbance(&api, 11, async |client, name, place, way| {
         let path = started(client, json!([signature_step()])).await;
         let signer = Link::for_guest(client, &path).await.signer(client);
         signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
-        api.faults.fail_call(place, failure);
-        let receipt = insist(async || signer.get("/sign/receipt").await).await;
-        let has_failed = api.faults.stop_failing();
+        let (receipt, is_disturbed) = way.at(&api, place, async || signer.get("/sign/receipt").await).await;
         assert_eq!(receipt.text(), client.get(&format!("{path}/receipt")).await.text(), "{name}");
-        has_failed
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_request_that_is_dropped_at_any_point_can_be_repeated() {
-    let api = Api::start().await;
-    at_each_place(&[()], 7, 2, async |place, ()| {
-        let client = api.tenant().await;
-        let name = format!("dropped at place {place}");
-        let path = two_steps(&client).await;
-        let links = format!("{path}/links");
-        let create =
-            async || client.send_json("POST", &links, &signer_named("Grace").to_string(), ("idempotency-key", &name)).await;
-        let mut is_done = dropped_after(place + 1, create()).await.is_some();
-        assert_eq!(insist(&create).await.status, 201, "{name}");
-        assert_eq!(client.total(&links).await, 1, "{name}");
-        let link = Link::for_guest(&client, &path).await;
-        let signer = link.signer(&client);
-        is_done &= dropped_after(place + 1, signer.get("/sign/session")).await.is_some();
-        signer.session().await;
-        let body = json!({"step_data": {"note": "n", "sign": SIGNATURE}, "through": "sign"});
-        let sign = async || signer.sign_once(&body, &name).await;
-        is_done &= dropped_after(place + 1, sign()).await.is_some();
-        assert_eq!(insist(&sign).await.data()["status"], "used", "{name}");
-        check_done(&api, &client, &path, &link, &name).await;
-        let revoked = Link::for_guest(&client, &started(&client, json!([signature_step()])).await).await;
-        is_done &= dropped_after(place + 1, client.delete(&revoked.path)).await.is_some();
-        let shown = insist(async || client.delete(&revoked.path).await).await.data();
-        assert_eq!((shown["status"].as_str(), revoked.shown(&client).await), (Some("revoked"), shown.clone()), "{name}");
-        assert_eq!(event_chain(&api, &client, &revoked.id).await.len(), 2, "{name}");
-        let found = violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap();
-        assert!(found.is_empty(), "{name}: {found:?}");
-        !is_done
+        is_disturbed
     })
     .await;
 }

@@ -1,5 +1,8 @@
 //! Requests that are disturbed at each possible place.
 
+use super::dropping::dropped_after;
+use super::{Api, Reply};
+use dev_server::faulty_table::planned::CallFailure;
 use dev_server::sample::{full_tests, sample};
 use std::fmt::Debug;
 
@@ -33,4 +36,42 @@ pub fn at_each_place<W: Copy + Debug>(
             assert!(places >= least, "only {places} places, {way:?}");
         }
     }
+}
+
+/// A way to disturb a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disturbance {
+    /// A call to the table fails.
+    Fails(CallFailure),
+    /// The request is dropped, as Lambda does at its deadline.
+    IsDropped,
+}
+
+impl Disturbance {
+    /// Sends a request that is disturbed at a place, and repeats it until it is available. Returns the last response, and
+    /// whether the request was disturbed.
+    pub async fn at(self, api: &Api, place: usize, send: impl AsyncFn() -> Reply) -> (Reply, bool) {
+        match self {
+            Self::Fails(failure) => {
+                api.faults.fail_call(place, failure);
+                let reply = insist(&send).await;
+                (reply, api.faults.stop_failing())
+            }
+            Self::IsDropped => {
+                let done = dropped_after(place + 1, send()).await;
+                (insist(&send).await, done.is_none())
+            }
+        }
+    }
+}
+
+/// Sends a request until it is not unavailable any more.
+async fn insist(send: impl AsyncFn() -> Reply) -> Reply {
+    for _ in 0..5 {
+        let reply = send().await;
+        if reply.status != 503 && !reply.text().contains("REQUEST_IN_PROGRESS") {
+            return reply;
+        }
+    }
+    panic!("still unavailable");
 }

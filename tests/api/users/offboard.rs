@@ -2,7 +2,7 @@
 
 use crate::support::document::served_document;
 use crate::support::processes::{create_process, system_process};
-use crate::support::{Api, Client, UNKNOWN_ID, at_each_place};
+use crate::support::{Api, Client, Disturbance, UNKNOWN_ID, at_each_place};
 use dev_server::faulty_table::planned::CallFailure;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -123,43 +123,24 @@ async fn what_is_wrong_is_refused_before_anything_changes() {
     assert_eq!(done["not_started"][0]["code"], "WRONG_ASSET_STATUS");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_repetition_gets_the_same_answer_and_copies_start_nothing_twice() {
-    let (_api, client) = Api::with_tenant().await;
-    let user = client.user("Ada").await;
-    in_use(&client, &user, 25).await;
-    let path = format!("/users/{user}/offboard");
-    let send = || client.send_json("POST", &path, "{}", ("idempotency-key", "k"));
-    let copies = join_all((0..4).map(|_| send())).await;
-    assert!(copies.iter().all(|reply| [200, 409].contains(&reply.status.as_u16())), "{}", copies[0].text());
-    let (stored, again) = (send().await, send().await);
-    assert_eq!(stored.headers["idempotent-replayed"], "true");
-    assert_eq!(stored.json(), again.json());
-    assert_eq!(client.total("/processes/instances").await, 25);
-    assert_eq!(client.send_json("POST", &path, r#"{"deactivate": false}"#, ("idempotency-key", "k")).await.status, 422);
-}
-
-/// Repeating the request completes the offboarding after the failure of any call to the table, and nothing is started twice.
+/// However a request is disturbed, repeating it completes the offboarding, and nothing is started twice.
 #[tokio::test]
-async fn a_request_that_fails_at_any_call_can_be_repeated() {
-    at_each_place(&[CallFailure::TimedOutBefore, CallFailure::TimedOutAfter], 17, 4, async |place, failure| {
+async fn a_request_that_is_disturbed_can_be_repeated() {
+    let case = async |place, way: Disturbance| {
         let (api, client) = Api::with_tenant().await;
         let user = client.user("Ada").await;
         in_use(&client, &user, 3).await;
-        api.faults.fail_call(place, failure);
         let path = format!("/users/{user}/offboard");
-        let send = || client.send_json("POST", &path, "{}", ("idempotency-key", "k"));
-        let mut reply = send().await;
-        if reply.status == 503 {
-            reply = send().await;
-        }
-        let has_failed = api.faults.stop_failing();
+        let send = async || client.send_json("POST", &path, "{}", ("idempotency-key", "k")).await;
+        let (reply, is_disturbed) = way.at(&api, place, send).await;
         let done = reply.data();
         let moved = done["movements"].as_array().unwrap().iter().flat_map(|movement| asset_ids(&movement["assets"]));
         let started = moved.count() + asset_ids(&done["in_progress"]).len();
-        assert_eq!((started, &done["user"]["is_active"]), (3, &json!(false)), "call {place} {failure:?}");
-        assert_eq!(client.total("/processes/instances").await, 3, "call {place} {failure:?}");
-        has_failed
-    })
-    .await;
+        assert_eq!((started, &done["user"]["is_active"]), (3, &json!(false)), "{way:?} {place}");
+        assert_eq!(client.total("/processes/instances").await, 3, "{way:?} {place}");
+        is_disturbed
+    };
+    let failures = [CallFailure::TimedOutBefore, CallFailure::TimedOutAfter].map(Disturbance::Fails);
+    at_each_place(&failures, 18, 4, case).await;
+    at_each_place(&[Disturbance::IsDropped], 3, 1, case).await;
 }

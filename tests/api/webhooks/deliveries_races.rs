@@ -3,7 +3,7 @@
 use crate::support::webhooks::key_encryption::ObservedKeyEncryption;
 use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, delivering, webhook};
 use crate::support::webhooks::receivers::Receivers;
-use crate::support::{Api, Client, at_each_place};
+use crate::support::{Api, Client, Disturbance, at_each_place};
 use deliver::Deliver;
 use dev_server::faulty_table::planned::CallFailure;
 use serde_json::json;
@@ -75,34 +75,18 @@ impl Case {
 }
 
 #[tokio::test]
-async fn a_delivery_that_is_dropped_at_any_point_arrives_all_the_same() {
+async fn a_delivery_survives_any_disturbance() {
     let (api, _, mut pipeline) = delivering().await;
-    at_each_place(&[Attempt::First, Attempt::Second], 6, 3, async |place, attempt| {
+    let mut case = async |place, (attempt, way): (Attempt, Disturbance)| {
         let case = case(&api, &mut pipeline).await;
         attempt.prepare(&api, &mut pipeline).await;
-        let is_dropped = pipeline.run_dropped_after(&api, place + 1).await;
-        pipeline.run_to_end(&api).await;
-        case.check(&api, &pipeline, &format!("{attempt:?} attempt, dropped at place {place}")).await;
-        is_dropped
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_delivery_survives_the_failure_of_any_call() {
-    let (api, _, mut pipeline) = delivering().await;
-    let ways = CallFailure::ALL.map(|failure| [(Attempt::First, failure), (Attempt::Second, failure)]).concat();
-    at_each_place(&ways, 8, 6, async |place, (attempt, failure)| {
-        let case = case(&api, &mut pipeline).await;
-        attempt.prepare(&api, &mut pipeline).await;
-        api.faults.fail_call(place, failure);
-        pipeline.run().await;
-        let has_failed = api.faults.stop_failing();
-        pipeline.run_to_end(&api).await;
-        case.check(&api, &pipeline, &format!("{attempt:?} attempt, {failure:?} {place}")).await;
-        has_failed
-    })
-    .await;
+        let is_disturbed = pipeline.run_disturbed(&api, place, way).await;
+        case.check(&api, &pipeline, &format!("{attempt:?} attempt, {way:?} {place}")).await;
+        is_disturbed
+    };
+    let of_both = |way| [(Attempt::First, way), (Attempt::Second, way)];
+    at_each_place(&of_both(Disturbance::IsDropped), 6, 3, &mut case).await;
+    at_each_place(&CallFailure::ALL.map(|failure| of_both(Disturbance::Fails(failure))).concat(), 8, 6, &mut case).await;
 }
 
 #[tokio::test]
@@ -141,10 +125,7 @@ async fn status_410_disables_whatever_fails() {
         pipeline.stream.skip(&api.dynamo, &api.table).await;
         client.asset(json!({"name": "a"})).await;
         pipeline.fan_out(&api).await;
-        api.faults.fail_call(place, failure);
-        pipeline.run().await;
-        let has_failed = api.faults.stop_failing();
-        pipeline.run_to_end(&api).await;
+        let has_failed = pipeline.run_disturbed(&api, place, Disturbance::Fails(failure)).await;
         assert_eq!(hook.read().await.value.disabled_reason, Some(DisabledReason::Gone), "{failure:?} {place}");
         has_failed
     })

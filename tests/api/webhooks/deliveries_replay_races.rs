@@ -1,7 +1,7 @@
 //! Replays: despite failures and stops, every event of the time is delivered again, and a replay stays one replay.
 
 use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, delivering, send, settle, webhook};
-use crate::support::{Api, at_each_place, sample};
+use crate::support::{Api, Disturbance, at_each_place, sample};
 use chrono::TimeDelta;
 use dev_server::faulty_table::planned::CallFailure;
 use serde_json::json;
@@ -66,33 +66,17 @@ impl Case {
 }
 
 #[tokio::test]
-async fn a_replay_that_is_dropped_at_any_point_is_made_all_the_same() {
+async fn a_replay_survives_any_disturbance() {
     let (api, _, mut pipeline) = delivering().await;
-    at_each_place(&[()], 4, 3, async |place, ()| {
-        let case = case(&api, &mut pipeline, 11).await;
+    let mut case = async |place, way| {
+        let case = case(&api, &mut pipeline, if way == Disturbance::IsDropped { 11 } else { 2 }).await;
         let requested_at = case.replay(&api, &pipeline).await;
-        let is_dropped = pipeline.run_dropped_after(&api, place + 1).await;
-        pipeline.run_to_end(&api).await;
-        case.check(&pipeline, requested_at, &format!("dropped at place {place}")).await;
-        is_dropped
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_replay_survives_the_failure_of_any_call() {
-    let (api, _, mut pipeline) = delivering().await;
-    at_each_place(&CallFailure::ALL, 8, 6, async |place, failure| {
-        let case = case(&api, &mut pipeline, 2).await;
-        let requested_at = case.replay(&api, &pipeline).await;
-        api.faults.fail_call(place, failure);
-        pipeline.run().await;
-        let has_failed = api.faults.stop_failing();
-        pipeline.run_to_end(&api).await;
-        case.check(&pipeline, requested_at, &format!("{failure:?} {place}")).await;
-        has_failed
-    })
-    .await;
+        let is_disturbed = pipeline.run_disturbed(&api, place, way).await;
+        case.check(&pipeline, requested_at, &format!("{way:?} {place}")).await;
+        is_disturbed
+    };
+    at_each_place(&[Disturbance::IsDropped], 4, 3, &mut case).await;
+    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), 8, 6, &mut case).await;
 }
 
 /// The rest of a replay is sent when all before it was: else two messages would go on with the same replay.

@@ -4,7 +4,7 @@ use super::receivers::Receivers;
 use super::stream::{self, Stream};
 use crate::support::dropping::dropped_after;
 use crate::support::queue::{TestQueue, VISIBILITY};
-use crate::support::{Api, Client};
+use crate::support::{Api, Client, Disturbance};
 use chrono::TimeDelta;
 use deliver::Deliver;
 use fanout::Fanout;
@@ -124,7 +124,7 @@ impl Pipeline {
 
     /// Handles the next message with at most so many polls, and waits until unfinished messages are visible again. Returns
     /// whether that is the message.
-    pub async fn run_dropped_after(&self, api: &Api, polls: usize) -> bool {
+    async fn run_dropped_after(&self, api: &Api, polls: usize) -> bool {
         let event = self.queue.receive().unwrap();
         let response = dropped_after(polls, self.deliver.handle(event.clone())).await;
         if let Some(response) = &response {
@@ -133,6 +133,20 @@ impl Pipeline {
         settle_calls().await;
         api.advance_clock(VISIBILITY.num_seconds());
         response.is_none()
+    }
+
+    /// Handles what is due while that is disturbed, and then everything else. Returns whether it was disturbed.
+    pub async fn run_disturbed(&self, api: &Api, place: usize, way: Disturbance) -> bool {
+        let is_disturbed = match way {
+            Disturbance::IsDropped => self.run_dropped_after(api, place + 1).await,
+            Disturbance::Fails(failure) => {
+                api.faults.fail_call(place, failure);
+                self.run().await;
+                api.faults.stop_failing()
+            }
+        };
+        self.run_to_end(api).await;
+        is_disturbed
     }
 
     /// Delivers until the queue is empty: moves the clock to the time when the next message is visible.
