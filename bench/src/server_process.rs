@@ -12,7 +12,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 const INTERVAL: Duration = Duration::from_millis(5);
 
 /// A process that ends with this value.
-pub struct Process(pub Child);
+struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {

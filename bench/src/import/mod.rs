@@ -1,7 +1,6 @@
 //! The speed of imports: compared with the same transactions without the service, and against a table that allows 1,000 write
-//! units per second. Also the memory of `assetctl` and the server.
+//! units per second.
 
-mod client;
 mod raw;
 
 use anyhow::{Context, Result, ensure};
@@ -20,7 +19,6 @@ use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -48,12 +46,6 @@ pub struct Options {
     /// Number of rows that are imported into the limited table.
     #[arg(long, default_value_t = 2_000, value_name = "N")]
     limited_rows: usize,
-    /// Also import a small and a large file with this `assetctl` into a dev server, and measure the memory of both.
-    #[arg(long, value_name = "FILE")]
-    assetctl: Option<PathBuf>,
-    /// The dev server for `--assetctl`; by default the one beside this program.
-    #[arg(long, value_name = "FILE", requires = "assetctl")]
-    server: Option<PathBuf>,
     /// Only print the figures; don't fail if they miss their goals.
     #[arg(long)]
     report: bool,
@@ -127,10 +119,6 @@ fn rows(first: usize, count: usize) -> Result<String> {
 }
 
 pub async fn run(options: Options) -> Result<()> {
-    if let Some(assetctl) = &options.assetctl {
-        let beside = std::env::current_exe()?.with_file_name(dev_server::options::NAME);
-        client::measure(assetctl, options.server.as_ref().unwrap_or(&beside), options.report)?;
-    }
     let share = compare_with_raw(options.rows).await?;
     let (used, slow) = against_limit(options.limited_rows)?;
     if !options.report {

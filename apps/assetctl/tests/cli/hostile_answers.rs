@@ -1,10 +1,10 @@
 //! Answers that ask for too much: to wait for longer than anybody would, or to read without an end.
 
 use crate::support::endless::Endless;
+use crate::support::inventory_files::plain_laptops;
 use crate::support::scripted::{Answer, Request, Scripted};
 use crate::support::server::{Misbehaviour, Options, Server};
 use crate::support::{Folder, Run, command, import};
-use inventory_files::plain_laptops;
 use serde_json::json;
 use std::process::Stdio;
 use std::time::{Duration, Instant};

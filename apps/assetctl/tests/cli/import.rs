@@ -1,8 +1,10 @@
 //! Imports files as people have them, with the real binary.
 
+use crate::support::inventory_files::{
+    GERMAN_OPTIONS, INTUNE_OPTIONS, Mess, cut_off, german_laptops, intune_utf16, mess, plain_laptops,
+};
 use crate::support::server::Server;
 use crate::support::{Folder, import, run};
-use inventory_files::{GERMAN_OPTIONS, INTUNE_OPTIONS, Mess, cut_off, german_laptops, intune_utf16, mess, plain_laptops};
 use serde_json::json;
 
 #[test]
@@ -53,7 +55,7 @@ fn refused_rows_are_mended_and_sent_again() {
     let refused = folder.path("laptops.csv.refused.csv");
     let text = std::fs::read_to_string(&refused).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], format!("\u{feff}reasons;{}", inventory_files::GERMAN_HEADER));
+    assert_eq!(lines[0], format!("\u{feff}reasons;{}", crate::support::inventory_files::GERMAN_HEADER));
     assert_eq!(lines.len() - 1, 7, "{text}");
     assert!(text.contains(": Kaufpreis: \"\"auf Anfrage\"\" is not a price"), "{text}");
 

@@ -1,9 +1,9 @@
 //! Brings inventories to the real service, and takes them out again, with the real binary.
 
+use crate::support::inventory_files::{INTUNE_OPTIONS, MODELS, Mess, cut_off, german_catalog_options, german_laptops};
+use crate::support::inventory_files::{intune_utf16, mess, owners, plain_laptops};
 use crate::support::service::Service;
 use crate::support::{Folder, Run};
-use inventory_files::{INTUNE_OPTIONS, MODELS, Mess, cut_off, german_catalog_options, german_laptops};
-use inventory_files::{intune_utf16, mess, owners, plain_laptops};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn create_catalog(service: &Service) {
 
 /// Name, model, date and price of purchase in cents, owner and notes of each good laptop, by its serial number.
 fn german_rows(bytes: &[u8]) -> BTreeMap<String, Value> {
-    let text = inventory_files::decode_windows_1252(bytes);
+    let text = crate::support::inventory_files::decode_windows_1252(bytes);
     let mut reader = csv::ReaderBuilder::new().delimiter(b';').flexible(true).from_reader(text.as_bytes());
     let rows = reader.records().map(Result::unwrap).zip(1..);
     let mut laptops = BTreeMap::<String, Value>::new();

@@ -1,8 +1,8 @@
 //! Interrupted imports: nothing is doubled or lost.
 
+use crate::support::inventory_files::{GERMAN_OPTIONS, german_laptops, plain_laptops};
 use crate::support::server::{Misbehaviour, Options, Server};
 use crate::support::{Folder, Run, command, import};
-use inventory_files::{GERMAN_OPTIONS, german_laptops, plain_laptops};
 use serde_json::json;
 use std::collections::HashSet;
 use std::path::Path;

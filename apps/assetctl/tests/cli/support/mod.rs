@@ -1,6 +1,7 @@
 //! Runs the real binary.
 
 pub mod endless;
+pub mod inventory_files;
 pub mod receiver;
 pub mod scripted;
 pub mod server;

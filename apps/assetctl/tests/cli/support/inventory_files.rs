@@ -1,4 +1,4 @@
-//! Inventories as messy as real ones, always the same: for tests and benchmarks of the import.
+//! Inventories as messy as real ones, always the same: for tests of the import.
 
 use encoding_rs::WINDOWS_1252;
 use fastrand::Rng;
@@ -22,7 +22,6 @@ pub enum Mess {
 
 /// Rows count from 1. 1 in 100 serials is doubled, 1 in 250 manufacturers unknown, and 1 in 1,000 rows each has a bad date, a bad
 /// price and too few cells.
-#[must_use]
 pub fn mess(row: u64) -> Mess {
     match row % 1_000 {
         333 => Mess::BadDate,
@@ -73,7 +72,6 @@ pub const MODELS: [(&str, &str, u32); 6] = [
 const NAMES: [&str; 8] = ["Müller", "Schäfer", "Groß", "Böhm", "Weiß", "Lange", "D'Angelo", "van der Berg"];
 
 /// [`GERMAN_OPTIONS`] with models from the catalog instead of free text.
-#[must_use]
 pub fn german_catalog_options() -> Vec<&'static str> {
     let in_catalog = |option: &'static str| match option {
         "Hersteller=manufacturer" => "Hersteller=manufacturer_name",
@@ -84,14 +82,12 @@ pub fn german_catalog_options() -> Vec<&'static str> {
 }
 
 /// E-mail addresses as the service has them: in lower case.
-#[must_use]
 pub fn owners() -> Vec<String> {
     (1..=100).map(|number| format!("person{number:03}@example.de")).collect()
 }
 
 /// As a German Excel writes them: Windows-1252, semicolons, CRLF, `09.03.2024` and `1.249,00 €`, e-mail addresses in mixed case,
 /// notes with line breaks and quotes, and the [mess].
-#[must_use]
 pub fn german_laptops(rows: u64) -> Vec<u8> {
     encode_windows_1252(&german_text(rows))
 }
@@ -127,7 +123,6 @@ fn german_text(rows: u64) -> String {
 }
 
 /// Intune's device export with a byte order mark, in UTF-16 (little-endian) with tabs, as Excel's "Unicode text" is.
-#[must_use]
 pub fn intune_utf16(rows: u64) -> Vec<u8> {
     let mut random = Rng::with_seed(2);
     let owners = owners();
@@ -157,7 +152,6 @@ pub const INTUNE_OPTIONS: [&str; 12] = [
 ];
 
 /// UTF-8 with commas and the service's own column names, without errors.
-#[must_use]
 pub fn plain_laptops(rows: u64) -> Vec<u8> {
     let mut text = "name,manufacturer,model,serial_number,purchase_date,purchase_price\n".to_owned();
     for row in 1..=rows {
@@ -167,20 +161,17 @@ pub fn plain_laptops(rows: u64) -> Vec<u8> {
 }
 
 /// [`plain_laptops`] whose last row is cut off in the middle of a cell, and of a quoted one if `in_quotes`.
-#[must_use]
 pub fn cut_off(rows: u64, in_quotes: bool) -> Vec<u8> {
     let mut bytes = plain_laptops(rows);
     bytes.extend(if in_quotes { &b"Laptop,Lenovo,\"ThinkPad T1"[..] } else { b"Laptop,Lenovo,Thin" });
     bytes
 }
 
-#[must_use]
 pub fn encode_windows_1252(text: &str) -> Vec<u8> {
     WINDOWS_1252.encode(text).0.into_owned()
 }
 
 /// The inverse of [`encode_windows_1252`].
-#[must_use]
 pub fn decode_windows_1252(bytes: &[u8]) -> String {
     WINDOWS_1252.decode(bytes).0.into_owned()
 }
