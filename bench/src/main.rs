@@ -49,7 +49,7 @@ enum Command {
     #[command(after_help = examples("bench coldstart"))]
     Coldstart(coldstart::Options),
     /// Compare two builds of a function, or of the dev server, which take turns.
-    #[command(after_help = examples("bench compare old/assets target/release/assets\nbench compare old/asset-lifecycle-dev target/release/asset-lifecycle-dev --rounds 5"))]
+    #[command(after_help = examples("bench compare old/assets target/release/assets\nbench compare old/asset-lifecycle-dev \\\n  target/release/asset-lifecycle-dev --rounds 5"))]
     Compare(compare::Options),
 }
 
