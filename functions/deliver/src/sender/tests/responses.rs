@@ -26,12 +26,32 @@ async fn the_status_and_the_beginning_of_the_body_are_kept() {
 }
 
 #[tokio::test]
-async fn informational_responses_are_skipped() {
-    let receiver = Receiver::plain(|accepted| async move {
-        accepted.respond_once("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 Done\r\n\r\n").await;
-    })
-    .await;
-    assert_status(&send(&plain_sender(Limits::default()), &receiver.plain_url()).await, 204);
+async fn the_first_final_status_counts_and_heads_are_bounded() {
+    let head = |lines: usize, length: usize| {
+        let lines: String = (0..lines).map(|number| format!("x-filler-{number}: {}\r\n", "a".repeat(length))).collect();
+        format!("HTTP/1.1 200 OK\r\n{lines}content-length: 0\r\n\r\n")
+    };
+    let informing = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 Done\r\n\r\n";
+    // Nobody has asked for another protocol. What follows is not read.
+    let switching = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: a\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
+    for (response, status) in [
+        (informing.to_owned(), Some(204)),
+        (switching.to_owned(), Some(101)),
+        (head(60, 500), Some(200)),
+        // It would be over soon, but is more than anybody needs.
+        (head(4, 50_000), None),
+    ] {
+        let receiver = Receiver::plain(move |accepted| {
+            let response = response.clone();
+            async move { accepted.respond_once(&response).await }
+        })
+        .await;
+        let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
+        match status {
+            Some(status) => assert_status(&attempt, status),
+            None => assert_error(&attempt, AttemptFailure::ConnectionFailed),
+        }
+    }
 }
 
 #[tokio::test]
@@ -89,27 +109,6 @@ async fn heads_are_bounded() {
     }
 }
 
-/// It would be over soon, but is more than anybody needs.
-#[tokio::test]
-async fn a_head_that_is_too_large_is_refused() {
-    let receiver = Receiver::plain(|accepted| async move {
-        let lines: String = (0..4).map(|number| format!("x-filler-{number}: {}\r\n", "a".repeat(50_000))).collect();
-        accepted.respond_once(&format!("HTTP/1.1 200 OK\r\n{lines}content-length: 0\r\n\r\n")).await;
-    })
-    .await;
-    assert_error(&send(&plain_sender(Limits::default()), &receiver.plain_url()).await, AttemptFailure::ConnectionFailed);
-}
-
-#[tokio::test]
-async fn a_head_of_a_usual_size_is_accepted() {
-    let receiver = Receiver::plain(|accepted| async move {
-        let lines: String = (0..60).map(|number| format!("x-filler-{number}: {}\r\n", "a".repeat(500))).collect();
-        accepted.respond_once(&format!("HTTP/1.1 200 OK\r\n{lines}content-length: 0\r\n\r\n")).await;
-    })
-    .await;
-    assert_status(&send(&plain_sender(Limits::default()), &receiver.plain_url()).await, 200);
-}
-
 #[tokio::test]
 async fn connections_that_are_refused_or_close_early_have_failed() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
@@ -131,17 +130,6 @@ async fn connections_that_are_refused_or_close_early_have_failed() {
         // It is not sent again at once: the receiver may have done what it does.
         assert_eq!(receiver.connections().len(), 1, "{writes:?}");
     }
-}
-
-/// Nobody has asked for another protocol. The rest is not read.
-#[tokio::test]
-async fn switching_protocols_is_no_success() {
-    let receiver = Receiver::plain(|accepted| async move {
-        let head = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
-        accepted.respond_once(head).await;
-    })
-    .await;
-    assert_status(&send(&plain_sender(Limits::default()), &receiver.plain_url()).await, 101);
 }
 
 /// Every address was checked, so any may be used: here the last one, as nobody is at the others.
