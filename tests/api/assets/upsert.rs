@@ -44,23 +44,6 @@ async fn after_its_asset_is_gone_or_has_another_serial_number_an_upsert_creates_
 }
 
 #[tokio::test]
-async fn any_number_of_upserts_at_once_make_one_asset() {
-    let (api, client) = Api::with_tenant().await;
-    let replicas: Vec<_> = (0..4).map(|_| api.replica(0, 1 << 24).client(&client)).collect();
-    let puts = (0..32).map(|n| {
-        let client = &replicas[n % 4];
-        async move { client.send("PUT", PATH, Some("application/json"), json!({"name": format!("n{n}")}).to_string()).await }
-    });
-    let replies = join_all(puts).await;
-    let made = replies.iter().filter(|reply| reply.status == 201).count();
-    let refused: Vec<_> =
-        replies.iter().filter(|reply| !reply.status.is_success()).map(|reply| reply.json()["code"].clone()).collect();
-    // So many writers of one asset may give up, as with PATCH.
-    assert!(refused.iter().all(|code| code == "CONFLICT"), "{refused:?}");
-    assert_eq!((made, client.total("/assets").await), (1, 1));
-}
-
-#[tokio::test]
 async fn upserts_beside_creations_of_the_same_serial_number_make_at_most_one_more() {
     let (api, client) = Api::with_tenant().await;
     let other = api.replica(0, 1 << 24).client(&client);

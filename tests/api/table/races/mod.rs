@@ -36,6 +36,14 @@ race: users with one address
 end: one 201, others 409 DUPLICATE
 then: GET /users -> 200 meta/total=1
 
+race: upserts of a new serial number
+8 requests: PUT /assets/by-serial/S%2F1 {"name": "a"}
+8 requests: PUT /assets/by-serial/S%2F1 {"name": "b"}
+8 requests: PUT /assets/by-serial/S%2F1 {"name": "c"}
+8 requests: PUT /assets/by-serial/S%2F1 {"name": "d"}
+end: one 201, others 200|409 CONFLICT
+then: GET /assets?serial_number=S%2F1 -> 200 meta/total=1
+
 race: an asset of a model that changes
 late: POST /assets {"name": "x", "model_id": "{model}"}
 early: PATCH /catalog/models/{model} {"asset_type_id": "{screen}", "manufacturer_id": "{other}"}
@@ -130,7 +138,6 @@ end: one 200, others 401|409 STEP_MOVED|UNAUTHORIZED
 then: GET {instance} -> 200 data/current_step=1
 then: GET {link} -> 200 data/status=used
 events: instance 2
-events: link 2
 
 race: tabs that submit any step of a link that has one
 steps: sign after
@@ -140,11 +147,9 @@ end: one 200, others 401|409|422 STEP_MOVED|VALIDATION_ERROR|UNAUTHORIZED
 then: GET {instance} -> 200 data/current_step=1
 then: GET {link} -> 200 data/status=used
 events: instance 2
-events: link 2
 
 race: a link and a key that submit one step
 steps: note sign
-opened: yes
 rounds: 6
 request: POST /sign/advance {"step_data": {"note": "n", "sign": "{signature}"}, "through": "sign", "current_step": 0}
 request: POST {instance}/advance {"step_data": {"note": "n", "sign": "{signature}"}, "through": "sign", "current_step": 0}
@@ -158,7 +163,6 @@ events: instance 3
 
 race: a link's last step and a cancellation
 steps: sign
-opened: yes
 rounds: 8
 request: POST /sign/advance {"step_data": {"sign": "{signature}"}}
 request: POST {instance}/cancel {}
@@ -172,7 +176,6 @@ events: instance 2
 
 race: a submission and the link's revocation, which is final
 steps: note sign
-opened: yes
 rounds: 2
 late: POST /sign/advance {"step_data": {"note": "n"}, "through": "note"}
 early: DELETE {link}
@@ -183,7 +186,6 @@ events: instance 1
 
 race: a submission of the link's last step and the link's revocation
 steps: note sign
-opened: yes
 rounds: 2
 late: POST /sign/advance {"step_data": {"note": "n", "sign": "{signature}"}, "through": "sign"}
 early: DELETE {link}

@@ -4,8 +4,8 @@
 //!
 //! - `race`: the name.
 //! - `steps`: the keys of the process's steps. `sign` is a signature, all others are texts.
-//! - `rounds`: how often the race is run, each time for a tenant of its own. `opened`: in every other round the signing link was
-//!   opened before.
+//! - `rounds`: how often the race is run, each time for a tenant of its own. In every other round, a signing link was opened
+//!   before.
 //! - `request`, `3 requests`: a request that is sent at once with the others, to function instances whose clocks differ.
 //!   `late`, `early`: the second request is answered while the first one's transaction is on its way.
 //! - `end`: the right answers, one for each request; or `one` for any of them and another for all `others`; or one for `all`.
@@ -13,9 +13,9 @@
 //! - `events`: how many events a record has. The chains of all records are checked.
 //!
 //! A request is `METHOD path body`; paths that begin with `/sign` take a signing link. `{asset}` stands for the ID of an asset
-//! that is created for the race, and so on, but `{instance}` and `{link}` for paths. An answer is a status, perhaps a code and
-//! members: `409 PROCESS_RUNNING instance_id={won}`. `a|b` stands for either, `*` for any text, `{won}` and `{data}` for the ID
-//! and the data of a request that succeeded.
+//! that is created for the race, and so on, but `{instance}` and `{link}` for paths. An answer is a status, perhaps the code of
+//! an error, and members: `409 PROCESS_RUNNING instance_id={won}`. `a|b` stands for either, `*` for any text, `{won}` and
+//! `{data}` for the ID and the data of a request that succeeded.
 
 use crate::support::processes::{create_process, start, start_movement};
 use crate::support::samples::SIGNATURE;
@@ -36,17 +36,11 @@ struct Race {
     name: &'static str,
     steps: &'static str,
     rounds: usize,
-    is_opened: bool,
     requests: Vec<&'static str>,
     is_overtaken: bool,
-    ends: Vec<End>,
+    /// The answers of each end, and the requests after it.
+    ends: Vec<(&'static str, Vec<&'static str>)>,
     events: Vec<(&'static str, usize)>,
-}
-
-/// The answers of one end, and the requests after it.
-struct End {
-    answers: &'static str,
-    then: Vec<&'static str>,
 }
 
 /// Runs the races of a text.
@@ -55,7 +49,7 @@ pub async fn run(races: &'static str) {
     for text in races.split("\n\n") {
         let race = Race::parse(text);
         for round in 0..race.rounds {
-            race.run(&api, race.is_opened && round % 2 == 1).await;
+            race.run(&api, round % 2 == 1).await;
         }
     }
 }
@@ -69,14 +63,13 @@ impl Race {
                 "race" => race.name = value,
                 "steps" => race.steps = value,
                 "rounds" => race.rounds = value.parse().unwrap(),
-                "opened" => race.is_opened = true,
                 "request" => race.requests.push(value),
                 "late" | "early" => {
                     race.requests.push(value);
                     race.is_overtaken = true;
                 }
-                "end" => race.ends.push(End { answers: value, then: Vec::new() }),
-                "then" => race.ends.last_mut().unwrap().then.push(value),
+                "end" => race.ends.push((value, Vec::new())),
+                "then" => race.ends.last_mut().unwrap().1.push(value),
                 "events" => {
                     let (record, count) = value.split_once(' ').unwrap();
                     race.events.push((record, count.parse().unwrap()));
@@ -91,22 +84,22 @@ impl Race {
         race
     }
 
-    async fn run(&self, api: &Api, is_opened: bool) {
+    async fn run(&self, api: &Api, opens_link: bool) {
         let client = api.tenant().await;
         let mut round = Round::begin(&client, self).await;
-        if is_opened {
+        if opens_link && round.signer.key != client.key {
             round.signer.session().await;
         }
         let replies = round.send(api, self).await;
         round.won = replies.iter().find(|reply| reply.status.is_success()).map(Reply::data).unwrap_or_default();
-        let end = self.ends.iter().find(|end| round.ends_with(&replies, end.answers)).unwrap_or_else(|| {
+        let (_, then) = self.ends.iter().find(|(answers, _)| round.ends_with(&replies, answers)).unwrap_or_else(|| {
             let answers: Vec<String> = replies.iter().map(|reply| format!("{} {}", reply.status, reply.text())).collect();
             panic!("{} must not end with {answers:#?}", self.name)
         });
         for reply in replies.iter().filter(|reply| !reply.status.is_success()) {
             reply.problem(reply.status.as_u16(), reply.json()["code"].as_str().unwrap());
         }
-        for then in &end.then {
+        for then in then {
             let (request, answer) = then.split_once(" -> ").unwrap();
             let reply = round.request(&client, request).await;
             assert!(round.fits(&reply, answer), "{}: {then}, but {} {}", self.name, reply.status, reply.text());
@@ -215,10 +208,10 @@ impl<'a> Round<'a> {
         let body: Value = serde_json::from_slice(&reply.bytes).unwrap_or_default();
         status.split('|').any(|status| reply.status.as_str() == status)
             && rest.split_whitespace().all(|word| match word.split_once('=') {
-                None => word.split('|').any(|code| body["code"] == code),
-                Some((member, wanted)) => body.pointer(&format!("/{member}")).is_some_and(|value| match value {
-                    Value::String(text) => wanted == "*" || *text == self.resolved(wanted),
-                    value => value.to_string() == self.resolved(wanted),
+                None => reply.status.is_success() || word.split('|').any(|code| body["code"] == code),
+                Some((member, wanted)) => body.pointer(&format!("/{member}")).is_some_and(|value| {
+                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    text == self.resolved(wanted) || wanted == "*" && value.is_string()
                 }),
             })
     }
