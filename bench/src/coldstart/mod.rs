@@ -35,9 +35,6 @@ pub struct Options {
     /// Number of warm requests per start.
     #[arg(long, default_value_t = 20, value_name = "N")]
     warm: usize,
-    /// Measure only these functions, for example assets,users [default: all].
-    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
-    only: Vec<String>,
     /// Exit with code 1 if a goal is missed.
     #[arg(long)]
     strict: bool,
@@ -75,9 +72,7 @@ fn build() -> Result<()> {
 pub async fn run(options: Options) -> Result<()> {
     build()?;
     let environment = Environment::start().await?;
-    let is_selected = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
-    let selected = FUNCTIONS.into_iter().filter(|(name, _)| is_selected(name));
-    let functions: Vec<(&str, &str)> = std::iter::once((BASELINE, "/")).chain(selected).collect();
+    let functions: Vec<(&str, &str)> = std::iter::once((BASELINE, "/")).chain(FUNCTIONS).collect();
     let mut figures: Vec<Figures> = Vec::new();
     for (name, _) in &functions {
         let (size, zipped_size) = sizes(&binaries_dir().join(name))?;
