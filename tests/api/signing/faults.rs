@@ -34,7 +34,7 @@ async fn two_steps(client: &Client) -> String {
 #[tokio::test]
 async fn a_creation_survives_any_disturbance() {
     let api = Api::start().await;
-    with_each_disturbance(&api, 7, async |client, name, place, way| {
+    with_each_disturbance(&api, 6, async |client, name, place, way| {
         let path = two_steps(client).await;
         let links = format!("{path}/links");
         let body = json!({"signer": {"user_id": client.user("Ada").await}}).to_string();
@@ -59,7 +59,7 @@ async fn a_creation_survives_any_disturbance() {
 #[tokio::test]
 async fn a_session_survives_any_disturbance() {
     let api = Api::start().await;
-    with_each_disturbance(&api, 5, async |client, name, place, way| {
+    with_each_disturbance(&api, 4, async |client, name, place, way| {
         let link = Link::for_guest(client, &two_steps(client).await).await;
         let signer = link.signer(client);
         let (reply, is_disturbed) = way.at(&api, place, async || signer.get("/sign/session").await).await;
@@ -126,7 +126,7 @@ async fn a_submission_survives_any_disturbance() {
     let api = Api::start().await;
     // The number of assets, and the step that is disturbed.
     for (count, step) in sample([(1, 1), (2, 0), (1, 0), (2, 1)], 1) {
-        with_each_disturbance(&api, 8, async |client, _, place, way| {
+        with_each_disturbance(&api, 7, async |client, _, place, way| {
             submits_once(&api, client, &started_for(client, count).await, step, place, way).await
         })
         .await;
@@ -137,7 +137,7 @@ async fn a_submission_survives_any_disturbance() {
 #[tokio::test]
 async fn a_submission_without_a_key_is_never_done_twice() {
     let api = Api::start().await;
-    with_each_disturbance(&api, 8, async |client, name, place, way| {
+    with_each_disturbance(&api, 7, async |client, name, place, way| {
         let path = two_steps(client).await;
         let link = Link::for_guest(client, &path).await;
         let signer = link.signer(client);
@@ -157,7 +157,7 @@ async fn a_submission_without_a_key_is_never_done_twice() {
 #[tokio::test]
 async fn a_revocation_survives_any_disturbance() {
     let api = Api::start().await;
-    with_each_disturbance(&api, 5, async |client, name, place, way| {
+    with_each_disturbance(&api, 4, async |client, name, place, way| {
         let link = Link::for_guest(client, &two_steps(client).await).await;
         let (revoked, is_disturbed) = way.at(&api, place, async || client.delete(&link.path).await).await;
         assert_eq!(revoked.data()["status"], "revoked", "{name}");
@@ -173,7 +173,7 @@ async fn a_revocation_survives_any_disturbance() {
 #[tokio::test]
 async fn a_receipt_survives_any_disturbance() {
     let api = Api::start().await;
-    with_each_disturbance(&api, 11, async |client, name, place, way| {
+    with_each_disturbance(&api, 10, async |client, name, place, way| {
         let path = started(client, json!([signature_step()])).await;
         let signer = Link::for_guest(client, &path).await.signer(client);
         signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
