@@ -45,8 +45,8 @@ fn the_checklist_of_a_new_field_names_every_file() {
     const EXAMPLES: [&str; 9] = [
         "apps/assetctl/src/import/columns/fields.rs",
         "apps/assetctl/src/import/columns/suggest.rs",
+        "apps/assetctl/tests/cli/support/inventory_files.rs",
         "apps/dev_server/src/demo.rs",
-        "bench/inventory_files/src/lib.rs",
         "bench/src/import/mod.rs",
         "bench/src/lists/fill.rs",
         "shared/tests/map.rs",

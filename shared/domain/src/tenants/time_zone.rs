@@ -12,9 +12,9 @@ use std::str::FromStr;
 /// Similar names in the error of an unknown one.
 const SHOWN_NAMES: usize = 5;
 
-/// The name of a time zone in the IANA database, which is part of the binary.
-///
-/// What is stored is not checked again. That way, a function that shows no times links nothing of the database.
+// Stored names are not checked again. That way, a function that shows no times links nothing of the database, which is part of
+// the binary.
+/// The name of a time zone in the IANA database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String, min_length = 1, max_length = 64, examples("Europe/Berlin"))]
