@@ -10,6 +10,11 @@ use crate::values::time::Timestamp;
 
 /// The part of a limit that all instances together may hold unused, as a divisor.
 const HELD_PART: u64 = 10;
+/// The part of what can be held that a share leaves unused, as a divisor. With a larger part, the first few instances would
+/// leave nothing to the others.
+const SHARE_PART: u64 = 8;
+/// The unused requests of a share of a small limit.
+const MIN_UNUSED: u64 = 3;
 
 /// The counter of a credential's minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -98,14 +103,14 @@ impl Lease {
         self.counter.taken - self.left
     }
 
-    /// Returns half of what can be held, so that other instances get something, and the current request.
+    /// Returns a part of what can be held, and the current request.
     fn next_share(&mut self) -> Share {
         // Taken out at once: if the outcome of the write is unknown, the requests count as held until the minute ends.
         let used_up = std::mem::take(&mut self.held);
         let max_held = self.limit / HELD_PART;
         let max_taken = self.limit / 4 * 3;
-        let holdable = max_held.saturating_sub(self.counter.held.saturating_sub(used_up)) / 2;
-        let unused = holdable.min(max_taken.saturating_sub(self.counter.taken + 1));
+        let holdable = max_held.saturating_sub(self.counter.held.saturating_sub(used_up));
+        let unused = (holdable / SHARE_PART).max(MIN_UNUSED).min(holdable).min(max_taken.saturating_sub(self.counter.taken + 1));
         let single = Share { requests: 1, used_up, max_taken: self.limit - 1, max_held: None };
         match unused {
             0 => single,

@@ -57,7 +57,7 @@ fn one_instance_uses_exactly_the_limit_and_knows_what_remains() {
         let refused: Vec<_> = (0..3).map(|_| table.count(&mut other, limit)).collect();
         assert!(refused.iter().all(|(used, _)| *used == u64::from(limit) + 1), "limit {limit}");
         assert!((1..=2).contains(&refused[0].1) && refused[1..].iter().all(|(_, written)| *written == 0), "{refused:?}");
-        assert!(limit < 100 || writes <= limit as usize * 3 / 10, "limit {limit}: {writes} writes");
+        assert!(limit < 100 || writes <= limit as usize * 2 / 5, "limit {limit}: {writes} writes");
     }
 }
 
@@ -68,10 +68,10 @@ fn shares_are_large_first_and_single_in_the_last_quarter() {
         let share = { lease }.count().expect_err("nothing is left");
         (share.requests, share.max_taken, share.max_held)
     };
-    assert_eq!(share(0, 0), (31, 419, Some(30)));
-    assert_eq!(share(100, 30), (16, 434, Some(45)), "another instance holds some");
-    assert_eq!(share(100, 59), (1, 599, None), "others hold as much as possible");
-    assert_eq!(share(440, 0), (10, 440, Some(51)), "up to the last quarter");
+    assert_eq!(share(0, 0), (8, 442, Some(53)));
+    assert_eq!(share(100, 30), (4, 446, Some(57)), "another instance holds some");
+    assert_eq!(share(100, 60), (1, 599, None), "others hold as much as possible");
+    assert_eq!(share(444, 0), (6, 444, Some(55)), "up to the last quarter");
     assert_eq!(share(449, 0), (1, 599, None));
     assert_eq!(share(599, 0), (1, 599, None));
 }
@@ -80,17 +80,17 @@ fn shares_are_large_first_and_single_in_the_last_quarter() {
 fn a_first_minutes_few_requests_take_few_writes() {
     let (mut table, mut lease) = (Table::default(), Lease::new(600, at(0)));
     let writes: usize = (0..100).map(|_| table.count(&mut lease, 600).1).sum();
-    assert_eq!(writes, 4);
+    assert_eq!(writes, 13);
 }
 
 #[test]
 fn what_an_instance_has_used_up_it_can_hold_again() {
     let (mut table, mut lease) = (Table::default(), Lease::new(600, at(0)));
-    for _ in 0..31 {
+    for _ in 0..8 {
         table.count(&mut lease, 600);
     }
     let share = lease.count().expect_err("nothing is left");
-    assert_eq!((share.requests, share.used_up, share.change_of_held()), (31, 30, 0));
+    assert_eq!((share.requests, share.used_up, share.change_of_held()), (8, 7, 0));
     // The write's outcome is unknown: what it would have given up is held until the minute ends.
     assert_eq!(lease.count().expect_err("nothing is left").used_up, 0);
 }
