@@ -56,13 +56,19 @@ fn request_files(folder: &Path) -> Result<Vec<PathBuf>> {
 /// In API Gateway's form, with a body of JSON.
 #[must_use]
 pub fn request(method: &str, path: &str, api_key: &str, body: Option<&Value>) -> String {
-    request_with_type(method, path, api_key, "application/json", body.map(Value::to_string))
+    request_with_query(method, path, "", api_key, "application/json", body.map(Value::to_string))
 }
 
-/// The body may be of any type. The path may have a query.
+/// The body may be of any type.
 #[must_use]
-pub fn request_with_type(method: &str, path: &str, api_key: &str, content_type: &str, body: Option<String>) -> String {
-    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+pub fn request_with_query(
+    method: &str,
+    path: &str,
+    query: &str,
+    api_key: &str,
+    content_type: &str,
+    body: Option<String>,
+) -> String {
     json!({
         "version": "2.0", "routeKey": format!("{method} {path}"), "rawPath": path, "rawQueryString": query,
         "headers": {"authorization": format!("Bearer {api_key}"), "content-type": content_type},

@@ -9,7 +9,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rig::environment::Environment;
-use rig::events::request_with_type;
+use rig::events::request_with_query;
 use rig::function::Function;
 use rig::usage::{cpu_time, memory_kilobytes};
 use serde_json::Value;
@@ -67,7 +67,8 @@ impl<'a> Target<'a> {
         let (status, duration) = match self {
             Self::Function { function, environment } => {
                 let path = kind.path.replace("ASSET", &environment.asset_id);
-                let event = request_with_type(kind.method, &path, &environment.api_key, kind.content_type, body);
+                let (path, query) = path.split_once('?').unwrap_or((&path, ""));
+                let event = request_with_query(kind.method, path, query, &environment.api_key, kind.content_type, body);
                 let invocation = function.runtime_api.invoke(&event, TIMEOUT).await?;
                 (invocation.response["statusCode"].as_u64().unwrap_or_default(), invocation.duration)
             }

@@ -59,9 +59,9 @@ pub struct OwnTenantView {
     id: TenantId,
     /// Name of the organization.
     name: Name,
-    /// Time zone of pages that people read.
+    /// IANA time zone of pages that people read.
     time_zone: TimeZone,
-    /// How pages that people read write dates.
+    /// BCP 47 language tag: how pages that people read write dates.
     locale: Locale,
 }
 

@@ -25,15 +25,13 @@ shared::body! {
     pub struct SettingsPatch {
         /// Name of the organization.
         optional name: Name,
-        /// Prefix of asset tags.
         optional asset_tag_prefix: TagPrefix,
-        /// Template of asset tags.
         optional asset_tag_template: TagTemplate,
         /// Null permits every change.
         nullable status_transitions: Transitions,
-        /// Time zone of pages that people read, such as printed receipts.
+        /// IANA time zone of pages that people read, such as printed receipts.
         optional time_zone: TimeZone,
-        /// How pages that people read write dates.
+        /// BCP 47 language tag: how pages that people read write dates.
         optional locale: Locale,
         /// Address that codes of labels hold. Null for the asset tag.
         nullable label_url_template: LabelUrlTemplate,
@@ -69,16 +67,14 @@ impl From<NumberRange> for NumberRangeView {
 pub struct SettingsView {
     /// Name of the organization.
     name: Name,
-    /// Prefix of asset tags.
     asset_tag_prefix: TagPrefix,
-    /// Template of asset tags.
     asset_tag_template: TagTemplate,
     /// Null permits every change.
     #[schema(required)]
     status_transitions: Option<Transitions>,
-    /// Time zone of pages that people read.
+    /// IANA time zone of pages that people read.
     time_zone: TimeZone,
-    /// How pages that people read write dates.
+    /// BCP 47 language tag: how pages that people read write dates.
     locale: Locale,
     /// Address that codes of labels hold. Null for the asset tag.
     #[schema(required)]

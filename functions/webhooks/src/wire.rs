@@ -22,7 +22,6 @@ type Grace = BoundedInteger<0, MAX_GRACE_SECONDS>;
 shared::body! {
     /// A new webhook.
     pub struct NewWebhook {
-        /// Address that events are sent to.
         required url: WebhookUrl,
         /// What it is for.
         nullable description: Notes,
@@ -37,7 +36,6 @@ shared::body! {
 shared::body! {
     /// Fields of a webhook to change.
     pub struct WebhookPatch {
-        /// Address that events are sent to.
         optional url: WebhookUrl,
         /// What it is for.
         nullable description: Notes,

@@ -27,7 +27,7 @@ shared::body! {
         required trigger_status: Status,
         /// Status of the asset after completion.
         required target_status: Status,
-        /// At most 48 of type `user_picker`.
+        /// 1 to 50 steps, at most 48 of type `user_picker`. A `complete` step must be the last one.
         required steps: Steps,
         /// Whether the process can be started. Default `active`.
         optional status: ProcessStatus,

@@ -111,8 +111,10 @@ impl From<Instance> for StartedInstance {
 /// An instance of the process that was in progress before.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RunningInstance {
-    #[serde(flatten)]
-    instance: StartedInstance,
+    asset_id: AssetId,
+    asset_tag: String,
+    asset_name: Name,
+    instance_id: InstanceId,
     /// Movement that the instance is part of.
     #[schema(required)]
     movement_id: Option<MovementId>,
@@ -120,7 +122,8 @@ pub struct RunningInstance {
 
 impl From<Instance> for RunningInstance {
     fn from(instance: Instance) -> Self {
-        Self { movement_id: instance.movement_id, instance: instance.into() }
+        let Instance { id, asset_id, asset_tag, asset_name, movement_id, .. } = instance;
+        Self { asset_id, asset_tag, asset_name, instance_id: id, movement_id }
     }
 }
 
