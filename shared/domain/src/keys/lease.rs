@@ -13,7 +13,7 @@ const HELD_PART: u64 = 10;
 /// The part of what can be held that a share leaves unused, as a divisor. With a larger part, the first few instances would
 /// leave nothing to the others.
 const SHARE_PART: u64 = 8;
-/// The unused requests of a share of a small limit.
+/// The unused requests of a share of a small limit, unless that is more than half of what can be held.
 const MIN_UNUSED: u64 = 3;
 
 /// The counter of a credential's minute.
@@ -110,7 +110,8 @@ impl Lease {
         let max_held = self.limit / HELD_PART;
         let max_taken = self.limit / 4 * 3;
         let holdable = max_held.saturating_sub(self.counter.held.saturating_sub(used_up));
-        let unused = (holdable / SHARE_PART).max(MIN_UNUSED).min(holdable).min(max_taken.saturating_sub(self.counter.taken + 1));
+        let unused =
+            (holdable / SHARE_PART).max(MIN_UNUSED).min(holdable / 2).min(max_taken.saturating_sub(self.counter.taken + 1));
         let single = Share { requests: 1, used_up, max_taken: self.limit - 1, max_held: None };
         match unused {
             0 => single,
