@@ -54,8 +54,9 @@ impl Drops {
         self.again += usize::from(new.iter().any(|part| all[part] > 1));
     }
 
+    /// Both happened. How often is a matter of luck.
     fn check(&self) {
-        assert!(self.before >= 10 && self.again >= 10, "{self:?}");
+        assert!(self.before >= 3 && self.again >= 3, "{self:?}");
     }
 }
 
