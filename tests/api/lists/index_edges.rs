@@ -123,7 +123,7 @@ async fn a_list_from_the_table_has_no_asset_that_no_longer_matches() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_page_that_keeps_changing_is_listed_without_reading_the_whole_table() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "hot"})).await;
