@@ -123,8 +123,7 @@ async function hostileErrors(scene) {
 
 /** A secret that is markup. */
 async function hostileSecret(scene) {
-  const visit = await Visit.open(scene, `${scene.api.base}/sign#${IMAGE}${SCRIPT}`)
-  visit.expectFailures('status of 401')
+  const visit = await Visit.open(scene, `${scene.api.base}/sign#${IMAGE}${SCRIPT}`, DESKTOP, ['status of 401'])
   await sees(visit.page.getByRole('heading', { level: 1, name: 'This link is not valid' }), 'a hostile secret is not refused')
   await expectNothing(visit.page, 'of a secret')
   await visit.close()

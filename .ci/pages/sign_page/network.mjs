@@ -129,13 +129,14 @@ async function limit(scene) {
   const { api } = scene
   const { url, secret } = await api.handOver({ steps: [STEPS.text] })
   const ask = () => api.send('GET', '/sign/session', undefined, { authorization: `Bearer ${secret}` })
-  // The limit is one of a clock minute.
+  // The limit is one of a clock minute, and what follows takes a part of one.
+  const left = 60 - (Math.floor(Date.now() / 1000) % 60)
+  if (left < 30) await new Promise((resolve) => setTimeout(resolve, left * 1000))
   let [last, asked] = [await ask(), 1]
   for (; last.status === 200 && asked < 130; asked++) last = await ask()
   assert.equal(last.status, 429, `${asked} requests in a row are not limited`)
   assert.ok(asked > 60 && Number(last.headers.get('retry-after')) > 0, `${asked} requests are limited, without a Retry-After`)
-  const visit = await Visit.open(scene, url, PHONE)
-  visit.expectFailures('status of 429')
+  const visit = await Visit.open(scene, url, PHONE, ['status of 429'])
   await says(visit.page, /^Too many attempts with this link\. Trying again in \d+ seconds?\.$/, 'the limit of requests')
   await visit.shot('phone-limit')
   await visit.close()

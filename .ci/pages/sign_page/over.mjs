@@ -8,8 +8,7 @@ const steps = [STEPS.text, STEPS.signature]
 
 /** Opens a URL, and fails unless the heading is this one and nothing can be submitted. */
 async function expectHeading(scene, url, heading, name, options = PHONE) {
-  const visit = await Visit.open(scene, url, options)
-  visit.expectFailures('status of 401')
+  const visit = await Visit.open(scene, url, options, ['status of 401'])
   const { page } = visit
   await sees(page.getByRole('heading', { level: 1, name: heading, exact: true }), `the heading is not "${heading}"`)
   assert.equal(await submitButton(page).count(), 0, 'there is a button to submit nothing')

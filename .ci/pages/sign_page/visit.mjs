@@ -27,7 +27,8 @@ const shown = async (page) => (await page.locator('body').innerText()).replace(/
 
 /** A browser context with a page. */
 export class Visit {
-  static async open({ browser, api, folder, contexts }, url, options = DESKTOP) {
+  /** `failures` are allowed from the first request on: what loads with the page has failed before this returns. */
+  static async open({ browser, api, folder, contexts }, url, options = DESKTOP, failures = []) {
     const visit = new Visit()
     Object.assign(visit, {
       api,
@@ -39,6 +40,7 @@ export class Visit {
       expected: [],
       submissions: [],
     })
+    visit.expectFailures(...failures)
     visit.context = await browser.newContext({ colorScheme: 'light', ...options })
     contexts.push(visit.context)
     await visit.context.addInitScript(() => {
