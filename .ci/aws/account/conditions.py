@@ -1,0 +1,50 @@
+"""Keys of conditions that MiniStack doesn't know.
+
+Without them, every request would meet a condition on dynamodb:LeadingKeys, and none one on kms:EncryptionContext.
+"""
+
+import json
+import re
+
+# These read a stream, and name no key.
+STREAM = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
+
+
+def requested(request):
+    """Yields the parts of a request that name a key, an item or a condition on a key."""
+    yield request
+    for item in request.get("TransactItems", []):
+        yield from item.values()
+    for table in request.get("RequestItems", {}).values():
+        if isinstance(table, dict):
+            yield from ({"Key": key} for key in table["Keys"])
+        else:
+            yield from (part for write in table for part in write.values())
+
+
+def leading_keys(request):
+    """Returns the partition keys that a request names. In every table and index here, that attribute is PK."""
+    found = set()
+    for part in requested(request):
+        key = part.get("Key") or part.get("Item")
+        if key:
+            found.add(key["PK"]["S"])
+        names, values = part.get("ExpressionAttributeNames") or {}, part.get("ExpressionAttributeValues") or {}
+        for name, value in re.findall(r"([#\w]+)\s*=\s*(:\w+)", part.get("KeyConditionExpression") or ""):
+            if names.get(name, name) == "PK":
+                found.add(values[value]["S"])
+    return sorted(found)
+
+
+def with_keys(original):
+    def context(service, action, body, parameters):
+        keys = original(service, action, body, parameters)
+        if service == "dynamodb" and action not in STREAM:
+            named = leading_keys(json.loads(body or b"{}"))
+            return keys | {"dynamodb:LeadingKeys": named} if named else keys
+        if service == "kms":
+            given = json.loads(body or b"{}").get("EncryptionContext") or {}
+            return keys | {f"kms:EncryptionContext:{name}": value for name, value in given.items()}
+        return keys
+
+    return context

@@ -1,0 +1,91 @@
+"""The emulated account: clients of its services, the stack in it, and its logs."""
+
+import functools
+import subprocess
+import time
+from pathlib import Path
+
+import boto3
+
+STACK = "asset-lifecycle-dev"
+FUNCTION = "AWS::Lambda::Function"
+
+client = functools.cache(boto3.client)
+
+
+class Failed(Exception):
+    """A check of the stack failed."""
+
+
+def expect(holds, error):
+    if not holds:
+        raise Failed(error)
+
+
+def wait(seconds, what, condition):
+    """Returns the first result of `condition` that is true."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        expect(time.monotonic() < deadline, f"not within {seconds} s: {what}")
+        time.sleep(0.25)
+    return result
+
+
+def run(*command, **options):
+    """Runs a command and returns what it printed; if it fails, that is the error."""
+    try:
+        done = subprocess.run(
+            command, check=True, timeout=300, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
+        )
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        raise Failed(f"{error}\n{str(error.stdout)[-4000:]}") from None
+    return done.stdout
+
+
+def pages(service, operation, key, **arguments):
+    """Returns what a service lists, of all pages."""
+    if not client(service).can_paginate(operation):
+        return getattr(client(service), operation)(**arguments).get(key, [])
+    return [item for page in client(service).get_paginator(operation).paginate(**arguments) for item in page.get(key, [])]
+
+
+def stack():
+    return client("cloudformation").describe_stacks(StackName=STACK)["Stacks"][0]
+
+
+def outputs():
+    return {output["OutputKey"]: output["OutputValue"] for output in stack()["Outputs"]}
+
+
+def resources(kind=None):
+    """Returns the physical IDs of the stack's resources, by their names in the template."""
+    found = pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=STACK)
+    return {r["LogicalResourceId"]: r["PhysicalResourceId"] for r in found if kind in (None, r["ResourceType"])}
+
+
+def logs():
+    """Returns all lines of all log groups, each once: MiniStack repeats those of functions that no request starts."""
+    groups = [group["logGroupName"] for group in pages("logs", "describe_log_groups", "logGroups")]
+    events = [event for group in groups for event in pages("logs", "filter_log_events", "events", logGroupName=group)]
+    return list(dict.fromkeys(event["message"] for event in events))
+
+
+def account_log():
+    """Returns the lines of the account's own log, where .ci/aws/account/network keeps it."""
+    return Path.home().joinpath("account.log").read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def denials():
+    """Returns what functions said about requests that were denied, and the account itself."""
+    return [line for line in logs() + account_log() if "AccessDenied" in line or "not authorized" in line]
+
+
+def explain():
+    """Returns what may explain a failure: events of the stack, and log lines of functions."""
+    found = []
+    if any(found["StackName"] == STACK for found in pages("cloudformation", "describe_stacks", "Stacks")):
+        for event in pages("cloudformation", "describe_stack_events", "StackEvents", StackName=STACK):
+            if "FAILED" in event["ResourceStatus"]:
+                found.append(f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason')}")
+    lines = [line[:600] for line in logs() if any(sign in line for sign in ('"WARN"', '"ERROR"', "errorMessage", "denied"))]
+    return found[:20] + lines[-20:] + [line for line in account_log() if "ERROR" in line or "Traceback" in line][-5:]

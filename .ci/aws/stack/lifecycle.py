@@ -1,0 +1,93 @@
+"""Deployment, update and deletion of the stack, with the commands of docs/deploy.md."""
+
+import re
+import shlex
+
+from api import Api
+from aws import client, expect, outputs, pages, resources, run, stack
+from leftovers import added, contents
+
+ORIGIN = "https://inventory.example.com"
+
+
+def key_state(key):
+    return client("kms").describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
+
+
+class Lifecycle:
+    def __init__(self, repository, folder):
+        self.guide = (repository / "docs/deploy.md").read_text(encoding="utf-8")
+        self.folder = folder
+
+    def deploy(self, *arguments):
+        run("sam", "deploy", "--no-confirm-changeset", *arguments, cwd=self.folder)
+
+    def update(self, api):
+        """Deploys other parameters than those of samconfig.toml, and checks what they change, and nothing else."""
+        before = outputs(), resources()
+        bus = client("events").create_event_bus(Name="inventory")["EventBusArn"]
+        parameters = {"Stage": "dev", "LogRetentionDays": 30, "ReservedConcurrency": 2, "DeliveryConcurrency": 10}
+        parameters |= {"CorsOrigin": ORIGIN, "AlarmEmail": "ops@example.com", "EventBusArn": bus}
+        self.deploy("--parameter-overrides", shlex.join(f"{name}={value}" for name, value in parameters.items()))
+        run("admin", "tenant", "upgrade")
+
+        expect(outputs() == before[0], f"the outputs are now {outputs()}")
+        now = resources()
+        replaced = [name for name, id_ in before[1].items() if now.get(name) != id_]
+        expect(not replaced, f"the update replaced {replaced}")
+        new = sorted(set(now) - set(before[1]))
+        expect(new == ["AlarmSubscription", "EventBusPipe", "EventBusRole"], f"the update added {new}")
+        kept = {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack()["Parameters"]}
+        # What isn't on the command line keeps its value, which was that of samconfig.toml and is not the template's.
+        expect(kept["ThrottleRate"] == "50", f"ThrottleRate is {kept['ThrottleRate']}")
+
+        days = {group["retentionInDays"] for group in pages("logs", "describe_log_groups", "logGroups")}
+        expect(days == {30}, f"logs are kept for {days} days")
+        reserved = {}
+        for name in ("AssetsFunction", "FanoutFunction", "DeliverFunction", "SnapshotsFunction"):
+            reserved[name] = client("lambda").get_function_concurrency(FunctionName=now[name]).get("ReservedConcurrentExecutions")
+        expect(list(reserved.values()) == [2, 2, 75, 1], f"reserved are {reserved}")
+        mappings = pages("lambda", "list_event_source_mappings", "EventSourceMappings", FunctionName=now["DeliverFunction"])
+        at_once = sorted(mapping["ScalingConfig"]["MaximumConcurrency"] for mapping in mappings)
+        expect(at_once == [10, 25], f"the function deliver runs {at_once} times at once")
+        (pipe,) = pages("pipes", "list_pipes", "Pipes")
+        expect(pipe["Target"] == bus, f"the pipe leads to {pipe['Target']}")
+        (mail,) = pages("sns", "list_subscriptions", "Subscriptions")
+        expect(mail["Endpoint"] == "ops@example.com", f"alarms go to {mail['Endpoint']}")
+        asked = {"Origin": ORIGIN, "Access-Control-Request-Method": "PUT"}
+        answer = Api(api.base).call("OPTIONS", "/assets", want=204, headers=asked).headers["Access-Control-Allow-Origin"]
+        expect(answer == ORIGIN, f"a preflight from {ORIGIN} permits {answer}")
+        expect(api.get("/assets").json()["meta"]["total"] == 3, "not the assets from before the update")
+
+    def delete(self, before):
+        """Deletes the stack, compares what is left with the guide, and deletes that too with the commands of the guide."""
+        names = outputs()
+        key = names["ReceiptKeyArn"].rpartition("/")[2]
+        run("sam", "delete", "--no-prompts", cwd=self.folder)
+        left = added(before, contents())
+        # The place of uploads, which the first `sam deploy` in an account and region makes for all stacks.
+        uploads = left["AWS::S3::Bucket"] - {names["SnapshotBucketName"]}
+        kept = {
+            "AWS::CloudFormation::Stack": {"aws-sam-cli-managed-default"},
+            "AWS::DynamoDB::Table": {names["TableName"]},
+            "AWS::KMS::Key": {key},
+            "AWS::S3::Bucket": {names["SnapshotBucketName"], *uploads},
+        }
+        expect(left == kept and len(uploads) == 1, f"sam delete left {left}")
+        table = {"TableName": names["TableName"]}
+        expect(key_state(key) == "Enabled", f"the key is {key_state(key)}")
+        expect(client("dynamodb").scan(**table, Limit=1)["Count"] == 1, "the table is empty")
+        try:
+            client("dynamodb").delete_table(**table)
+            expect(False, "the table wasn't protected")
+        except client("dynamodb").exceptions.ClientError as error:
+            expect("protect" in str(error), str(error))
+
+        commands = re.search(r"```sh\n(aws s3 rb .*?)```", self.guide, re.DOTALL)[1]
+        commands = re.sub(r"<the output (\w+)>", lambda found: names[found[1]], commands)
+        run("bash", "-euc", commands)
+        left = added(before, contents())
+        del kept["AWS::DynamoDB::Table"]
+        kept["AWS::S3::Bucket"] = uploads
+        expect(left == kept, f"the guide's commands left {left}")
+        expect(key_state(key) == "PendingDeletion", f"the key is {key_state(key)}")

@@ -1,0 +1,77 @@
+"""Deploys the stack into the emulated account, calls it, changes it and deletes it.
+
+    main.py REPOSITORY STACK [COMMAND [ARGUMENT…]]
+
+REPOSITORY has the template and the documents, STACK what `sam build` leaves. With a command, runs that instead of the checks,
+with a tenant's key.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import functions
+import leftovers
+import permissions
+import routes
+from api import Api
+from aws import Failed, expect, explain, logs, outputs
+from lifecycle import Lifecycle
+
+
+def step(text):
+    print(f"{time.monotonic() - BEGIN:5.0f} s  {text}", flush=True)
+
+
+def checks(repository, folder):
+    before = leftovers.contents()
+    lifecycle = Lifecycle(repository, folder)
+    lifecycle.deploy()
+    step(f"deployed: {leftovers.check_lists(before)} resources")
+    step(f"{routes.check(repository / 'template.yaml')} routes, as in template.yaml")
+    names = outputs()
+    os.environ["TABLE_NAME"] = names["TableName"]
+    api = Api(names["BaseUrl"], functions.first_tenant("Acme"))
+    hook = functions.webhook(api)
+    asset, user = functions.records(api)
+    functions.receipt(api, asset, user)
+    step("a tenant, assets, users, a webhook, and a receipt of a signature through a link")
+    step(f"{functions.attempts(api, asset, hook)} deliveries, of which one was attempted again")
+    step(f"{len(functions.snapshot())} snapshots by the function of the schedule")
+    functions.check_called(api)
+    expect(logs(), "the functions log nothing")
+    permissions.expect_none_missing()
+    step(f"every function ran, and none of their {len(logs())} log lines says that a permission is missing")
+    lifecycle.update(api)
+    step("an update with other parameters")
+    permissions.expect_none_missing()
+    other = Api(api.base, functions.first_tenant("Other")).get("/me").data["tenant"]["id"]
+    permissions.controls(api, other)
+    step("without a permission: 500 for another partition and for another encryption context, no delivery without a queue")
+    lifecycle.delete(before)
+    step("sam delete left the table, the key and the bucket, which the guide's commands delete")
+
+
+def main():
+    repository, folder, *command = sys.argv[1:]
+    try:
+        if not command:
+            return checks(Path(repository), Path(folder))
+        Lifecycle(Path(repository), Path(folder)).deploy()
+        names = outputs()
+        os.environ |= {"BASE": names["BaseUrl"], "TABLE_NAME": names["TableName"], "RECEIPT_KMS_KEY_ID": names["ReceiptKeyArn"]}
+        os.environ["KEY"] = functions.first_tenant("Acme")
+        step(f"{names['BaseUrl']} is BASE, and KEY a key of its first tenant")
+    except Failed as error:
+        print(*explain(), sep="\n", file=sys.stderr)
+        sys.exit(f"deploy: {error}")
+    except Exception:
+        print(*explain(), sep="\n", file=sys.stderr)
+        raise
+    sys.exit(subprocess.run(command, check=False).returncode)
+
+
+BEGIN = time.monotonic()
+main()
