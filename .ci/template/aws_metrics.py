@@ -4,7 +4,7 @@
 # guides of API Gateway, Lambda, SQS and DynamoDB). For a metric that doesn't exist, AWS raises neither an alarm nor an error.
 METRICS = {
     ("AWS/ApiGateway", ("ApiId",)): {"Count", "4xx", "5xx", "Latency"},
-    ("AWS/Lambda", ("FunctionName",)): {"Errors", "Throttles", "Duration", "ConcurrentExecutions", "IteratorAge"},
+    ("AWS/Lambda", ("FunctionName",)): {"Errors", "Throttles", "Duration", "ConcurrentExecutions", "IteratorAge", "RecursiveInvocationsDropped"},
     ("AWS/SQS", ("QueueName",)): {
         "ApproximateAgeOfOldestMessage",
         "ApproximateNumberOfMessagesDelayed",

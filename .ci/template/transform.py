@@ -99,7 +99,10 @@ def check_functions(template):
             check(properties["Timeout"] == BACKGROUND[name], f"{name}: timeout")
         else:
             check(1 <= properties["Timeout"] < 30, f"{name} can take longer than the gateway waits")
-        check(name == "SnapshotsFunction" or 128 <= properties["MemorySize"] <= 1024, f"{name}: memory")
+        # 1,769 MB are one core, and functions have one thread.
+        check(128 <= properties["MemorySize"] <= 1769, f"{name}: memory")
+        # Each part of a replay sends the next one.
+        check(properties.get("RecursiveLoop") == ("Allow" if name == "DeliverFunction" else None), f"{name}: recursive loops")
         check(properties["TracingConfig"] == {"Mode": "Active"}, f"{name} is not traced")
         check(properties["LoggingConfig"] == {"LogFormat": "JSON", "LogGroup": {"Ref": "FunctionLogs"}}, f"{name}: logs")
         variables = properties["Environment"]["Variables"]
@@ -197,7 +200,7 @@ def check_alarms(template):
             seen.add(metric["MetricName"])
     wanted = {"5xx", "Latency", "Throttles", "Errors", "ReadThrottleEvents", "WriteThrottleEvents", "SystemErrors", "UnreadableRecords"}
     wanted |= {"IteratorAge", "ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesNotVisible"}
-    wanted |= {"ApproximateNumberOfMessagesVisible"}
+    wanted |= {"ApproximateNumberOfMessagesVisible", "RecursiveInvocationsDropped"}
     check(seen == wanted, f"alarms watch {sorted(seen)}")
     for metric in ("Errors", "Throttles"):
         watched = set(re.findall(r"'Ref': '(\w+Function)'", str([a for a in alarms.values() if metric in str(a)])))
@@ -302,7 +305,7 @@ def check_rest(template):
         check(properties["AlarmActions"] == [{"Ref": "AlarmTopic"}], f"{name} notifies nobody")
         with open("docs/runbook.md", encoding="utf-8") as file:
             headings = [line.strip("# \n").lower().replace(" ", "-") for line in file if line.startswith("#")]
-        anchor = properties["AlarmDescription"].split("docs/runbook.md#")[-1]
+        anchor = properties["AlarmDescription"]["Fn::Sub"].split("${RunbookUrl}#")[-1]
         check(anchor in headings, f"{name}: docs/runbook.md has no section {anchor}")
     check(len(of_type(template, "AWS::CloudWatch::Alarm")) >= 13, "alarms are missing")
     check(len(template["Resources"]) <= 160, "more resources than one stack needs; CloudFormation's limit is 500")

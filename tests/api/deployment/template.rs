@@ -83,12 +83,12 @@ fn every_route_of_the_signing_page_has_a_throttle_of_its_own() {
     assert_eq!(limited, paths.iter().map(|path| format!("ANY {path}")).collect());
 }
 
-/// The domain of a request that came by the gateway's own address would begin links otherwise.
+/// The address that a request came by would begin links otherwise.
 #[test]
-fn links_begin_with_the_custom_domain_if_there_is_one() {
+fn links_begin_with_the_public_url_or_else_with_the_custom_domain() {
     for function in FUNCTIONS {
         let variables = &resource(&format!("{}Function", function.resource))["Properties"]["Environment"]["Variables"];
-        let expected: &[&str] = if function.package == "processes" { &["https://${DomainName}", ""] } else { &[] };
+        let expected: &[&str] = if function.package == "processes" { &["PublicUrl", "https://${DomainName}", ""] } else { &[] };
         let url = variables.get("PUBLIC_URL").map(texts).unwrap_or_default();
         assert_eq!(url, expected, "{}", function.package);
     }
