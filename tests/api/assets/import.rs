@@ -6,6 +6,7 @@ use crate::support::{Api, Client, UNKNOWN_ID};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 use shared::domain::record::Kind;
+use shared::http::requests::utf8::NOT_UTF8;
 use shared::store::keys::Keys;
 
 async fn asset(client: &Client, name: &str) -> Value {
@@ -283,6 +284,20 @@ async fn what_is_no_csv_in_utf8_is_said_to_be_so() {
     }
     let windows = client.send("POST", "/assets/import", Some("text/csv; charset=windows-1252"), "name\na\n").await;
     windows.problem(415, "UNSUPPORTED_MEDIA_TYPE");
+    for csv in ["name,custom_fields.Gr\u{fffd}\u{fffd}e\na,b\n".as_bytes(), b"name,custom_fields.Gr\xf6\xdfe\na,b\n"] {
+        client.send("POST", "/assets/import", Some("text/csv"), csv.to_vec()).await.problem(400, "MALFORMED_REQUEST");
+    }
+    for csv in ["name\nGr\u{fffd}\u{fffd}e\n".as_bytes(), b"name\nGr\xf6\xdfe\n"] {
+        let reply = client.send("POST", "/assets/import", Some("text/csv"), csv.to_vec()).await;
+        assert_eq!(row_errors(&reply, 0), [("name".to_owned(), NOT_UTF8.to_owned())]);
+    }
+    let escaped = client.import("/assets", "", "name,custom_fields.x\na,\"[\"\"\\ufffd\"\"]\"\n").await;
+    assert_eq!(row_errors(&escaped, 0), [("custom_fields.x".to_owned(), NOT_UTF8.to_owned())]);
+    let escaped = client.import("/assets", "", "name,custom_fields\na,\"{\"\"x\"\":\"\"\\ufffd\"\"}\"\n").await;
+    assert_eq!(row_errors(&escaped, 0), [("custom_fields".to_owned(), NOT_UTF8.to_owned())]);
+    let ndjson = "{\"name\": \"Gr\u{fffd}e\"}\n{\"name\": \"Gr\\ufffde\"}\n";
+    let reply = client.send("POST", "/assets/import", Some("application/x-ndjson"), ndjson).await;
+    assert_eq!(outcomes(&reply), ["refused"; 2]);
     let semicolons = client.import("/assets", "", "name;status\na;in_use\n").await;
     assert!(semicolons.text().contains("separated by commas"), "{}", semicolons.text());
     for (path, matching) in [("/assets", "serial_number"), ("/assets", "id"), ("/users", "email")] {

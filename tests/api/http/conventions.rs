@@ -25,6 +25,9 @@ async fn malformed_bodies_are_400_and_change_nothing() {
         (deep.into_bytes(), "application/json", 422, "VALIDATION_ERROR"),
         (b"{\"name\":\"a\\u0000b\"}".to_vec(), "application/json", 422, "VALIDATION_ERROR"),
         (b"null".to_vec(), "application/json", 422, "VALIDATION_ERROR"),
+        // API Gateway replaces what it can't decode.
+        ("{\"name\":\"Gr\u{fffd}\u{fffd}e\"}".into(), "application/json", 400, "MALFORMED_REQUEST"),
+        (b"{\"name\":\"Gr\\ufffd\"}".to_vec(), "application/json", 400, "MALFORMED_REQUEST"),
         (b"{\"name\":1e999}".to_vec(), "application/json", 422, "VALIDATION_ERROR"),
         (b"{\"name\":\"a\",\"purchase_date\":\"12024-01-01\"}".to_vec(), "application/json", 422, "VALIDATION_ERROR"),
         (b"{\"name\":\"a\",\"custom_fields\":{\"n\":1e999}}".to_vec(), "application/json", 422, "VALIDATION_ERROR"),
@@ -33,6 +36,9 @@ async fn malformed_bodies_are_400_and_change_nothing() {
         let reply = client.send("POST", "/assets", content_type, body).await;
         reply.problem(status, code);
     }
+    client.get("/assets?q=Gr%EF%BF%BDe").await.problem(400, "MALFORMED_REQUEST");
+    let upsert = client.send("PUT", "/assets/by-serial/Gr%EF%BF%BDe", Some("application/json"), r#"{"name":"a"}"#).await;
+    upsert.problem(400, "MALFORMED_REQUEST");
     assert_eq!(api.dump().await, before);
     for content_type in ["application/json; charset=utf-8", "APPLICATION/JSON"] {
         assert_eq!(client.send("POST", "/assets", Some(content_type), r#"{"name":"a"}"#).await.status, 201);

@@ -6,6 +6,7 @@ use crate::domain::values::field_error::FieldError;
 use crate::domain::values::suggestions::unknown_name;
 use crate::http::error::ApiError;
 use crate::http::requests::body::{Fields, FromBody};
+use crate::http::requests::utf8::{NOT_UTF8, utf8, utf8_json};
 use fields::{CellType, Column};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
@@ -75,13 +76,18 @@ impl Row {
         if cell.is_empty() {
             return;
         }
+        let text = &*csv_cell::to_text(cell);
+        let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        let is_custom = name.starts_with(CUSTOM_FIELD) || cell_type == Some(CellType::Json);
+        if is_custom && utf8_json(text.as_bytes()).is_none() && is_json(text) {
+            self.errors.push(FieldError::column(name, NOT_UTF8));
+            return;
+        }
         if let Some(field) = name.strip_prefix(CUSTOM_FIELD) {
-            let cell = if cell == CLEAR { CustomCell::Clear } else { CustomCell::Text(csv_cell::to_text(cell).into_owned()) };
+            let cell = if cell == CLEAR { CustomCell::Clear } else { CustomCell::Text(text.to_owned()) };
             self.custom_fields.push((field.to_owned(), cell));
             return;
         }
-        let text = &*csv_cell::to_text(cell);
-        let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
         let json = match cell_type.unwrap_or(CellType::Text) {
             _ if cell == CLEAR => "null".to_owned(),
             CellType::Number if text.trim().starts_with(|c: char| c == '-' || c.is_ascii_digit()) && is_json(text) => {
@@ -169,11 +175,11 @@ fn parse_csv(body: &[u8], known: &[Column]) -> Result<ParsedRows, ApiError> {
         Some(false) => {}
     }
     let name = |name: &[u8]| {
-        let name = String::from_utf8_lossy(name);
+        let name = utf8(name).ok_or_else(|| ApiError::Malformed(format!("The header row {NOT_UTF8}.")))?;
         // The name of a custom field may begin or end with a space.
-        if name.starts_with(CUSTOM_FIELD) { csv_cell::to_text(&name).into_owned() } else { name.trim().to_owned() }
+        Ok(if name.starts_with(CUSTOM_FIELD) { csv_cell::to_text(name).into_owned() } else { name.trim().to_owned() })
     };
-    parsed.columns = record.iter().map(name).collect();
+    parsed.columns = record.iter().map(name).collect::<Result<_, ApiError>>()?;
     let cell_type = |name: &String| known.iter().find(|column| column.name == name).map(|column| column.cell);
     let types: Vec<Option<CellType>> = parsed.columns.iter().map(cell_type).collect();
     let columns = parsed.columns.clone();
@@ -192,9 +198,9 @@ fn csv_row(record: &csv::ByteRecord, columns: &[String], types: &[Option<CellTyp
         row.errors.push(FieldError::whole(detail));
     } else {
         for ((column, cell_type), cell) in columns.iter().zip(types).zip(record) {
-            match std::str::from_utf8(cell) {
-                Ok(cell) => row.add(column, *cell_type, cell),
-                Err(_) => row.errors.push(FieldError::column(column, "is not UTF-8")),
+            match utf8(cell) {
+                Some(cell) => row.add(column, *cell_type, cell),
+                None => row.errors.push(FieldError::column(column, NOT_UTF8)),
             }
         }
     }

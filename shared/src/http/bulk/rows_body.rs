@@ -20,7 +20,7 @@ impl RowsBody {
     ///
     /// # Errors
     ///
-    /// As `JsonBody::parse_early`, for the content types `text/csv` and `application/x-ndjson`, and as [`rows::parse`].
+    /// As `JsonBody::parse_with_errors`, for the content types `text/csv` and `application/x-ndjson`, and as [`rows::parse`].
     pub fn parse(&self, _: &impl VerifiedSender, columns: &[Column], matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
         let (bytes, media_type) = self.received.whole_body("A body is required: CSV or NDJSON.")?;
         let format = match media_type.to_ascii_lowercase().as_str() {

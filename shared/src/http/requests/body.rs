@@ -2,6 +2,7 @@
 
 pub use super::from_json::{BoundedInteger, FromJson, RateLimit, StepData, StepKeys};
 pub use super::read_only::ReadOnlyFields;
+use super::utf8::{NOT_UTF8, utf8_json};
 use crate::domain::record::Patch;
 use crate::domain::values::field_error::{ErrorLocation, FieldError};
 use crate::domain::values::json::UNPAIRED_SURROGATE;
@@ -53,7 +54,7 @@ impl<'a> Fields<'a> {
     /// Returns [`ApiError::Malformed`] if the body is not JSON or not UTF-8, and [`ApiError::Invalid`] if it is not an
     /// object.
     pub fn parse(body: &'a [u8]) -> Result<Self, ApiError> {
-        let text = std::str::from_utf8(body).map_err(|_| ApiError::Malformed("The body is not UTF-8.".into()))?;
+        let text = utf8_json(body).ok_or_else(|| ApiError::Malformed(format!("The body {NOT_UTF8}.")))?;
         // Reading a RawValue checks the syntax without recursion, however deep the body is.
         let raw: &RawValue =
             serde_json::from_str(text).map_err(|error| ApiError::Malformed(format!("The body is not JSON: {error}.")))?;
@@ -173,9 +174,6 @@ pub trait FieldGroup: Sized {
 }
 
 pub trait FromBody: Sized {
-    /// Reading the body takes little more than reading its text.
-    const IS_CHEAP: bool;
-
     /// Reads all fields. Returns the body, if every required field could be read, and the errors of the fields that
     /// could not.
     ///
@@ -265,8 +263,6 @@ macro_rules! body {
         }
 
         impl $crate::http::requests::body::FromBody for $name {
-            const IS_CHEAP: bool = true $(&& $crate::body!(@is_cheap $need $type))*;
-
             fn read(
                 body: &[u8],
             ) -> Result<(Option<Self>, Vec<$crate::domain::values::field_error::FieldError>), $crate::http::error::ApiError> {
@@ -329,8 +325,6 @@ macro_rules! body {
         <$type as $crate::http::requests::body::FieldGroup>::add_schemas($schemas)
     };
     (@add_schemas $need:ident $schemas:ident $type:ty) => { $crate::http::openapi::describe::add_schema::<$type>($schemas) };
-    (@is_cheap group $type:ty) => { true };
-    (@is_cheap $need:ident $type:ty) => { <$type as $crate::http::requests::body::FromJson>::IS_CHEAP };
     (@type group $type:ty) => { $type };
     (@type required $type:ty) => { $type };
     (@type optional $type:ty) => { Option<$type> };

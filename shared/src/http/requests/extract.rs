@@ -1,9 +1,8 @@
 //! A handler's arguments: path parameters, query parameters and bodies.
 //!
-//! Extracting an argument reads nothing of it. The handler interprets path and query inside `authorize`, so that nothing about
-//! a request is disclosed to a caller whose key turns out to be bad. A body is read on behalf of a [`VerifiedSender`], so that
-//! nobody without a valid key, its scope and its rate makes the service work. Only a body that decides what is to be read, and
-//! is cheap, is read earlier.
+//! Extracting an argument reads nothing of it. The handler interprets path and query in its reads (`authorize_and_read`), so that
+//! nothing about a request is disclosed to a caller whose key turns out to be bad. A body is read on behalf of a
+//! [`VerifiedSender`], so that only who has, or lately had, a valid key makes the service work.
 
 use super::body::FromBody;
 use super::params::FromQuery;
@@ -13,7 +12,6 @@ use super::unread::{Unread, VerifiedSender};
 use crate::domain::values::field_error::FieldError;
 use crate::http::error::ApiError;
 use crate::http::openapi::describe::{Describe, Schemas, add_body, add_parameter};
-use crate::store::BoundedReads;
 use std::marker::PhantomData;
 use utoipa::ToSchema;
 use utoipa::openapi::Required;
@@ -56,25 +54,10 @@ impl<B: FromBody> JsonBody<B> {
     ///
     /// # Errors
     ///
-    /// As [`JsonBody::parse_early`].
-    pub fn parse_with_errors(&self, _: &impl VerifiedSender) -> Result<(B, Vec<FieldError>), ApiError> {
-        read(&self.received)
-    }
-
-    /// [`JsonBody::parse_with_errors`] for an endpoint whose body decides what must be read for the decision: at once,
-    /// if the body is small, so that this takes no round trip more, and otherwise once the caller's key is verified. Only
-    /// for bodies that are cheap to read.
-    ///
-    /// # Errors
-    ///
     /// Returns [`ApiError::TooLarge`], [`ApiError::UnsupportedMediaType`], [`ApiError::UnsupportedContentCoding`],
     /// [`ApiError::Malformed`] for a body that is missing, incomplete or not JSON, and [`ApiError::Invalid`] if a required
     /// field is missing or bad.
-    pub async fn parse_early(&self, store: &BoundedReads) -> Result<(B, Vec<FieldError>), ApiError> {
-        const { assert!(B::IS_CHEAP, "such a body is read on behalf of a caller") };
-        if self.received.has_large_body() {
-            store.verified().await;
-        }
+    pub fn parse_with_errors(&self, _: &impl VerifiedSender) -> Result<(B, Vec<FieldError>), ApiError> {
         read(&self.received)
     }
 }

@@ -28,9 +28,6 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 pub trait FromJson: Sized {
-    /// Reading a value takes little more than reading its text.
-    const IS_CHEAP: bool = true;
-
     /// # Errors
     ///
     /// Says which values are accepted.
@@ -110,9 +107,6 @@ impl FromJson for CustomFields {
 }
 
 impl FromJson for FieldsSchema {
-    /// A schema is compiled.
-    const IS_CHEAP: bool = false;
-
     fn from_json(text: &str) -> Result<Self, ValueError> {
         Self::from_json(text)
     }

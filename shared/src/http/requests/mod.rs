@@ -10,3 +10,4 @@ pub mod path;
 mod read_only;
 pub(crate) mod receive;
 pub mod unread;
+pub mod utf8;

@@ -16,8 +16,6 @@ pub struct NoBody(OptionalJsonBody<NoMembers>);
 struct NoMembers;
 
 impl FromBody for NoMembers {
-    const IS_CHEAP: bool = true;
-
     fn read(body: &[u8]) -> Result<(Option<Self>, Vec<FieldError>), ApiError> {
         Ok((Some(Self), Fields::parse(body)?.finish(&[])))
     }

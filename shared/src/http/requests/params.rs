@@ -195,7 +195,8 @@ impl Params {
     }
 }
 
-/// Decodes a part of a URL strictly: a `%` that does not begin an escape is an error.
+/// Decodes a part of a URL strictly: a `%` that does not begin an escape is an error, and so is U+FFFD, as in
+/// [`utf8`](super::utf8::utf8).
 pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
     let malformed = || ApiError::Malformed("The URL has bad percent-encoding.".into());
     let bytes = text.as_bytes();
@@ -207,7 +208,7 @@ pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
     }
     let spaced = text.replace('+', " ");
     let decoded = percent_decode_str(&spaced).decode_utf8().map_err(|_| malformed())?;
-    Ok(decoded.into_owned())
+    if decoded.contains(char::REPLACEMENT_CHARACTER) { Err(malformed()) } else { Ok(decoded.into_owned()) }
 }
 
 pub trait FromQuery: Sized {

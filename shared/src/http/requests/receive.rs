@@ -16,8 +16,6 @@ use std::sync::Arc;
 
 /// 1 MiB.
 pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// The largest body that is read before the caller's key is verified: 32 KiB. A request without images is smaller.
-const MAX_EARLY_BODY_BYTES: usize = 32 * 1024;
 /// The part of a larger body that is read and dropped, so that the sender gets a 413 instead of a broken connection. API Gateway
 /// passes on at most this much.
 const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
@@ -104,11 +102,6 @@ impl ReceivedRequest {
         }
         let content_type = self.content_type.as_deref().unwrap_or_default();
         Ok((bytes, media_type(content_type)))
-    }
-
-    /// Reading the body must wait until the caller's key is verified.
-    pub(crate) fn has_large_body(&self) -> bool {
-        matches!(&self.body, ReceivedBody::Whole(bytes) if bytes.len() > MAX_EARLY_BODY_BYTES)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::receive::ReceivedRequest;
 use crate::http::error::ApiError;
+use crate::store::TenantStore;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::marker::PhantomData;
@@ -13,8 +14,10 @@ pub struct Unread<T> {
     part: PhantomData<fn() -> T>,
 }
 
-/// A sender whose key, scope and rate were checked.
+/// A sender whose key was checked: for this request or, while that goes on, for one of the last minutes.
 pub trait VerifiedSender {}
+
+impl VerifiedSender for TenantStore {}
 
 pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> {
     let received = parts.extensions.get::<Arc<ReceivedRequest>>().cloned();
