@@ -12,7 +12,11 @@ use std::sync::Arc;
 
 /// The table, the compiled schemas, the keys verified lately, and the encryption of signing keys. Cheap to clone.
 #[derive(Clone)]
-pub struct App {
+pub struct App(Arc<Parts>);
+
+/// Shared by the clones: every route has one.
+#[derive(Clone)]
+struct Parts {
     store: Store,
     schemas: Arc<CompiledSchemas>,
     verified_keys: Arc<VerifiedKeys>,
@@ -24,66 +28,72 @@ pub struct App {
 impl App {
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self {
+        Self(Arc::new(Parts {
             store,
             schemas: Arc::default(),
             verified_keys: Arc::default(),
             key_encryption: None,
             queue: None,
             address_policy: AddressPolicy::Public,
-        }
+        }))
+    }
+
+    fn with(self, change: impl FnOnce(&mut Parts)) -> Self {
+        let mut parts = Arc::unwrap_or_clone(self.0);
+        change(&mut parts);
+        Self(Arc::new(parts))
     }
 
     #[must_use]
     pub fn with_key_encryption(self, key_encryption: Option<Arc<dyn KeyEncryption>>) -> Self {
-        Self { key_encryption, ..self }
+        self.with(|parts| parts.key_encryption = key_encryption)
     }
 
     #[must_use]
     pub fn with_queue(self, queue: Option<Arc<dyn Queue>>) -> Self {
-        Self { queue, ..self }
+        self.with(|parts| parts.queue = queue)
     }
 
     /// Without this, webhooks' addresses must be public.
     #[must_use]
     pub fn with_address_policy(self, address_policy: AddressPolicy) -> Self {
-        Self { address_policy, ..self }
+        self.with(|parts| parts.address_policy = address_policy)
     }
 
     #[must_use]
     pub fn queue(&self) -> Option<&dyn Queue> {
-        self.queue.as_deref()
+        self.0.queue.as_deref()
     }
 
     #[must_use]
     pub fn address_policy(&self) -> AddressPolicy {
-        self.address_policy
+        self.0.address_policy
     }
 
     #[must_use]
     pub fn key_encryption(&self) -> Option<&dyn KeyEncryption> {
-        self.key_encryption.as_deref()
+        self.0.key_encryption.as_deref()
     }
 
     #[must_use]
     pub fn store(&self) -> &Store {
-        &self.store
+        &self.0.store
     }
 
     #[must_use]
     pub fn validations(&self) -> Validations {
-        Validations::new(Arc::clone(&self.schemas))
+        Validations::new(Arc::clone(&self.0.schemas))
     }
 
     #[must_use]
     pub fn verified_keys(&self) -> &VerifiedKeys {
-        &self.verified_keys
+        &self.0.verified_keys
     }
 
     #[must_use]
     pub fn request_id(&self) -> String {
         // Without random bytes the ID still tells the millisecond.
-        EventId::new(self.store.now(), self.store.random().unwrap_or_default()).to_string()
+        EventId::new(self.0.store.now(), self.0.store.random().unwrap_or_default()).to_string()
     }
 }
 

@@ -1,7 +1,14 @@
 //! The parts of AWS's clients that a function takes from its environment: region, credentials and trusted certificates.
 
 use aws_sdk_dynamodb::config::{Credentials, Region, SharedHttpClient};
-use aws_smithy_http_client::tls::{self, TlsContext, TrustStore};
+use aws_smithy_http_client::Connector;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
+use aws_smithy_runtime_api::client::http::{HttpConnectorSettings, SharedHttpConnector, http_client_fn};
+use std::time::Duration;
+
+/// Of every connection to AWS.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The root certificates of AWS's endpoints. `AWS_CA_BUNDLE` names a file with others. Reading the system's 150 or so
 /// certificates would take a third of a cold start.
@@ -29,10 +36,17 @@ pub enum EnvironmentError {
 pub struct Environment {
     pub region: Region,
     pub credentials: Credentials,
-    /// The root certificates of AWS's endpoints, or those in `AWS_CA_BUNDLE`.
-    pub trusted: TlsContext,
-    /// An HTTPS client that trusts these certificates.
-    pub http: SharedHttpClient,
+    /// Sends the requests of the clients that are made of this. It trusts the root certificates of AWS's endpoints, or those in `AWS_CA_BUNDLE`.
+    pub connector: SharedHttpConnector,
+}
+
+impl Environment {
+    /// For clients of the SDK. The SDK's own HTTP clients set up TLS twice: to check the configuration and for the first request.
+    #[must_use]
+    pub fn http_client(&self) -> SharedHttpClient {
+        let connector = self.connector.clone();
+        http_client_fn(move |_, _| connector.clone())
+    }
 }
 
 /// `None` if it is missing or empty.
@@ -77,8 +91,7 @@ pub fn function_environment() -> Result<Environment, EnvironmentError> {
     };
     let trusted = TlsContext::builder().with_trust_store(TrustStore::empty().with_pem_certificate(certificates)).build();
     let trusted = trusted.map_err(|error| EnvironmentError::Tls(error.into()))?;
-    let http = aws_smithy_http_client::Builder::new().tls_provider(tls_provider()).tls_context(trusted.clone()).build_https();
-    Ok(Environment { region: Region::new(required_variable("AWS_REGION")?), credentials, trusted, http })
+    Ok(Environment { region: Region::new(required_variable("AWS_REGION")?), credentials, connector: connector(trusted) })
 }
 
 fn read_certificates(path: String) -> Result<Vec<u8>, EnvironmentError> {
@@ -92,6 +105,16 @@ fn read_certificates(path: String) -> Result<Vec<u8>, EnvironmentError> {
     }
 }
 
+fn tls_provider() -> Provider {
+    Provider::Rustls(CryptoMode::Ring)
+}
+
+fn connector(trusted: TlsContext) -> SharedHttpConnector {
+    let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT).build();
+    let builder = Connector::builder().connector_settings(settings).tls_provider(tls_provider()).tls_context(trusted);
+    SharedHttpConnector::new(builder.build())
+}
+
 /// For the operator's tools. Trusts the system's certificates.
 #[must_use]
 pub fn system_https() -> SharedHttpClient {
@@ -101,9 +124,5 @@ pub fn system_https() -> SharedHttpClient {
 /// For the operator's tools. They trust the system's certificates.
 #[must_use]
 pub fn operator_environment(region: Region, credentials: Credentials) -> Environment {
-    Environment { region, credentials, trusted: TlsContext::default(), http: system_https() }
-}
-
-pub(crate) fn tls_provider() -> tls::Provider {
-    tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)
+    Environment { region, credentials, connector: connector(TlsContext::default()) }
 }

@@ -1,25 +1,22 @@
 //! Objects in an S3 bucket: GET, PUT and DELETE, signed and sent with the parts that the SDK's client of the table is made of.
 //! The SDK's own client of S3 would make every function larger by more than what is below (docs/adr/0013).
 
-use crate::environment::{Environment, tls_provider};
+use crate::environment::Environment;
 use crate::object_store::{ObjectStore, ObjectStoreError};
 use aws_sdk_dynamodb::config::{Credentials, Region};
 use aws_sigv4::http_request::{
     PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningSettings, UriPathNormalizationMode, sign,
 };
 use aws_sigv4::sign::v4;
-use aws_smithy_http_client::Connector;
-use aws_smithy_http_client::tls::TlsContext;
-use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings};
+use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
 use domain::values::time::Timestamp;
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest time for an object to arrive. A list that waits in vain has time left to load its index from the table.
 const GET_TIMEOUT: Duration = Duration::from_secs(4);
 const PUT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -32,10 +29,8 @@ pub struct S3 {
     url: String,
     region: Region,
     credentials: Credentials,
-    trusted: TlsContext,
+    connector: SharedHttpConnector,
     clock: Clock,
-    /// Made for the first request, since many function instances never send one.
-    connector: OnceLock<Connector>,
 }
 
 impl S3 {
@@ -46,18 +41,9 @@ impl S3 {
             url: url.trim_end_matches('/').to_owned(),
             region: environment.region.clone(),
             credentials: environment.credentials.clone(),
-            trusted: environment.trusted.clone(),
+            connector: environment.connector.clone(),
             clock,
-            connector: OnceLock::new(),
         }
-    }
-
-    fn connector(&self) -> &Connector {
-        self.connector.get_or_init(|| {
-            let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT).build();
-            let builder = Connector::builder().connector_settings(settings).tls_provider(tls_provider());
-            builder.tls_context(self.trusted.clone()).build()
-        })
     }
 
     /// The signature covers the body, also over HTTPS.
@@ -112,7 +98,7 @@ impl S3 {
 
     /// Returns the status and at most `max_bytes` of the body.
     async fn send(&self, request: HttpRequest, max_bytes: usize) -> Result<(u16, Vec<u8>), ObjectStoreError> {
-        let response = self.connector().call(request).await.map_err(ObjectStoreError::unavailable)?;
+        let response = self.connector.call(request).await.map_err(ObjectStoreError::unavailable)?;
         let status = response.status().as_u16();
         let length = response.headers().get("content-length").and_then(|length| length.parse().ok());
         let mut body = response.into_body();

@@ -7,7 +7,7 @@ use aws_sdk_kms::config::{BehaviorVersion, Builder, Config};
 use aws_sdk_kms::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_kms::primitives::Blob;
 use futures_util::future::{BoxFuture, FutureExt};
-use shared::aws::environment::{Environment, EnvironmentError, endpoint, function_environment};
+use shared::aws::environment::{EnvironmentError, endpoint, function_environment};
 use shared::domain::values::id::TenantId;
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use std::collections::HashMap;
@@ -17,7 +17,6 @@ use std::time::Duration;
 // The same limits as for the table (docs/adr/0003-client.md).
 const MAX_ATTEMPTS: u32 = 3;
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -57,12 +56,12 @@ impl KmsKeyEncryption {
 /// Returns [`KeyEncryptionError::Rejected`] when the environment lacks a variable that Lambda sets.
 pub fn function_client() -> Result<Client, KeyEncryptionError> {
     let rejected = |error: EnvironmentError| KeyEncryptionError::Rejected(error.into());
-    let Environment { region, credentials, http, .. } = function_environment().map_err(rejected)?;
+    let environment = function_environment().map_err(rejected)?;
     let mut config = configure(Config::builder())
         .behavior_version(BehaviorVersion::latest())
-        .region(region)
-        .credentials_provider(credentials)
-        .http_client(http);
+        .http_client(environment.http_client())
+        .region(environment.region)
+        .credentials_provider(environment.credentials);
     config.set_endpoint_url(endpoint("AWS_ENDPOINT_URL_KMS").map_err(rejected)?);
     Ok(Client::from_conf(config.build()))
 }
@@ -71,10 +70,7 @@ pub fn function_client() -> Result<Client, KeyEncryptionError> {
 #[must_use]
 pub fn configure(config: Builder) -> Builder {
     let retries = RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(INITIAL_BACKOFF);
-    let timeouts = TimeoutConfig::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-        .operation_timeout(OPERATION_TIMEOUT);
+    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(OPERATION_TIMEOUT);
     config.retry_config(retries).timeout_config(timeouts.build())
 }
 

@@ -24,7 +24,6 @@ const ENDPOINT: &str = "AWS_ENDPOINT_URL_SQS";
 // The same limits as for the table (docs/adr/0003-client.md).
 const MAX_ATTEMPTS: u32 = 3;
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -118,9 +117,9 @@ fn function_client(address: Option<String>) -> Result<Client, EnvironmentError> 
     let environment = function_environment()?;
     let mut config = configure(Config::builder())
         .behavior_version(BehaviorVersion::latest())
+        .http_client(environment.http_client())
         .region(environment.region)
-        .credentials_provider(environment.credentials)
-        .http_client(environment.http);
+        .credentials_provider(environment.credentials);
     config.set_endpoint_url(address);
     Ok(Client::from_conf(config.build()))
 }
@@ -129,10 +128,7 @@ fn function_client(address: Option<String>) -> Result<Client, EnvironmentError> 
 #[must_use]
 pub fn configure(config: Builder) -> Builder {
     let retries = RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(INITIAL_BACKOFF);
-    let timeouts = TimeoutConfig::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-        .operation_timeout(OPERATION_TIMEOUT);
+    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(OPERATION_TIMEOUT);
     config.retry_config(retries).timeout_config(timeouts.build())
 }
 
