@@ -109,6 +109,8 @@ async fn a_list_from_the_table_has_no_asset_that_no_longer_matches() {
     let reader = api.replica(0, 0).client(&client);
     reader.get("/assets?status=in_stock").await.data();
     for (id, change) in [(&ids[0], Some(json!({"status": "in_use"}))), (&ids[1], None)] {
+        // A new key is read alone, so that the page is the first batch.
+        let reader = reader.scoped(&["assets:read"]).await;
         let reading = reader.get("/assets?status=in_stock&limit=2");
         let changing = async {
             match change {
@@ -130,6 +132,8 @@ async fn a_page_that_keeps_changing_is_listed_without_reading_the_whole_table() 
     client.asset(json!({"name": "cold"})).await;
     let reader = api.replica(0, usize::MAX).client(&client);
     reader.get("/assets").await.data();
+    // A new key is read alone, so that the page is the first batch.
+    let reader = reader.scoped(&["assets:read"]).await;
     reads(&api);
     let mut held = api.faults.hold("BatchGetItem");
     let reading = async { reader.get("/assets?status=in_stock").await.json() };

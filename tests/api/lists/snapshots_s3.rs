@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::config::{Credentials, Region};
 use chrono::TimeDelta;
 use serde_json::json;
 use shared::app::system_clock;
-use shared::aws::environment::Environment;
+use shared::aws::environment::operator_environment;
 use shared::aws::object_store::ObjectStore;
 use shared::aws::s3::S3;
 use std::sync::Arc;
@@ -16,12 +16,7 @@ fn variable(name: &str) -> String {
 
 fn bucket(secret: &str) -> S3 {
     let credentials = Credentials::new(variable("AWS_ACCESS_KEY_ID"), secret, None, None, "test");
-    let environment = Environment {
-        region: Region::new("us-east-1"),
-        credentials,
-        trusted: Default::default(),
-        http: aws_smithy_http_client::Builder::new().build_http(),
-    };
+    let environment = operator_environment(Region::new("us-east-1"), credentials);
     S3::new(&variable("SNAPSHOTS_TEST_URL"), &environment, system_clock())
 }
 

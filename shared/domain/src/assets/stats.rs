@@ -6,6 +6,7 @@ use crate::values::time::Date;
 use chrono::{Datelike, NaiveDate};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use utoipa::ToSchema;
 
 /// Days from today.
@@ -85,14 +86,22 @@ impl Serialize for Amount {
     }
 }
 
+/// Assets that are alike.
 #[derive(Debug, Clone, Copy)]
-pub struct CountedAsset<'a> {
+pub struct CountedAssets<'a> {
     pub status: Status,
     pub kind: AssetKind,
     /// Empty without a type.
     pub asset_type: &'a str,
     /// Empty without a manufacturer.
     pub manufacturer: &'a str,
+    pub count: u64,
+}
+
+/// The values of one asset that are added up.
+#[derive(Debug, Clone, Copy)]
+pub struct SummedAsset {
+    pub status: Status,
     /// In ten-thousandths.
     pub price: u64,
     pub is_assigned: bool,
@@ -100,15 +109,55 @@ pub struct CountedAsset<'a> {
     pub warranty_until: Option<Date>,
 }
 
-#[derive(Debug, Clone)]
-pub struct AssetTally {
-    stats: AssetStats,
+/// Sums that stay exact while assets come and go.
+#[derive(Debug, Clone, Default)]
+pub struct AssetSums {
+    assigned: u64,
+    /// In ten-thousandths.
+    values: BTreeMap<Status, u128>,
     /// Numbers of assets by the last day of their warranty. The periods from today are counted at the end.
     warranties: BTreeMap<Date, u64>,
 }
 
+impl AssetSums {
+    pub fn add(&mut self, asset: &SummedAsset) {
+        self.assigned += u64::from(asset.is_assigned);
+        *self.values.entry(asset.status).or_default() += u128::from(asset.price);
+        if let Some(until) = asset.warranty_until {
+            *self.warranties.entry(until).or_default() += 1;
+        }
+    }
+
+    /// The asset must have been added.
+    pub fn remove(&mut self, asset: &SummedAsset) {
+        self.assigned -= u64::from(asset.is_assigned);
+        *self.values.entry(asset.status).or_default() -= u128::from(asset.price);
+        if let Some(until) = asset.warranty_until
+            && let Entry::Occupied(mut assets) = self.warranties.entry(until)
+        {
+            *assets.get_mut() -= 1;
+            if *assets.get() == 0 {
+                assets.remove();
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct AssetTally {
+    stats: AssetStats,
+    pub sums: AssetSums,
+}
+
 impl Default for AssetTally {
     fn default() -> Self {
+        Self::new(AssetSums::default())
+    }
+}
+
+impl AssetTally {
+    #[must_use]
+    pub fn new(sums: AssetSums) -> Self {
         let stats = AssetStats {
             total: 0,
             assigned: 0,
@@ -120,46 +169,42 @@ impl Default for AssetTally {
             value_by_status: Status::ALL.iter().map(|status| (*status, Amount::default())).collect(),
             warranty: WarrantyStats::default(),
         };
-        Self { stats, warranties: BTreeMap::new() }
+        Self { stats, sums }
     }
-}
 
-impl AssetTally {
-    pub fn add(&mut self, asset: &CountedAsset<'_>) {
+    pub fn add(&mut self, assets: &CountedAssets<'_>) {
         let stats = &mut self.stats;
-        stats.total += 1;
-        *if asset.is_assigned { &mut stats.assigned } else { &mut stats.unassigned } += 1;
-        *stats.by_status.entry(asset.status).or_default() += 1;
-        *stats.by_kind.entry(asset.kind).or_default() += 1;
-        count(&mut stats.by_type, asset.asset_type);
-        count(&mut stats.by_manufacturer, asset.manufacturer);
-        stats.value_by_status.entry(asset.status).or_default().0 += u128::from(asset.price);
-        if let Some(until) = asset.warranty_until {
-            *self.warranties.entry(until).or_default() += 1;
-        }
+        stats.total += assets.count;
+        *stats.by_status.entry(assets.status).or_default() += assets.count;
+        *stats.by_kind.entry(assets.kind).or_default() += assets.count;
+        count(&mut stats.by_type, assets.asset_type, assets.count);
+        count(&mut stats.by_manufacturer, assets.manufacturer, assets.count);
     }
 
     #[must_use]
     pub fn finish(self, today: NaiveDate) -> AssetStats {
         let mut warranty = WarrantyStats::default();
         let WarrantyStats { ended, within_30, within_60, within_90 } = &mut warranty;
-        for (until, assets) in self.warranties {
+        for (until, assets) in self.sums.warranties {
             let days = until.days() - today.num_days_from_ce();
             *ended += if days < 0 { assets } else { 0 };
             for (counter, most) in [&mut *within_30, within_60, within_90].into_iter().zip(WARRANTY_DAYS) {
                 *counter += if (0..=most).contains(&days) { assets } else { 0 };
             }
         }
-        AssetStats { warranty, ..self.stats }
+        let mut stats = self.stats;
+        (stats.assigned, stats.unassigned) = (self.sums.assigned, stats.total.saturating_sub(self.sums.assigned));
+        stats.value_by_status.extend(self.sums.values.into_iter().map(|(status, value)| (status, Amount(value))));
+        AssetStats { warranty, ..stats }
     }
 }
 
 /// Allocates `name` only for a new key.
-fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
+fn count(counts: &mut BTreeMap<String, u64>, name: &str, assets: u64) {
     match counts.get_mut(name) {
-        Some(count) => *count += 1,
+        Some(count) => *count += assets,
         None => {
-            counts.insert(name.to_owned(), 1);
+            counts.insert(name.to_owned(), assets);
         }
     }
 }
@@ -168,22 +213,22 @@ fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
 mod tests {
     use super::*;
 
-    fn asset(price: u64, until: Option<&str>) -> CountedAsset<'static> {
-        CountedAsset {
-            status: Status::InUse,
-            kind: AssetKind::Physical,
-            asset_type: "Laptop",
-            manufacturer: "",
-            price,
-            is_assigned: true,
-            warranty_until: until.map(|day| day.parse().expect("a date")),
-        }
+    const LAPTOPS: CountedAssets<'static> =
+        CountedAssets { status: Status::InUse, kind: AssetKind::Physical, asset_type: "Laptop", manufacturer: "", count: 1 };
+
+    fn asset(price: u64, until: Option<&str>) -> SummedAsset {
+        let warranty_until = until.map(|day| day.parse().expect("a date"));
+        SummedAsset { status: Status::InUse, price, is_assigned: true, warranty_until }
     }
 
-    fn stats(assets: &[CountedAsset<'_>]) -> AssetStats {
-        let mut tally = AssetTally::default();
-        assets.iter().for_each(|asset| tally.add(asset));
+    fn finish(tally: AssetTally) -> AssetStats {
         tally.finish(NaiveDate::from_ymd_opt(2026, 11, 22).expect("a date"))
+    }
+
+    fn stats(assets: &[SummedAsset]) -> AssetStats {
+        let mut tally = AssetTally::default();
+        assets.iter().for_each(|asset| tally.sums.add(asset));
+        finish(tally)
     }
 
     #[test]
@@ -215,9 +260,24 @@ mod tests {
     fn every_status_is_present_and_what_is_missing_has_an_empty_name() {
         let none = stats(&[]);
         assert_eq!((none.by_status.len(), none.value_by_status.len(), none.by_kind.len()), (6, 6, 2));
-        let two = stats(&[asset(0, None), CountedAsset { is_assigned: false, asset_type: "", ..asset(0, None) }]);
+        let mut two = AssetTally::default();
+        two.add(&LAPTOPS);
+        two.add(&CountedAssets { asset_type: "", ..LAPTOPS });
+        two.sums.add(&asset(0, None));
+        let two = finish(two);
         assert_eq!((two.total, two.assigned, two.unassigned), (2, 1, 1));
         assert_eq!(two.by_type, BTreeMap::from([(String::new(), 1), ("Laptop".into(), 1)]));
         assert_eq!(two.by_manufacturer, BTreeMap::from([(String::new(), 2)]));
+    }
+
+    #[test]
+    fn assets_that_are_gone_leave_nothing_behind() {
+        let (first, second) = (asset(1_000, Some("2026-12-22")), asset(u64::MAX, Some("2027-02-20")));
+        let mut tally = AssetTally::default();
+        tally.sums.add(&first);
+        tally.sums.add(&second);
+        tally.sums.remove(&second);
+        assert_eq!(tally.sums.warranties.len(), 1);
+        assert_eq!(finish(tally), stats(&[first]));
     }
 }

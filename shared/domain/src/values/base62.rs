@@ -3,6 +3,10 @@
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
+/// Digits are made ten at a time, as many as 64 bits hold: divisions of 128 bits are slow.
+const DIGITS_OF_PART: usize = 10;
+const PART: u128 = 62u128.pow(DIGITS_OF_PART as u32);
+
 /// Characters of 128 bits.
 pub const WIDTH: usize = 22;
 
@@ -10,9 +14,13 @@ pub const WIDTH: usize = 22;
 #[must_use]
 pub fn encode(mut number: u128, width: usize) -> String {
     let mut digits = vec![b'0'; width];
-    for digit in digits.iter_mut().rev() {
-        *digit = DIGITS[(number % 62) as usize];
-        number /= 62;
+    for part in digits.rchunks_mut(DIGITS_OF_PART) {
+        let mut part_number = (number % PART) as u64;
+        number /= PART;
+        for digit in part.iter_mut().rev() {
+            *digit = DIGITS[(part_number % 62) as usize];
+            part_number /= 62;
+        }
     }
     digits.into_iter().map(char::from).collect()
 }
@@ -21,8 +29,13 @@ pub fn encode(mut number: u128, width: usize) -> String {
 #[must_use]
 pub fn decode(text: &str) -> Option<u128> {
     text.bytes().try_fold(0u128, |number, byte| {
-        let digit = DIGITS.iter().position(|&known| known == byte)? as u128;
-        number.checked_mul(62)?.checked_add(digit)
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'A'..=b'Z' => byte - b'A' + 10,
+            b'a'..=b'z' => byte - b'a' + 36,
+            _ => return None,
+        };
+        number.checked_mul(62)?.checked_add(digit.into())
     })
 }
 

@@ -10,6 +10,7 @@ use crate::store::lists::list_index::{Columns, RowQuery, SortedRows, row_from_it
 use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
 use crate::store::table::item;
+use std::ops::ControlFlow;
 use uuid::Uuid;
 
 #[derive(Debug)]
@@ -79,7 +80,10 @@ impl TenantStore {
                 let mut rows = SortedRows::default();
                 rows.upsert(row);
                 let mut is_matching = false;
-                query.scan(&rows, |_| is_matching = true);
+                query.scan(&rows, |_| {
+                    is_matching = true;
+                    ControlFlow::Break(())
+                });
                 is_matching
             });
             if !matches {

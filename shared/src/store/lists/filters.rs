@@ -12,7 +12,8 @@ use crate::domain::values::text::Name;
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::lists::filter_values::{Assignee, Statuses};
 use crate::store::lists::list_index::{
-    AssetColumns, InstanceColumns, RowQuery, SearchTerms, SortBy, SortOrder, SortValue, UserColumns,
+    AssetColumns, AssetFacet, Filter, InstanceColumns, InstanceFacet, RowQuery, SearchTerms, SortBy, SortOrder, UserColumns,
+    UserFacet,
 };
 use uuid::Uuid;
 
@@ -57,16 +58,13 @@ impl std::str::FromStr for AssetSort {
 impl AssetSort {
     /// `None` for the default order of rows.
     fn order(self) -> Option<SortOrder<AssetColumns>> {
-        let sort_by: SortBy<AssetColumns> = match self.field {
+        let sort_by = match self.field {
             SortField::CreatedAt if self.descending => return None,
-            SortField::CreatedAt => |row| SortValue::Time(row.sort_key.created_at()),
-            SortField::UpdatedAt => |row| SortValue::Time(row.columns.updated_at),
-            SortField::Name => |row| SortValue::Text(row.searched_text(AssetColumns::NAME).into()),
-            SortField::AssetTag => |row| {
-                let tag = AssetColumns::compared("asset_tag").and_then(|column| row.exact_text(column));
-                SortValue::Text(tag.unwrap_or_default().into())
-            },
-            SortField::Status => |row| SortValue::Text(row.columns.status.map_or("", Status::as_str).into()),
+            SortField::CreatedAt => SortBy::CreatedAt,
+            SortField::UpdatedAt => SortBy::Time(|columns: &AssetColumns| columns.updated_at),
+            SortField::Name => SortBy::Searched(AssetColumns::NAME),
+            SortField::AssetTag => SortBy::Exact(AssetColumns::compared("asset_tag")?),
+            SortField::Status => SortBy::Facet(|facet: &AssetFacet| facet.status.map_or("", Status::as_str)),
         };
         Some(SortOrder { sort_by, descending: self.descending })
     }
@@ -93,30 +91,28 @@ impl AssetFilter {
     pub(in crate::store) fn row_query(&self, logical_types: Vec<Uuid>) -> RowQuery<'_, AssetColumns> {
         let (asset_type, model) = (self.asset_type_id.map(Id::uuid), self.model_id.map(Id::uuid));
         let assigned_to = self.assigned_to.map(|assignee| assignee.user().map(Id::uuid));
-        let is_of_kind = move |kind: AssetKind, columns: &AssetColumns| {
-            let is_logical = columns.asset_type.is_some_and(|id| logical_types.binary_search(&id).is_ok());
+        let is_of_kind = move |kind: AssetKind, facet: &AssetFacet| {
+            let is_logical = facet.asset_type.is_some_and(|id| logical_types.binary_search(&id).is_ok());
             is_logical == (kind == AssetKind::Logical)
         };
-        let filter = move |columns: &AssetColumns| {
-            self.status.as_ref().is_none_or(|statuses| columns.status.is_some_and(|status| statuses.contains(status)))
-                && asset_type.is_none_or(|id| columns.asset_type == Some(id))
-                && model.is_none_or(|id| columns.model == Some(id))
-                && assigned_to.is_none_or(|user| columns.assigned_to == user)
+        let facets = move |facet: &AssetFacet| {
+            self.status.as_ref().is_none_or(|statuses| facet.status.is_some_and(|status| statuses.contains(status)))
+                && asset_type.is_none_or(|id| facet.asset_type == Some(id))
+                && model.is_none_or(|id| facet.model == Some(id))
+                && self.kind.is_none_or(|kind| is_of_kind(kind, facet))
+        };
+        let columns = move |columns: &AssetColumns| {
+            assigned_to.is_none_or(|user| columns.assigned_to == user)
                 && self.warranty_before.is_none_or(|day| columns.warranty_until.is_some_and(|until| until < day))
                 && self.updated_since.is_none_or(|since| columns.updated_at >= since)
-                && self.kind.is_none_or(|kind| is_of_kind(kind, columns))
         };
-        let has_filter = self.status.is_some()
-            || self.kind.is_some()
-            || self.warranty_before.is_some()
-            || self.updated_since.is_some()
-            || assigned_to.is_some()
-            || asset_type.is_some()
-            || model.is_some();
+        let has_facets = self.status.is_some() || self.kind.is_some() || asset_type.is_some() || model.is_some();
+        let has_columns = self.warranty_before.is_some() || self.updated_since.is_some() || assigned_to.is_some();
         let exact = self.exact.iter().filter_map(|(field, text)| Some((AssetColumns::compared(field)?, text.clone())));
         RowQuery {
             terms: SearchTerms::of(self.q.as_deref()),
-            filter: if has_filter { Some(Box::new(filter)) } else { None },
+            facets: if has_facets { Some(Box::new(facets)) } else { None },
+            columns: if has_columns { Some(Box::new(columns)) } else { None },
             exact: exact.collect(),
             order: self.sort.order(),
         }
@@ -135,13 +131,12 @@ pub struct UserFilter {
 impl UserFilter {
     /// Without the address.
     pub(in crate::store) fn row_query(&self) -> RowQuery<'_, UserColumns> {
-        let filter = |columns: &UserColumns| {
-            self.role.is_none_or(|role| columns.role == Some(role))
-                && self.is_active.is_none_or(|is_active| columns.is_active == is_active)
+        let facets = |facet: &UserFacet| {
+            self.role.is_none_or(|role| facet.role == Some(role))
+                && self.is_active.is_none_or(|is_active| facet.is_active == is_active)
         };
-        let has_filter = self.role.is_some() || self.is_active.is_some();
         let terms = SearchTerms::of(self.q.as_deref());
-        RowQuery { terms, filter: if has_filter { Some(Box::new(filter)) } else { None }, ..RowQuery::default() }
+        RowQuery { terms, facets: Some(Box::new(facets)), ..RowQuery::default() }
     }
 }
 
@@ -182,11 +177,12 @@ pub struct InstanceFilter {
 impl InstanceFilter {
     pub(in crate::store) fn row_query(&self) -> RowQuery<'static, InstanceColumns> {
         let (status, asset, process) = (self.status, self.asset_id.map(Id::uuid), self.process_id.map(Id::uuid));
-        let filter = move |columns: &InstanceColumns| {
+        let facets = move |facet: &InstanceFacet| {
             let has_status =
-                status.map_or(columns.status != Some(InstanceStatus::Cancelled), |status| columns.status == Some(status));
-            has_status && asset.is_none_or(|id| columns.asset == Some(id)) && process.is_none_or(|id| columns.process == Some(id))
+                status.map_or(facet.status != Some(InstanceStatus::Cancelled), |status| facet.status == Some(status));
+            has_status && process.is_none_or(|id| facet.process == Some(id))
         };
-        RowQuery { filter: Some(Box::new(filter)), ..RowQuery::default() }
+        let columns = asset.map(|id| Box::new(move |columns: &InstanceColumns| columns.asset == Some(id)) as Filter<'_, _>);
+        RowQuery { facets: Some(Box::new(facets)), columns, ..RowQuery::default() }
     }
 }

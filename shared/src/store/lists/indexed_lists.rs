@@ -7,6 +7,7 @@ use crate::domain::processes::movement::Movement;
 use crate::domain::record::Stored;
 use crate::domain::user::{Email, User};
 use crate::domain::values::id::UserId;
+use crate::store::TenantStore;
 use crate::store::lists::filter_values::Assignee;
 use crate::store::lists::filters::{AssetFilter, InstanceFilter, UserFilter};
 use crate::store::lists::list_index::{
@@ -16,7 +17,6 @@ use crate::store::lists::list_index::{
 use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
 use crate::store::table::read::BatchGet;
-use crate::store::{BoundedReads, TenantReads, TenantStore};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
@@ -26,7 +26,7 @@ const MAX_PAGE: u32 = 100;
 /// The records that a page names because they can't be read.
 pub(in crate::store) const MAX_UNREADABLE: usize = 100;
 
-impl BoundedReads {
+impl TenantStore {
     /// Each asset has the catalog names that it shows.
     ///
     /// # Errors
@@ -42,15 +42,14 @@ impl BoundedReads {
         let select = |index: &AssetIndex| {
             logical_types().clone_from(&index.logical_types());
             let (total, rows) = filter.row_query(logical_types().clone()).select(&index.assets, request);
-            (total, rows.iter().map(|row| (row.sort_key.id(), row.version, index.catalog_names(row.columns))).collect())
+            (total, rows.iter().map(|row| (row.sort_key.id(), row.version, index.catalog_names(row.facet))).collect())
         };
         let arrange = |records: &[&Stored<Asset>]| self.arrange(&filter.row_query(logical_types().clone()), records);
         if let Some(page) = self.page_from_index::<AssetIndex, _>(request, select, arrange).await? {
             return Ok(page);
         }
-        let store = self.verified().await;
-        let logical_types = store.logical_types(filter).await?;
-        let page = store.page_from_table::<AssetColumns>(request, &filter.row_query(logical_types)).await?;
+        let logical_types = self.logical_types(filter).await?;
+        let page = self.page_from_table::<AssetColumns>(request, &filter.row_query(logical_types)).await?;
         let names = self.catalog_names(&page.items).await?;
         let Page { items, total, request, unreadable } = page;
         Ok(Page { items: items.into_iter().zip(names).collect(), total, request, unreadable })
@@ -58,7 +57,7 @@ impl BoundedReads {
 
     /// # Errors
     ///
-    /// As [`BoundedReads::list_assets`].
+    /// As [`TenantStore::list_assets`].
     pub async fn list_users(&self, filter: &UserFilter, request: PageRequest) -> Result<Page<Stored<User>>, StoreError> {
         match &filter.email {
             Some(email) => self.user_with_email(email, filter, request).await,
@@ -68,7 +67,7 @@ impl BoundedReads {
 
     /// # Errors
     ///
-    /// As [`BoundedReads::list_assets`].
+    /// As [`TenantStore::list_assets`].
     pub async fn list_instances(
         &self,
         filter: InstanceFilter,
@@ -84,7 +83,7 @@ impl BoundedReads {
 
     /// # Errors
     ///
-    /// As [`BoundedReads::list_assets`].
+    /// As [`TenantStore::list_assets`].
     pub async fn list_movements(&self, request: PageRequest) -> Result<Page<Stored<Movement>>, StoreError> {
         self.list_rows(request, &RowQuery::default(), |rows: &SortedRows<MovementColumns>| rows).await
     }
@@ -101,12 +100,10 @@ impl BoundedReads {
         };
         match self.page_from_index::<I, _>(request, select, |records| self.arrange(query, records)).await? {
             Some(page) => Ok(page.map(|(stored, ())| stored)),
-            None => self.verified().await.page_from_table(request, query).await,
+            None => self.page_from_table(request, query).await,
         }
     }
-}
 
-impl TenantReads {
     /// The user with this address, if it matches the rest of the filter.
     pub(in crate::store) async fn user_with_email(
         &self,
@@ -139,19 +136,17 @@ impl TenantReads {
         });
         names.collect()
     }
-}
 
-impl TenantStore {
     /// Newest first, with the IDs of assets that can't be read.
     ///
     /// # Errors
     ///
-    /// As [`BoundedReads::list_assets`].
+    /// As [`TenantStore::list_assets`].
     pub async fn assets_of_user(&self, user: UserId) -> Result<(Vec<Stored<Asset>>, Vec<Uuid>), StoreError> {
         let filter = AssetFilter { assigned_to: Some(Assignee::User(user)), ..AssetFilter::default() };
         let (mut assets, mut unreadable, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
         for number in 1.. {
-            let page = self.as_unverified().list_assets(&filter, PageRequest { number, limit: MAX_PAGE }).await?;
+            let page = self.list_assets(&filter, PageRequest { number, limit: MAX_PAGE }).await?;
             let is_last = number as usize * MAX_PAGE as usize >= page.total;
             // An asset that is assigned meanwhile moves others to the next page.
             assets.extend(page.items.into_iter().map(|(asset, _)| asset).filter(|asset| seen.insert(asset.value.id)));

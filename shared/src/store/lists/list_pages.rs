@@ -2,6 +2,7 @@
 
 use crate::domain::record::{Record, Stored};
 use crate::domain::values::id::Id;
+use crate::store::TenantStore;
 use crate::store::lists::indexed_lists::MAX_UNREADABLE;
 use crate::store::lists::list_index::{Columns, Freshness, ListIndex, RowQuery, SortKey, SortValue, SortedRows, row_from_item};
 use crate::store::lists::page::{Page, PageRequest};
@@ -9,9 +10,9 @@ use crate::store::table::error::StoreError;
 use crate::store::table::item;
 use crate::store::table::read::BatchGet;
 use crate::store::table::torn_reads::{Contradiction, TornReadRetry};
-use crate::store::{BoundedReads, TenantReads, TenantStore};
 use futures_util::try_join;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use uuid::Uuid;
 
 /// The most attempts to make a page whose records change while they are read. Waiting for a transaction that is visible
@@ -28,7 +29,7 @@ type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
 #[derive(Debug, Clone, Copy)]
 struct Unreadable;
 
-impl BoundedReads {
+impl TenantStore {
     /// `select` selects the page from the list index. `None` if there is no index.
     ///
     /// Takes two round trips: one for the events since the last list, one for the records of the page. If the table contradicts
@@ -128,7 +129,7 @@ fn places(ids: Vec<Uuid>) -> HashMap<Uuid, usize> {
     ids.into_iter().enumerate().map(|(place, id)| (id, place)).collect()
 }
 
-impl TenantReads {
+impl TenantStore {
     /// Those of the records that match the query now, in its order.
     pub(in crate::store) fn arrange<C: Columns>(
         &self,
@@ -142,9 +143,7 @@ impl TenantReads {
         let (_, matching) = query.select(&rows, PageRequest { number: 1, limit: u32::MAX });
         Ok(matching.iter().map(|row| row.sort_key.id()).collect())
     }
-}
 
-impl TenantStore {
     /// All records of a kind, page by page. Returns the ids of the records that can't be read.
     pub(in crate::store) async fn each_page_of_rows<C: Columns>(
         &self,
@@ -179,8 +178,10 @@ impl TenantStore {
         let mut matching: Vec<(Option<SortValue<'static>>, SortKey, u64)> = Vec::new();
         let select = |rows: &SortedRows<C>| {
             query.scan(rows, |position| {
-                let sort_value = |row: &_| query.order.as_ref().map(|order| order.value(row).into_owned());
-                matching.extend(rows.row(position).map(|row| (sort_value(&row), row.sort_key, row.version)));
+                let sort_value = query.order.as_ref().and_then(|order| rows.sort_value(position, &order.sort_by));
+                let sort_value = sort_value.map(SortValue::into_owned);
+                matching.extend(rows.row(position).map(|row| (sort_value, row.sort_key, row.version)));
+                ControlFlow::Continue(())
             });
         };
         let mut unreadable = self.each_page_of_rows(select).await?;

@@ -3,13 +3,13 @@
 use crate::domain::record::{Record, Stored, Unique};
 use crate::domain::user::{Email, User};
 use crate::domain::values::id::Id;
-use crate::store::TenantReads;
+use crate::store::TenantStore;
 use crate::store::keys::record_id_of_sort_key;
 use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
 use crate::store::table::item::OWNER;
 
-impl TenantReads {
+impl TenantStore {
     /// Takes two round trips.
     ///
     /// # Errors

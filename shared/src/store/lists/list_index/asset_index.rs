@@ -1,103 +1,20 @@
-//! The list index of assets: their columns, and the catalog entries whose names they show.
+//! The list index of assets, with the catalog entries whose names they show, and with their sums for statistics.
 
+use super::asset_columns::{AssetColumns, AssetFacet};
 use super::blocks::{Decoder, Encoder};
 use super::change_event::{ChangeEvent, Inconsistent};
-use super::columns::{Columns, TextColumns, id_and_version, parse, parse_id, text_attributes};
+use super::columns::{id_and_version, parse, parse_id, text_attributes};
 use super::index::ListIndex;
-use super::other_columns::set_text;
-use super::row::{Row, exact};
-use super::sorted_rows::SortedRows;
-use crate::domain::assets::asset::{Asset, CatalogNames, Status};
+use super::rows::{Columns, RowRef, SortedRows};
+use crate::domain::assets::asset::{Asset, CatalogNames};
+use crate::domain::assets::stats::{AssetSums, SummedAsset};
 use crate::domain::catalog::AssetKind;
 use crate::domain::record::Kind;
-use crate::domain::values::money::Price;
-use crate::domain::values::text::{Name, fold};
-use crate::domain::values::time::{Date, Timestamp};
+use crate::domain::values::text::Name;
 use crate::store::keys::{Item, Section};
-use fields::ASSET_FILTERS;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use uuid::Uuid;
-
-/// The values by which lists of assets filter and sort, besides name, tag and serial number, and that statistics count.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AssetColumns {
-    pub updated_at: Timestamp,
-    pub asset_type: Option<Uuid>,
-    pub model: Option<Uuid>,
-    pub assigned_to: Option<Uuid>,
-    pub warranty_until: Option<Date>,
-    pub status: Option<Status>,
-    /// The purchase price, in ten-thousandths; zero also without one.
-    pub price: u64,
-}
-
-impl AssetColumns {
-    /// The name among the searched texts.
-    pub const NAME: usize = 0;
-    const TAG: usize = 1;
-    const SERIAL: usize = 2;
-    /// The manufacturer among the exact texts, behind those of the filters.
-    pub const MANUFACTURER: usize = ASSET_FILTERS.len();
-
-    /// The place of a filter's field among the exact texts.
-    pub fn compared(field: &str) -> Option<usize> {
-        ASSET_FILTERS.iter().position(|(name, _)| *name == field)
-    }
-}
-
-impl Columns for AssetColumns {
-    type Record = Asset;
-    const SECTIONS: &'static [Section] = &[Section::Assets];
-    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 3, exact: ASSET_FILTERS.len() + 1 };
-
-    fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
-        if let Some(column) = Self::compared(field) {
-            set_text(&mut row.exact, column, exact(value));
-        }
-        let columns = &mut row.columns;
-        match field {
-            "name" => set_text(&mut row.searched, Self::NAME, fold(value.unwrap_or_default())),
-            "asset_tag" => set_text(&mut row.searched, Self::TAG, fold(value.unwrap_or_default())),
-            "serial_number" => set_text(&mut row.searched, Self::SERIAL, fold(value.unwrap_or_default())),
-            "manufacturer" => set_text(&mut row.exact, Self::MANUFACTURER, exact(value)),
-            "purchase_price" => columns.price = value.map_or(Ok(0), |price| parse::<Price>(price).map(Price::ten_thousandths))?,
-            "status" => columns.status = value.map(parse).transpose()?,
-            "asset_type_id" => columns.asset_type = value.map(parse_id).transpose()?,
-            "model_id" => columns.model = value.map(parse_id).transpose()?,
-            "assigned_to" => columns.assigned_to = value.map(parse_id).transpose()?,
-            "warranty_until" => columns.warranty_until = value.map(parse).transpose()?,
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn set_updated_at(&mut self, at: Timestamp) {
-        self.updated_at = at;
-    }
-
-    fn encode(&self, encoder: &mut Encoder) {
-        let Self { updated_at, asset_type, model, assigned_to, warranty_until, status, price } = *self;
-        encoder.bytes(&updated_at.millis().to_le_bytes());
-        for id in [asset_type, model, assigned_to] {
-            encoder.option(id, Encoder::id);
-        }
-        encoder.option(warranty_until, |encoder, date| encoder.bytes(&date.days().to_le_bytes()));
-        encoder.text(status.map_or("", Status::as_str));
-        encoder.number(price);
-    }
-
-    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
-        Some(Self {
-            updated_at: Timestamp::from_millis(i64::from_le_bytes(decoder.array()?)),
-            asset_type: decoder.option(Decoder::id)?,
-            model: decoder.option(Decoder::id)?,
-            assigned_to: decoder.option(Decoder::id)?,
-            warranty_until: decoder.option(|decoder| Date::from_days(i32::from_le_bytes(decoder.array()?)))?,
-            status: decoder.parsed()?,
-            price: decoder.number()?,
-        })
-    }
-}
 
 #[derive(Debug, Clone, Default)]
 struct CatalogEntry {
@@ -124,9 +41,41 @@ impl CatalogEntry {
 pub struct AssetIndex {
     pub assets: SortedRows<AssetColumns>,
     catalog: HashMap<(Kind, Uuid), CatalogEntry>,
+    /// From the first statistics on, which add up all assets.
+    sums: OnceLock<AssetSums>,
+}
+
+/// `None` for an asset without a status, of which there are none.
+pub fn summed(row: &RowRef<'_, AssetColumns>) -> Option<SummedAsset> {
+    let AssetColumns { assigned_to, warranty_until, price, .. } = *row.columns;
+    Some(SummedAsset { status: row.facet.status?, price, is_assigned: assigned_to.is_some(), warranty_until })
 }
 
 impl AssetIndex {
+    pub fn sums(&self) -> &AssetSums {
+        self.sums.get_or_init(|| {
+            let mut sums = AssetSums::default();
+            self.assets.iter().filter_map(|row| summed(&row)).for_each(|asset| sums.add(&asset));
+            sums
+        })
+    }
+
+    fn summed(&self, id: Uuid) -> Option<SummedAsset> {
+        summed(&self.assets.find(id)?)
+    }
+
+    /// Changes an asset, and the sums if there are any.
+    fn change_asset<T>(&mut self, id: Uuid, change: impl FnOnce(&mut SortedRows<AssetColumns>) -> T) -> T {
+        let before = self.summed(id);
+        let changed = change(&mut self.assets);
+        let after = self.summed(id);
+        if let Some(sums) = self.sums.get_mut() {
+            before.iter().for_each(|asset| sums.remove(asset));
+            after.iter().for_each(|asset| sums.add(asset));
+        }
+        changed
+    }
+
     fn catalog_entry(&self, kind: Kind, id: Option<Uuid>) -> Option<&CatalogEntry> {
         self.catalog.get(&(kind, id?))
     }
@@ -139,10 +88,10 @@ impl AssetIndex {
         ids
     }
 
-    pub fn catalog_names(&self, columns: &AssetColumns) -> CatalogNames {
-        let model = self.catalog_entry(Kind::Model, columns.model);
+    pub fn catalog_names(&self, facet: &AssetFacet) -> CatalogNames {
+        let model = self.catalog_entry(Kind::Model, facet.model);
         let manufacturer = self.catalog_entry(Kind::Manufacturer, model.and_then(|model| model.manufacturer));
-        let asset_type = self.catalog_entry(Kind::AssetType, columns.asset_type);
+        let asset_type = self.catalog_entry(Kind::AssetType, facet.asset_type);
         CatalogNames {
             asset_type: asset_type.and_then(|entry| entry.name.clone()),
             kind: asset_type.and_then(|entry| entry.kind).unwrap_or(AssetKind::Physical),
@@ -159,6 +108,7 @@ impl ListIndex for AssetIndex {
 
     fn load_item(&mut self, kind: Kind, item: &Item) -> Result<(), Inconsistent> {
         if kind == Kind::Asset {
+            self.sums.take();
             return self.assets.load_item(kind, item);
         }
         let (id, version) = id_and_version(kind, item)?;
@@ -180,10 +130,10 @@ impl ListIndex for AssetIndex {
 
     fn apply_change(&mut self, event: &ChangeEvent) -> Result<(), Inconsistent> {
         if event.kind == Kind::Asset {
-            return self.assets.apply_change(event);
+            return self.change_asset(event.record_id, |assets| assets.apply_change(event));
         }
         let entry = self.catalog.entry((event.kind, event.record_id)).or_default();
-        for field in event.new_values() {
+        for field in event.new_values()? {
             let (field, value) = field?;
             entry.set_field(field, value)?;
         }
@@ -193,7 +143,7 @@ impl ListIndex for AssetIndex {
 
     fn remove(&mut self, kind: Kind, id: Uuid) {
         if kind == Kind::Asset {
-            self.assets.remove(id);
+            self.change_asset(id, |assets| assets.remove(id));
         } else {
             self.catalog.remove(&(kind, id));
         }
@@ -241,6 +191,54 @@ impl ListIndex for AssetIndex {
             let manufacturer = decoder.option(Decoder::id)?;
             catalog.insert((kind, id), CatalogEntry { version, name, kind: asset_kind, manufacturer });
         }
-        Some(Self { assets: SortedRows::decode(decoder)?, catalog })
+        Some(Self { assets: SortedRows::decode(decoder)?, catalog, sums: OnceLock::new() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::Row;
+    use super::*;
+    use crate::domain::assets::asset::Status;
+    use crate::domain::assets::stats::{AssetStats, AssetTally};
+    use crate::domain::values::time::Date;
+    use chrono::NaiveDate;
+    use proptest::prelude::*;
+
+    fn finish(sums: &AssetSums) -> AssetStats {
+        AssetTally::new(sums.clone()).finish(NaiveDate::from_ymd_opt(2026, 11, 22).expect("a date"))
+    }
+
+    proptest! {
+        /// However assets come, change and go, before and after the first statistics.
+        #[test]
+        fn sums_that_follow_changes_equal_those_of_all_assets(
+            changes in proptest::collection::vec((0u128..40, 0..Status::ALL.len(), any::<u64>(), 0u8..4, 0i32..9), 0..200),
+            first in any::<prop::sample::Index>(),
+        ) {
+            let mut index = AssetIndex::default();
+            for (at, (n, status, price, choice, day)) in changes.iter().copied().enumerate() {
+                if at == first.index(changes.len()) {
+                    index.sums();
+                }
+                let id = Uuid::from_u128(n << 80);
+                if choice == 0 {
+                    index.remove(Kind::Asset, id);
+                    continue;
+                }
+                let facet = AssetFacet { status: Some(Status::ALL[status]), ..AssetFacet::default() };
+                let columns = AssetColumns {
+                    price,
+                    assigned_to: (choice == 1).then_some(id),
+                    warranty_until: Date::from_days(739_940 + 20 * day),
+                    ..AssetColumns::default()
+                };
+                let row = Row { id, version: 1, facet, columns, searched: Vec::new(), exact: Vec::new() };
+                index.change_asset(id, |assets| assets.upsert(row));
+            }
+            let followed = finish(index.sums());
+            index.sums.take();
+            prop_assert_eq!(followed, finish(index.sums()));
+        }
     }
 }

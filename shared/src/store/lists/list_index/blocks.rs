@@ -2,7 +2,6 @@
 //!
 //! Blocks are small, so that neither writing nor reading needs a second copy of a large index in memory.
 
-use super::row::to_u32;
 use std::str::FromStr;
 use uuid::Uuid;
 
@@ -129,6 +128,11 @@ impl<'a> Decoder<'a> {
     }
 
     pub fn number(&mut self) -> Option<u64> {
+        // Most numbers of an index have one byte.
+        if let Some(byte) = self.block.get(self.at).filter(|byte| **byte < 0x80) {
+            self.at += 1;
+            return Some(u64::from(*byte));
+        }
         let mut number = 0;
         for shift in (0..u64::BITS).step_by(NUMBER_BITS as usize) {
             let byte = self.byte()?;
@@ -180,9 +184,23 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// `count` must be small: memory is reserved for as many values.
+    pub fn many<T>(&mut self, count: usize, mut decode: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let mut values = Vec::with_capacity(count);
+        for _ in 0..count {
+            values.push(decode(self)?);
+        }
+        Some(values)
+    }
+
     pub fn is_at_end(&self) -> bool {
         self.at == self.block.len() && self.body.is_empty()
     }
+}
+
+/// Converts an offset to the type that rows have for it. A segment's texts are some hundred times some kilobytes.
+pub fn to_u32(offset: usize) -> u32 {
+    u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -81,17 +81,8 @@ impl ListIndexCache {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn get<I: ListIndex>(&self, tenant: TenantId) -> Option<SharedSlot<I>> {
-        let mut entries = self.entries();
-        entries.uses += 1;
-        let now = entries.uses;
-        let entry = entries.by_key.get_mut(&(tenant, TypeId::of::<I>()))?;
-        entry.last_used = now;
-        Arc::clone(&entry.slot).downcast().ok()
-    }
-
     /// Adds an empty slot if there is none.
-    pub fn get_or_insert<I: ListIndex>(&self, tenant: TenantId) -> SharedSlot<I> {
+    pub fn slot<I: ListIndex>(&self, tenant: TenantId) -> SharedSlot<I> {
         let mut entries = self.entries();
         entries.uses += 1;
         let now = entries.uses;

@@ -1,11 +1,15 @@
 //! The events of the change feed, as list indexes need them.
 
-use crate::domain::history::event::{Event, EventType, Verb};
+use crate::domain::history::event::{EventType, Verb};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
 use chrono::TimeDelta;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use uuid::Uuid;
 
 /// The index contradicts the table or the change feed, or this version of the service can't read one of them. The index must be
@@ -31,7 +35,35 @@ pub struct ChangeEvent {
     pub record_id: Uuid,
     pub version: u64,
     pub at: Timestamp,
-    changes: serde_json::Map<String, Value>,
+    changes: Changes,
+}
+
+/// The changed fields. Most events that a refresh reads are in the index already, so they are read when they are needed.
+#[derive(Debug, Clone)]
+struct Changes {
+    text: Box<RawValue>,
+    read: OnceCell<Option<Map<String, Value>>>,
+}
+
+impl Changes {
+    /// # Errors
+    ///
+    /// Returns [`Inconsistent`] for anything but an object.
+    fn get(&self) -> Result<&Map<String, Value>, Inconsistent> {
+        self.read.get_or_init(|| serde_json::from_str(self.text.get()).ok()).as_ref().ok_or(Inconsistent)
+    }
+}
+
+/// The parts of an [`Event`](crate::domain::history::event::Event) that an index needs.
+#[derive(Deserialize)]
+struct Entry<'a> {
+    id: EventId,
+    at: Timestamp,
+    #[serde(borrow, rename = "type")]
+    event_type: Cow<'a, str>,
+    entity_id: Uuid,
+    version: u64,
+    changes: Box<RawValue>,
 }
 
 impl ChangeEvent {
@@ -42,7 +74,7 @@ impl ChangeEvent {
     /// Returns [`Inconsistent`] when the event is about a known kind of record, but with contents that this version of the
     /// service does not know.
     pub fn parse(entry: &str) -> Result<Result<Self, UnknownEvent>, Inconsistent> {
-        let event: Event = serde_json::from_str(entry).map_err(|_| Inconsistent)?;
+        let event: Entry<'_> = serde_json::from_str(entry).map_err(|_| Inconsistent)?;
         let EventType { kind, verb } = EventType::parse(&event.event_type).ok_or(Inconsistent)?;
         let Some(kind) = kind else { return Ok(Err(UnknownEvent(event.id))) };
         Ok(Ok(Self {
@@ -52,7 +84,7 @@ impl ChangeEvent {
             record_id: event.entity_id,
             version: event.version,
             at: event.at,
-            changes: event.changes,
+            changes: Changes { text: event.changes, read: OnceCell::new() },
         }))
     }
 
@@ -68,26 +100,26 @@ impl ChangeEvent {
 
     /// `None` if the event does not change the field, or its new value is not a text.
     pub fn new_text(&self, field: &str) -> Option<&str> {
-        self.changes.get(field)?.get("new")?.as_str()
+        self.changes.get().ok()?.get(field)?.get("new")?.as_str()
     }
 
     /// Such fields count for `updated_at`.
     pub fn changes_shown_field<T: Record>(&self) -> bool {
-        self.changes.keys().any(|field| T::is_shown(field))
+        self.changes.get().is_ok_and(|changes| changes.keys().any(|field| T::is_shown(field)))
     }
 
     /// Values that are neither text nor Boolean are left out.
     ///
     /// # Errors
     ///
-    /// Returns [`Inconsistent`] for a change without a new value.
-    pub fn new_values(&self) -> impl Iterator<Item = Result<(&str, Option<&str>), Inconsistent>> {
-        self.changes.iter().filter_map(|(field, change)| match change.get("new") {
+    /// Returns [`Inconsistent`] for a change without a new value, and for changes that can't be read.
+    pub fn new_values(&self) -> Result<impl Iterator<Item = Result<(&str, Option<&str>), Inconsistent>>, Inconsistent> {
+        Ok(self.changes.get()?.iter().filter_map(|(field, change)| match change.get("new") {
             None => Some(Err(Inconsistent)),
             Some(Value::Null) => Some(Ok((field.as_str(), None))),
             Some(Value::String(text)) => Some(Ok((field.as_str(), Some(text.as_str())))),
             Some(Value::Bool(flag)) => Some(Ok((field.as_str(), Some(if *flag { "true" } else { "false" })))),
             Some(_) => None,
-        })
+        }))
     }
 }

@@ -1,50 +1,24 @@
-//! The columns of a list index, and their values from a record's fields.
+//! The values of rows from a record's fields.
 
-use super::blocks::{Decoder, Encoder};
 use super::change_event::Inconsistent;
-use super::row::Row;
+use super::rows::{Columns, Row, TextColumns};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id};
-use crate::domain::values::time::Timestamp;
-use crate::store::keys::{self, Item, Key, Section};
+use crate::store::keys::{self, Item, Key};
 use crate::store::table::item::{UPDATED_AT, VERSION};
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-#[derive(Debug, Clone, Copy)]
-pub struct TextColumns {
-    /// Searched without regard to case.
-    pub searched: usize,
-    /// Compared exactly.
-    pub exact: usize,
-}
-
-/// The fixed-size values of a row, and the mapping of a record's fields to the row.
-pub trait Columns: Clone + Default + Send + 'static {
-    type Record: Record;
-    /// The sections of the secondary index with these rows.
-    const SECTIONS: &'static [Section];
-    const TEXT_COLUMNS: TextColumns;
-
-    /// Fields that lists don't need are ignored.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Inconsistent`] when this version of the service can't read the value.
-    fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent>;
-
-    /// Sets the time of the last change, if lists sort by it.
-    fn set_updated_at(&mut self, _at: Timestamp) {}
-
-    fn encode(&self, encoder: &mut Encoder);
-
-    /// From a snapshot; `None` if [`Columns::encode`] can't have written it.
-    fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
-}
-
 pub(super) fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
     let TextColumns { searched, exact } = C::TEXT_COLUMNS;
-    Row { id, version: 0, columns: C::default(), searched: vec![String::new(); searched], exact: vec![String::new(); exact] }
+    Row {
+        id,
+        version: 0,
+        facet: C::Facet::default(),
+        columns: C::default(),
+        searched: vec![String::new(); searched],
+        exact: vec![String::new(); exact],
+    }
 }
 
 /// In its long or its short form.

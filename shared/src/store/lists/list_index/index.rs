@@ -2,8 +2,8 @@
 
 use super::blocks::{Decoder, Encoder};
 use super::change_event::{ChangeEvent, Inconsistent};
-use super::columns::{Columns, empty_row, row_from_item};
-use super::sorted_rows::SortedRows;
+use super::columns::{empty_row, row_from_item};
+use super::rows::{Columns, SortedRows};
 use crate::domain::record::{Kind, Record};
 use crate::store::keys::{Item, Section};
 use uuid::Uuid;
@@ -81,7 +81,7 @@ impl<C: Columns> ListIndex for SortedRows<C> {
 
     fn apply_change(&mut self, event: &ChangeEvent) -> Result<(), Inconsistent> {
         let mut row = self.get(event.record_id).unwrap_or_else(|| empty_row(event.record_id));
-        for field in event.new_values() {
+        for field in event.new_values()? {
             let (field, value) = field?;
             C::set_field(&mut row, field, value)?;
         }

@@ -3,8 +3,11 @@
 //!
 //! - *Columns*: of each record a row has fixed-size values ([`Columns`]), texts to search and texts to compare. The
 //!   records of a page are then read from the table.
-//! - *Segments*: rows are sorted newest first, in segments of at most 256 with all their texts in one string. A search
-//!   scans memory in sequence, and a change moves a few kilobytes, however many rows there are.
+//! - *Facets*: values that many rows share, such as the status, are stored once with the number of their rows. Totals and
+//!   statistics by them take no look at the rows.
+//! - *Segments*: rows are sorted newest first, in segments of at most 256, column by column, with all their texts in one
+//!   string. A search skips segments that lack three letters of a word, and scans the others' memory in sequence. A change
+//!   moves a few kilobytes, however many rows there are.
 //! - *Change feed*: an index is loaded from the secondary index `list_index`. Before each list, the events since the last
 //!   one are read consistently from the table and applied (`apply_events`).
 //! - *Versions*: each event says which version of the record it made. An event that is applied twice changes nothing,
@@ -17,6 +20,7 @@
 //! docs/adr/0008-list-index.md has the reasons, the delays that are allowed for, and the costs.
 
 mod apply_events;
+mod asset_columns;
 mod asset_index;
 mod blocks;
 mod cache;
@@ -29,24 +33,18 @@ mod other_columns;
 mod partial_index;
 mod refresh;
 mod refresh_error;
-mod row;
-mod row_query;
-mod search_terms;
-mod segment;
+mod rows;
 mod snapshot_writer;
 mod snapshots;
-mod sorted_rows;
 
-pub(in crate::store) use asset_index::{AssetColumns, AssetIndex};
+pub(in crate::store) use asset_columns::{AssetColumns, AssetFacet};
+pub(in crate::store) use asset_index::{AssetIndex, summed};
 pub(in crate::store) use cache::ListIndexCache;
 pub(in crate::store) use change_event::ChangeEvent;
-pub(in crate::store) use columns::{Columns, row_from_item};
+pub(in crate::store) use columns::row_from_item;
 pub(in crate::store) use index::ListIndex;
 pub(in crate::store) use open_instances::OpenInstances;
-pub(in crate::store) use other_columns::{InstanceColumns, MovementColumns, UserColumns};
+pub(in crate::store) use other_columns::{InstanceColumns, InstanceFacet, MovementColumns, UserColumns, UserFacet};
 pub(in crate::store) use refresh::Freshness;
-pub(in crate::store) use row::{RowRef, SortKey};
-pub(in crate::store) use row_query::{RowQuery, SortBy, SortOrder, SortValue};
-pub(in crate::store) use search_terms::SearchTerms;
+pub(in crate::store) use rows::{Columns, Filter, RowQuery, SearchTerms, SortBy, SortKey, SortOrder, SortValue, SortedRows};
 pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
-pub(in crate::store) use sorted_rows::SortedRows;

@@ -5,7 +5,7 @@ use super::change_event::{ChangeEvent, Inconsistent};
 use super::columns::row_from_item;
 use super::index::ListIndex;
 use super::other_columns::InstanceColumns;
-use super::sorted_rows::SortedRows;
+use super::rows::SortedRows;
 use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::record::Kind;
 use crate::store::keys::{Item, Section};
@@ -25,7 +25,7 @@ impl ListIndex for OpenInstances {
 
     fn load_item(&mut self, _: Kind, item: &Item) -> Result<(), Inconsistent> {
         let row = row_from_item::<InstanceColumns>(item)?;
-        if row.columns.status == Some(InstanceStatus::InProgress) {
+        if row.facet.status == Some(InstanceStatus::InProgress) {
             self.0.upsert(row);
         } else {
             self.0.remove(row.id);

@@ -8,11 +8,11 @@ use super::refresh_error::RefreshError;
 use super::snapshots::format::SnapshotError;
 use crate::domain::record::Record;
 use crate::domain::values::time::Timestamp;
+use crate::store::TenantStore;
 use crate::store::keys::{ENTRY, Keys};
 use crate::store::table::delays::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay};
 use crate::store::table::error::StoreError;
 use crate::store::table::torn_reads::TornReadRetry;
-use crate::store::{BoundedReads, TenantReads};
 use chrono::TimeDelta;
 use std::collections::HashSet;
 
@@ -33,7 +33,7 @@ pub enum Freshness {
     Reloaded,
 }
 
-impl BoundedReads {
+impl TenantStore {
     /// Refreshes or loads the index first. `None` if lists must read the table itself.
     ///
     /// The index contains every write before this call.
@@ -46,7 +46,7 @@ impl BoundedReads {
         freshness: Freshness,
         read: impl FnOnce(&I) -> T,
     ) -> Result<Option<T>, StoreError> {
-        let shared = self.slot::<I>().await;
+        let shared = self.store.list_indexes.slot::<I>(self.id);
         let mut slot = shared.lock().await;
         let now = self.store.now();
         if let CacheSlot::Unavailable(until) = &*slot
@@ -55,8 +55,8 @@ impl BoundedReads {
             return Ok(None);
         }
         let retry_after = match self.refresh_or_load(&mut slot, &shared, freshness, now).await {
-            Ok(loaded) => {
-                let (result, bytes) = (read(&loaded.index), loaded.index.bytes());
+            Ok((loaded, bytes)) => {
+                let result = read(&loaded.index);
                 self.store.list_indexes.set_bytes::<I>(self.id, &shared, bytes);
                 return Ok(Some(result));
             }
@@ -71,19 +71,9 @@ impl BoundedReads {
     /// Drops the list index of a kind, which the table contradicts also after a load, and lets lists read the table
     /// itself until the secondary index has caught up.
     pub async fn refuse_list_index<I: ListIndex>(&self) {
-        let shared = self.slot::<I>().await;
+        let shared = self.store.list_indexes.slot::<I>(self.id);
         let mut slot = shared.lock().await;
         self.refuse(&mut slot, &shared, self.store.now().plus(retry_after_inconsistent()));
-    }
-
-    async fn slot<I: ListIndex>(&self) -> SharedSlot<I> {
-        let cache = &self.store.list_indexes;
-        if let Some(shared) = cache.get::<I>(self.id) {
-            return shared;
-        }
-        // A slot is made for verified callers only, since others can name tenants that don't exist.
-        self.verified().await;
-        cache.get_or_insert(self.id)
     }
 
     fn refuse<I: ListIndex>(&self, slot: &mut CacheSlot<I>, shared: &SharedSlot<I>, until: Timestamp) {
@@ -92,14 +82,14 @@ impl BoundedReads {
         self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
     }
 
-    /// Loads the index if there is none, or if it can't be refreshed.
+    /// Loads the index if there is none, or if it can't be refreshed. Returns it with its size in bytes.
     async fn refresh_or_load<'s, I: ListIndex>(
         &self,
         slot: &'s mut CacheSlot<I>,
         shared: &SharedSlot<I>,
         freshness: Freshness,
         now: Timestamp,
-    ) -> Result<&'s LoadedIndex<I>, RefreshError> {
+    ) -> Result<(&'s LoadedIndex<I>, usize), RefreshError> {
         let refreshed = match slot.loaded() {
             Some(loaded) if freshness == Freshness::Refreshed && loaded.loaded_at.plus(RELOADED_AFTER) > now => {
                 self.refresh(loaded, now).await
@@ -119,15 +109,17 @@ impl BoundedReads {
                     *slot = CacheSlot::Empty;
                     self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
                 }
-                self.verified().await.load_index(slot, shared).await?;
+                self.load_index(slot, shared).await?;
             }
             Err(error) => return Err(error),
         }
-        let loaded = slot.loaded().ok_or(RefreshError::Inconsistent)?;
-        if loaded.index.bytes() > self.store.list_indexes.budget() {
+        let (loaded, budget) = (slot.loaded().ok_or(RefreshError::Inconsistent)?, self.store.list_indexes.budget());
+        let mut bytes = loaded.index.bytes();
+        if bytes > budget {
             loaded.index.shrink_to_fit();
+            bytes = loaded.index.bytes();
         }
-        if loaded.index.bytes() > self.store.list_indexes.budget() { Err(RefreshError::TooLarge) } else { Ok(loaded) }
+        if bytes > budget { Err(RefreshError::TooLarge) } else { Ok((loaded, bytes)) }
     }
 
     /// Loads the index from its snapshot, and applies the events since then. If there are more than a load would cost, the
@@ -141,8 +133,7 @@ impl BoundedReads {
         let set_bytes = |bytes| self.store.list_indexes.set_bytes::<I>(self.id, shared, bytes);
         *slot = CacheSlot::Empty;
         set_bytes(0);
-        let store = self.verified().await;
-        let snapshot = store.load_snapshot::<I>(now, set_bytes).await;
+        let snapshot = self.load_snapshot::<I>(now, set_bytes).await;
         let Ok(Some((_, loaded))) = snapshot else {
             set_bytes(0);
             return snapshot.and(Err(RefreshError::TooManyEvents));
@@ -151,8 +142,8 @@ impl BoundedReads {
         let loaded = slot.loaded().ok_or(RefreshError::TooManyEvents)?;
         let refreshed = self.refresh(loaded, now).await;
         match refreshed {
-            Err(RefreshError::Inconsistent) => store.log_ignored::<I>(SnapshotError::Inconsistent),
-            Err(RefreshError::TooManyEvents) => store.log_ignored::<I>(SnapshotError::TooManyEvents),
+            Err(RefreshError::Inconsistent) => self.log_ignored::<I>(SnapshotError::Inconsistent),
+            Err(RefreshError::TooManyEvents) => self.log_ignored::<I>(SnapshotError::TooManyEvents),
             _ => {}
         }
         refreshed
@@ -188,7 +179,7 @@ fn retry_after_inconsistent() -> TimeDelta {
     max_secondary_index_delay() + CLOCK_SKEW
 }
 
-impl TenantReads {
+impl TenantStore {
     /// The events that the index must apply, and those of unknown kinds, from a little before `since` (see [`apply_events`]).
     /// Reads at most `max_pages` pages.
     pub(super) async fn events_for<I: ListIndex>(

@@ -247,13 +247,11 @@ impl TenantStore {
         now: Timestamp,
     ) -> Result<Option<(Timestamp, LoadedIndex<I>)>, SnapshotWriteError> {
         match self.load_snapshot::<I>(now, |_| {}).await? {
-            Some((header, mut loaded)) if !self.is_old(header.loaded_at, now) => {
-                match self.as_unverified().refresh(&mut loaded, now).await {
-                    Ok(()) => Ok(Some((header.loaded_at, loaded))),
-                    Err(RefreshError::Store(error)) => Err(error.into()),
-                    Err(_) => Ok(None),
-                }
-            }
+            Some((header, mut loaded)) if !self.is_old(header.loaded_at, now) => match self.refresh(&mut loaded, now).await {
+                Ok(()) => Ok(Some((header.loaded_at, loaded))),
+                Err(RefreshError::Store(error)) => Err(error.into()),
+                Err(_) => Ok(None),
+            },
             _ => Ok(None),
         }
     }

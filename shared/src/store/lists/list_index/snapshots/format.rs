@@ -7,11 +7,11 @@
 use crate::domain::record::Kind;
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
+use crate::store::lists::list_index::blocks::to_u32;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder};
 use crate::store::lists::list_index::cache::LoadedIndex;
 use crate::store::lists::list_index::change_event::UnknownEvent;
 use crate::store::lists::list_index::index::ListIndex;
-use crate::store::lists::list_index::row::to_u32;
 use fields::ASSET_FILTERS;
 use sha2::{Digest, Sha256};
 
@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 const MAGIC: [u8; 8] = *b"ALSNAPSH";
 /// Every change of the written bytes must raise it: of the columns, of how texts are folded, of the order of rows; a new filter
 /// of assets need not. Snapshots of other formats are ignored, and written anew by the version that is deployed.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 const CHECKSUM_BYTES: usize = 32;
 /// No header is larger than this.
 pub const MAX_HEADER_BYTES: usize = 1024;

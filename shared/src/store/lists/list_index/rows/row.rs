@@ -1,12 +1,18 @@
 //! Rows: one record each in a list index.
 
+use super::facets::Facet;
+use crate::domain::record::Record;
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
+use crate::store::keys::Section;
+use crate::store::lists::list_index::blocks::{Decoder, Encoder};
+use crate::store::lists::list_index::change_event::Inconsistent;
+use std::fmt::Debug;
 use uuid::Uuid;
 
 /// Ends each text of a row. Searched texts contain no control characters and search words no white space, so no word
 /// is found across two texts.
-const TEXT_END: char = '\n';
+pub(super) const TEXT_END: char = '\n';
 /// Stands for an empty text, unlike none. Stored texts contain no control characters.
 const EMPTY: &str = "\0";
 /// The bits of a UUIDv7 that are the time (RFC 9562 §5.7).
@@ -35,11 +41,45 @@ impl SortKey {
     }
 }
 
+#[derive(Debug, Clone, Copy)]
+pub struct TextColumns {
+    /// Searched without regard to case.
+    pub searched: usize,
+    /// Compared exactly.
+    pub exact: usize,
+}
+
+/// The values of fixed size in which each row differs, and the mapping of a record's fields to the row.
+pub trait Columns: Debug + Clone + Default + Send + 'static {
+    type Record: Record;
+    /// The values that many rows share.
+    type Facet: Facet;
+    /// The sections of the secondary index with these rows.
+    const SECTIONS: &'static [Section];
+    const TEXT_COLUMNS: TextColumns;
+
+    /// Fields that lists don't need are ignored.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Inconsistent`] when this version of the service can't read the value.
+    fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent>;
+
+    /// Sets the time of the last change, if lists sort by it.
+    fn set_updated_at(&mut self, _at: Timestamp) {}
+
+    fn encode(&self, encoder: &mut Encoder);
+
+    /// From a snapshot; `None` if [`Columns::encode`] can't have written it.
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
+}
+
 /// One record as it is added to an index.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row<C> {
+pub struct Row<C: Columns> {
     pub id: Uuid,
     pub version: u64,
+    pub facet: C::Facet,
     /// Values of fixed size.
     pub columns: C,
     /// Case-folded.
@@ -48,54 +88,64 @@ pub struct Row<C> {
     pub exact: Vec<String>,
 }
 
-/// The fixed-size part of a row in a segment. The texts of all rows are next to each other in the segment.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PackedRow<C> {
+/// A row as segments store it.
+#[derive(Debug)]
+pub struct PackedRow<C> {
     pub(super) sort_key: SortKey,
     pub(super) version: u64,
-    /// The end of the row's searched texts in the segment's.
-    pub(super) searched_end: u32,
-    /// The end of the row's exact texts in the segment's.
-    pub(super) exact_end: u32,
+    pub(super) facet: u32,
     pub(super) columns: C,
+    pub(super) searched: String,
+    pub(super) exact: String,
+}
+
+/// A row of a segment, which doesn't know the facet of its number.
+#[derive(Debug, Clone, Copy)]
+pub struct RowValues<'a, C> {
+    pub(super) sort_key: SortKey,
+    pub(super) version: u64,
+    pub(super) facet: u32,
+    pub(super) columns: &'a C,
+    pub(super) searched: &'a str,
+    pub(super) exact: &'a str,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct RowRef<'a, C> {
+pub struct RowRef<'a, C: Columns> {
     pub sort_key: SortKey,
     pub version: u64,
+    pub facet: &'a C::Facet,
     pub columns: &'a C,
     pub(super) searched: &'a str,
     pub(super) exact: &'a str,
 }
 
-impl<'a, C> RowRef<'a, C> {
-    pub fn searched_text(&self, column: usize) -> &'a str {
-        self.searched.split(TEXT_END).nth(column).unwrap_or_default()
-    }
+/// One of a row's joined texts.
+pub(super) fn nth_text(joined: &str, column: usize) -> &str {
+    joined.split(TEXT_END).nth(column).unwrap_or_default()
+}
 
+/// One of a row's joined exact texts; `None` if the record has none.
+pub(super) fn nth_exact(joined: &str, column: usize) -> Option<&str> {
+    match nth_text(joined, column) {
+        "" => None,
+        EMPTY => Some(""),
+        text => Some(text),
+    }
+}
+
+impl<'a, C: Columns> RowRef<'a, C> {
     /// Returns a text that is compared exactly; `None` if the record has none.
     pub fn exact_text(&self, column: usize) -> Option<&'a str> {
-        match self.exact.split(TEXT_END).nth(column)? {
-            "" => None,
-            EMPTY => Some(""),
-            text => Some(text),
-        }
+        nth_exact(self.exact, column)
     }
 
-    /// One per line.
-    pub fn searched_texts(&self) -> &'a str {
-        self.searched
-    }
-
-    pub fn to_row(&self) -> Row<C>
-    where
-        C: Clone,
-    {
+    pub fn to_row(&self) -> Row<C> {
         let texts = |text: &str| text.split_terminator(TEXT_END).map(str::to_owned).collect();
         Row {
             id: self.sort_key.id(),
             version: self.version,
+            facet: self.facet.clone(),
             columns: self.columns.clone(),
             searched: texts(self.searched),
             exact: texts(self.exact),
@@ -104,18 +154,13 @@ impl<'a, C> RowRef<'a, C> {
 }
 
 /// Returns the exact text of a row for a record's text.
-pub(super) fn exact(text: Option<&str>) -> String {
+pub fn exact(text: Option<&str>) -> String {
     text.map_or("", |text| if text.is_empty() { EMPTY } else { text }).to_owned()
 }
 
 /// Joins the texts of a row, each with its end.
 pub(super) fn join_texts(texts: &[String]) -> String {
     texts.iter().flat_map(|text| [text.as_str(), "\n"]).collect()
-}
-
-/// Converts an offset to the type that rows have for it. A segment's texts are some hundred times some kilobytes.
-pub(super) fn to_u32(offset: usize) -> u32 {
-    u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

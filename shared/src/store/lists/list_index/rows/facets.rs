@@ -1,0 +1,135 @@
+//! Facets: combinations of values that few rows differ in. Each is stored once, with the number of its rows, so that counting
+//! rows by such values reads no rows.
+
+use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+
+pub trait Facet: Debug + Clone + Default + Eq + Hash + Send + Sync + 'static {
+    /// The memory of its texts.
+    fn text_bytes(&self) -> usize {
+        0
+    }
+
+    fn encode(&self, encoder: &mut Encoder);
+
+    /// From a snapshot; `None` if [`Facet::encode`] can't have written it.
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
+}
+
+/// The facets of an index. Rows have the number of theirs.
+#[derive(Debug)]
+pub struct Facets<F> {
+    /// With the number of rows. An entry without rows is free.
+    entries: Vec<(F, usize)>,
+    numbers: HashMap<F, u32>,
+    free: Vec<u32>,
+    text_bytes: usize,
+}
+
+impl<F> Default for Facets<F> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), numbers: HashMap::new(), free: Vec::new(), text_bytes: 0 }
+    }
+}
+
+impl<F: Facet> Facets<F> {
+    pub fn get(&self, number: u32) -> Option<&F> {
+        self.entries.get(number as usize).map(|(facet, _)| facet)
+    }
+
+    /// Facets with their numbers of rows.
+    pub fn iter(&self) -> impl Iterator<Item = (&F, usize)> {
+        self.entries.iter().filter(|(_, rows)| *rows > 0).map(|(facet, rows)| (facet, *rows))
+    }
+
+    /// Whether each facet passes the filter, by number, and the number of rows of those that do.
+    pub fn select(&self, filter: impl Fn(&F) -> bool) -> (Vec<bool>, usize) {
+        let selected: Vec<bool> = self.entries.iter().map(|(facet, rows)| *rows > 0 && filter(facet)).collect();
+        let rows = self.entries.iter().zip(&selected).filter(|(_, is_selected)| **is_selected).map(|((_, rows), _)| rows);
+        let count = rows.sum();
+        (selected, count)
+    }
+
+    /// Counts a row. Returns the number of its facet.
+    pub fn add(&mut self, facet: F) -> u32 {
+        let number = self.numbers.get(&facet).copied().unwrap_or_else(|| self.insert(facet));
+        self.entries.get_mut(number as usize).into_iter().for_each(|(_, rows)| *rows += 1);
+        number
+    }
+
+    fn insert(&mut self, facet: F) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| to_u32(self.entries.len()));
+        // Once in the list, once in the map.
+        self.text_bytes += 2 * facet.text_bytes();
+        self.numbers.insert(facet.clone(), number);
+        match self.entries.get_mut(number as usize) {
+            Some(entry) => *entry = (facet, 0),
+            None => self.entries.push((facet, 0)),
+        }
+        number
+    }
+
+    /// No longer counts a row. A facet without rows is forgotten.
+    pub fn remove(&mut self, number: u32) {
+        let Some((facet, rows)) = self.entries.get_mut(number as usize) else { return };
+        *rows = rows.saturating_sub(1);
+        if *rows == 0 {
+            let facet = std::mem::take(facet);
+            self.text_bytes -= 2 * facet.text_bytes();
+            self.numbers.remove(&facet);
+            self.free.push(number);
+        }
+    }
+
+    pub fn shrink_to_fit(&mut self) {
+        self.entries.shrink_to_fit();
+        self.numbers.shrink_to_fit();
+    }
+
+    pub fn bytes(&self) -> usize {
+        let entries = self.entries.capacity() * size_of::<(F, usize)>();
+        entries + self.numbers.capacity() * size_of::<(F, u32)>() + self.free.capacity() * size_of::<u32>() + self.text_bytes
+    }
+
+    /// Without the numbers of rows, which follow from the rows.
+    pub fn encode(&self, encoder: &mut Encoder) {
+        encoder.number(self.entries.len() as u64);
+        for (facet, _) in &self.entries {
+            facet.encode(encoder);
+            encoder.may_end_block();
+        }
+    }
+
+    /// From a snapshot; `None` if [`Facets::encode`] can't have written it. Then [`Facets::count`] must count every row, and
+    /// [`Facets::finish`] must follow.
+    pub fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        let (mut facets, count) = (Self::default(), decoder.number()?);
+        // Facets without values take no bytes, which would limit their number, and are all the same.
+        (size_of::<F>() > 0 || count <= 1).then_some(())?;
+        for _ in 0..count {
+            facets.entries.push((F::decode(decoder)?, 0));
+        }
+        Some(facets)
+    }
+
+    /// Counts a row of a snapshot; `None` if there is no such facet.
+    pub fn count(&mut self, number: u32) -> Option<()> {
+        self.entries.get_mut(number as usize)?.1 += 1;
+        Some(())
+    }
+
+    /// `None` if a facet is there twice.
+    pub fn finish(mut self) -> Option<Self> {
+        for (number, (facet, rows)) in self.entries.iter().enumerate() {
+            if *rows == 0 {
+                self.free.push(to_u32(number));
+                continue;
+            }
+            self.text_bytes += 2 * facet.text_bytes();
+            self.numbers.insert(facet.clone(), to_u32(number)).is_none().then_some(())?;
+        }
+        Some(self)
+    }
+}

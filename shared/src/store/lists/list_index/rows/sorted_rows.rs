@@ -1,0 +1,253 @@
+//! All rows of one kind, in segments: newest first, searchable.
+
+use super::facets::Facets;
+use super::order::{SortBy, SortOrder, SortValue};
+use super::row::{Columns, PackedRow, Row, RowRef, RowValues, SortKey, join_texts, nth_exact, nth_text};
+use super::segment::{MAX_SEGMENT_ROWS, Segment};
+use super::texts::Extremes;
+use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
+use uuid::Uuid;
+
+/// The position of a row until the next change of the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowPosition {
+    segment: u32,
+    row: u32,
+}
+
+impl RowPosition {
+    pub fn new(segment: usize, row: usize) -> Self {
+        Self { segment: to_u32(segment), row: to_u32(row) }
+    }
+}
+
+/// The rows of one kind, in ascending order of their sort keys.
+#[derive(Debug)]
+pub struct SortedRows<C: Columns> {
+    segments: Vec<Segment<C>>,
+    facets: Facets<C::Facet>,
+    len: usize,
+}
+
+impl<C: Columns> Default for SortedRows<C> {
+    fn default() -> Self {
+        Self { segments: Vec::new(), facets: Facets::default(), len: 0 }
+    }
+}
+
+impl<C: Columns> SortedRows<C> {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn bytes(&self) -> usize {
+        // Extremes are counted also before they are found, so that a list doesn't exceed the budget.
+        let extremes = (C::TEXT_COLUMNS.searched + C::TEXT_COLUMNS.exact) * size_of::<Extremes>();
+        let segments = self.segments.capacity() * (size_of::<Segment<C>>() + extremes);
+        segments + self.segments.iter().map(Segment::bytes).sum::<usize>() + self.facets.bytes()
+    }
+
+    /// The text's part of [`SortedRows::bytes`].
+    #[cfg(test)]
+    fn text_bytes(&self) -> usize {
+        self.segments.iter().map(|segment| segment.searched.joined().len() + segment.exact.joined().len()).sum()
+    }
+
+    /// Frees memory that is reserved and not used.
+    pub fn shrink_to_fit(&mut self) {
+        self.segments.iter_mut().for_each(Segment::shrink_to_fit);
+        self.segments.shrink_to_fit();
+        self.facets.shrink_to_fit();
+    }
+
+    pub fn facets(&self) -> &Facets<C::Facet> {
+        &self.facets
+    }
+
+    pub fn segments(&self) -> &[Segment<C>] {
+        &self.segments
+    }
+
+    /// The number of the segment that has this key, or gets it.
+    fn segment_of(&self, key: SortKey) -> usize {
+        let starts_before = |segment: &Segment<C>| segment.keys.first().is_some_and(|first| *first <= key);
+        self.segments.partition_point(starts_before).saturating_sub(1)
+    }
+
+    /// Adds a row, or replaces the row with the same id.
+    pub fn upsert(&mut self, row: Row<C>) {
+        let sort_key = SortKey::of(row.id);
+        let at = self.segment_of(sort_key);
+        if self.segments.is_empty() {
+            self.segments.push(Segment::default());
+        }
+        let Some(segment) = self.segments.get_mut(at) else { return };
+        let replaced = segment.upsert(PackedRow {
+            sort_key,
+            version: row.version,
+            facet: self.facets.add(row.facet),
+            columns: row.columns,
+            searched: join_texts(&row.searched),
+            exact: join_texts(&row.exact),
+        });
+        match replaced {
+            Some(facet) => self.facets.remove(facet),
+            None => self.len += 1,
+        }
+        if segment.len() > MAX_SEGMENT_ROWS {
+            let second_half = segment.split_off_half();
+            self.segments.insert(at + 1, second_half);
+        }
+    }
+
+    fn position(&self, id: Uuid) -> Option<RowPosition> {
+        let key = SortKey::of(id);
+        let segment = self.segment_of(key);
+        let row = self.segments.get(segment)?.find(key).ok()?;
+        Some(RowPosition::new(segment, row))
+    }
+
+    pub fn row(&self, position: RowPosition) -> Option<RowRef<'_, C>> {
+        self.row_ref(self.segments.get(position.segment as usize)?.row(position.row as usize)?)
+    }
+
+    fn row_ref<'r>(&'r self, row: RowValues<'r, C>) -> Option<RowRef<'r, C>> {
+        let RowValues { sort_key, version, facet, columns, searched, exact } = row;
+        Some(RowRef { sort_key, version, facet: self.facets.get(facet)?, columns, searched, exact })
+    }
+
+    pub fn sort_key(&self, position: RowPosition) -> Option<SortKey> {
+        self.segments.get(position.segment as usize)?.keys.get(position.row as usize).copied()
+    }
+
+    /// Reads only the column that the order is by.
+    pub fn sort_value(&self, position: RowPosition, sort_by: &SortBy<C>) -> Option<SortValue<'_>> {
+        let (segment, row) = (self.segments.get(position.segment as usize)?, position.row as usize);
+        Some(match sort_by {
+            SortBy::CreatedAt => SortValue::Time(segment.keys.get(row)?.created_at()),
+            SortBy::Time(time) => SortValue::Time(time(segment.columns.get(row)?)),
+            SortBy::Facet(text) => SortValue::Text(text(self.facets.get(*segment.facets.get(row)?)?).into()),
+            SortBy::Searched(column) => SortValue::Text(nth_text(segment.searched.get(row), *column).into()),
+            SortBy::Exact(column) => SortValue::Text(nth_exact(segment.exact.get(row), *column).unwrap_or_default().into()),
+        })
+    }
+
+    /// With their numbers. In an order by texts, those with the first values come first, so that a page needs few of them.
+    pub fn segments_by(&self, order: &SortOrder<C>) -> Vec<(usize, &Segment<C>)> {
+        let mut segments: Vec<_> = self.segments.iter().enumerate().map(|at| (self.first_value(at.0, order), at)).collect();
+        segments.sort_by(|(a, _), (b, _)| match (a, b) {
+            (Some(a), Some(b)) => order.compare_values(a, b),
+            _ => a.is_none().cmp(&b.is_none()),
+        });
+        segments.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// The value of the segment's first row in an order by texts, filters apart.
+    pub fn first_value(&self, segment: usize, order: &SortOrder<C>) -> Option<SortValue<'_>> {
+        let (texts, column) = match order.sort_by {
+            SortBy::Searched(column) => (&self.segments.get(segment)?.searched, column),
+            SortBy::Exact(column) => (&self.segments.get(segment)?.exact, column),
+            SortBy::CreatedAt | SortBy::Time(_) | SortBy::Facet(_) => return None,
+        };
+        let extremes = texts.extremes(column)?;
+        let row = if order.descending { extremes.greatest } else { extremes.least };
+        self.sort_value(RowPosition { segment: to_u32(segment), row }, &order.sort_by)
+    }
+
+    pub fn find(&self, id: Uuid) -> Option<RowRef<'_, C>> {
+        self.row(self.position(id)?)
+    }
+
+    /// A copy.
+    pub fn get(&self, id: Uuid) -> Option<Row<C>> {
+        self.find(id).map(|row| row.to_row())
+    }
+
+    pub fn remove(&mut self, id: Uuid) {
+        let Some(position) = self.position(id) else { return };
+        let at = position.segment as usize;
+        let Some(segment) = self.segments.get_mut(at) else { return };
+        self.facets.remove(segment.remove(position.row as usize));
+        self.len -= 1;
+        if segment.len() == 0 {
+            self.segments.remove(at);
+        }
+    }
+
+    /// All rows, in order.
+    pub fn iter(&self) -> impl Iterator<Item = RowRef<'_, C>> {
+        let rows = self.segments.iter().flat_map(|segment| (0..segment.len()).filter_map(|row| segment.row(row)));
+        rows.filter_map(|row| self.row_ref(row))
+    }
+
+    /// The positions of `limit` rows after the first `skip`.
+    pub fn slice(&self, mut skip: usize, limit: usize) -> Vec<RowPosition> {
+        let mut positions = Vec::new();
+        for (at, segment) in self.segments.iter().enumerate() {
+            let rows = segment.len();
+            let selected = skip.min(rows)..skip.saturating_add(limit - positions.len()).min(rows);
+            skip = skip.saturating_sub(rows);
+            positions.extend(selected.map(|row| RowPosition::new(at, row)));
+            if positions.len() == limit {
+                break;
+            }
+        }
+        positions
+    }
+
+    /// Into a snapshot.
+    pub fn encode(&self, encoder: &mut Encoder) {
+        self.facets.encode(encoder);
+        encoder.number(self.segments.len() as u64);
+        for segment in &self.segments {
+            segment.encode(encoder);
+            encoder.may_end_block();
+        }
+    }
+
+    /// From a snapshot; `None` if the rows are not in order, or impossible in segments.
+    pub fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        let mut facets = Facets::decode(decoder)?;
+        let (mut segments, mut len) = (Vec::new(), 0);
+        let mut last = None;
+        for _ in 0..decoder.number()? {
+            let segment = Segment::decode(decoder)?;
+            segment.facets.iter().try_for_each(|facet| facets.count(*facet))?;
+            (last < segment.keys.first().copied()).then_some(())?;
+            last = segment.keys.last().copied();
+            len += segment.len();
+            segments.push(segment);
+        }
+        Some(Self { segments, facets: facets.finish()?, len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::values::text::fold;
+    use crate::store::lists::list_index::MovementColumns;
+
+    type Rows = SortedRows<MovementColumns>;
+
+    fn row(n: u128, name: &str, exact: &str) -> Row<MovementColumns> {
+        let searched = vec![fold(name), fold(exact)];
+        let id = Uuid::from_u128(n << 80);
+        Row { id, version: 1, facet: (), columns: MovementColumns, searched, exact: vec![exact.to_owned()] }
+    }
+
+    #[test]
+    fn a_row_needs_little_memory_besides_its_texts() {
+        let mut rows = Rows::default();
+        for n in 0..5000 {
+            rows.upsert(row(n * 7919 % 5000, "a name", "a tag"));
+        }
+        rows.shrink_to_fit();
+        assert_eq!(rows.len(), 5000);
+        let (key_version_and_facet, ends) = (16 + 8 + 4, 2 * 4);
+        // Segments are half full after rows were added in any order.
+        let (segment, trigrams) = (size_of::<Segment<MovementColumns>>() / 128, 1024 / 128);
+        let limit = 5000 * (key_version_and_facet + ends + segment + trigrams + 2);
+        assert!(rows.bytes() - rows.text_bytes() < limit, "{} bytes", rows.bytes());
+    }
+}
