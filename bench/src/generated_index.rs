@@ -1,5 +1,5 @@
-//! An index `list_index` whose rows are generated when they are read: filling the embedded engine with a million assets
-//! takes too long to do it often.
+//! Assets that are generated when they are read, by a query of the index `list_index` or by their keys: filling the embedded
+//! engine with a million assets takes too long to do it often.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::client::http::{
@@ -8,7 +8,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use shared::store::keys::{BUCKETS, Item, Section};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,14 +29,23 @@ const ATTRIBUTES: [&str; 12] = [
     "updated_at",
 ];
 
-/// Makes the item of a row, by the row's number.
-type Rows = Box<dyn Fn(usize) -> Item + Send>;
+/// Assets that have numbers.
+pub trait Assets: Send + Sync {
+    fn item(&self, number: usize) -> Item;
 
-/// An HTTP client that answers queries of a generated index, if there is one, and passes on every other request.
+    fn number(&self, sort_key: &str) -> Option<usize>;
+}
+
+/// An HTTP client that answers queries of generated assets, if there are any, and passes on every other request.
 #[derive(Clone)]
 pub struct GeneratedIndex {
     inner: SharedHttpClient,
-    generated: Arc<Mutex<Option<(Rows, usize)>>>,
+    generated: Arc<Mutex<Option<Generated>>>,
+}
+
+struct Generated {
+    assets: Box<dyn Assets>,
+    count: usize,
 }
 
 impl std::fmt::Debug for GeneratedIndex {
@@ -50,39 +59,80 @@ impl GeneratedIndex {
         Self { inner, generated: Arc::default() }
     }
 
-    /// Answers queries of the index from now on, with `count` rows.
-    pub fn set(&self, rows: impl Fn(usize) -> Item + Send + 'static, count: usize) {
-        *self.generated.lock().unwrap_or_else(PoisonError::into_inner) = Some((Box::new(rows), count));
+    /// Answers from now on, with `count` assets.
+    pub fn set(&self, assets: impl Assets + 'static, count: usize) {
+        *self.generated.lock().unwrap_or_else(PoisonError::into_inner) = Some(Generated { assets: Box::new(assets), count });
     }
 
-    /// `None` unless the request is a query of the assets in the index.
+    /// `None` unless the request reads nothing but generated assets.
     fn response(&self, request: &HttpRequest) -> Option<HttpResponse> {
         let generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
-        let (rows, count) = generated.as_ref()?;
-        let query: Value = serde_json::from_slice(request.body().bytes()?).ok()?;
-        let bound = |name: &str| query["ExpressionAttributeValues"][name]["S"].as_str().map(str::to_owned);
-        let (from, to) = (bound(":from")?, bound(":to")?);
-        if query["IndexName"] != "list_index" || !from.starts_with('A') {
-            return None;
-        }
-        // The rows are in the order of their buckets.
-        let bucket = |key: String| Section::Assets.bucket_number(&AttributeValue::S(key));
-        let first_of = |bucket: usize| (bucket * count).div_ceil(BUCKETS);
-        let start = match query["ExclusiveStartKey"]["SK"]["S"].as_str() {
-            Some(last) => last.parse::<usize>().ok()? + 1,
-            None => first_of(bucket(from)?),
+        let Generated { assets, count } = generated.as_ref()?;
+        let read: Value = serde_json::from_slice(request.body().bytes()?).ok()?;
+        let body = match read["RequestItems"].as_object() {
+            Some(tables) => records(&**assets, *count, tables),
+            None => page(&**assets, *count, &read),
         };
-        let end = first_of(bucket(to)? + 1).min(*count);
-        let next = end.min(start + PAGE_ROWS);
-        let items: Vec<Value> = (start..next).map(|n| row(&rows(n))).collect();
-        let mut body = json!({"Count": items.len(), "ScannedCount": items.len(), "Items": items});
-        if next < end {
-            let last = next - 1;
-            let key = Section::Assets.bucket(last * BUCKETS / count);
-            body["LastEvaluatedKey"] = json!({"PK": {"S": "-"}, "SK": {"S": last.to_string()}, "LS": {"S": key.as_s().ok()?}});
-        }
-        Some(HttpResponse::new(200.try_into().ok()?, SdkBody::from(body.to_string())))
+        Some(HttpResponse::new(200.try_into().ok()?, SdkBody::from(body?.to_string())))
     }
+}
+
+/// A page of the index; `None` for another query.
+fn page(assets: &dyn Assets, count: usize, query: &Value) -> Option<Value> {
+    let bound = |name: &str| query["ExpressionAttributeValues"][name]["S"].as_str().map(str::to_owned);
+    let (from, to) = (bound(":from")?, bound(":to")?);
+    if query["IndexName"] != "list_index" || !from.starts_with('A') {
+        return None;
+    }
+    // The rows are in the order of their buckets.
+    let bucket = |key: String| Section::Assets.bucket_number(&AttributeValue::S(key));
+    let first_of = |bucket: usize| (bucket * count).div_ceil(BUCKETS);
+    let start = match query["ExclusiveStartKey"]["SK"]["S"].as_str() {
+        Some(last) => last.parse::<usize>().ok()? + 1,
+        None => first_of(bucket(from)?),
+    };
+    let end = first_of(bucket(to)? + 1).min(count);
+    let next = end.min(start + PAGE_ROWS);
+    let items: Vec<Value> = (start..next).map(|n| row(&assets.item(n))).collect();
+    let mut body = json!({"Count": items.len(), "ScannedCount": items.len(), "Items": items});
+    if next < end {
+        let last = next - 1;
+        let key = Section::Assets.bucket(last * BUCKETS / count);
+        body["LastEvaluatedKey"] = json!({"PK": {"S": "-"}, "SK": {"S": last.to_string()}, "LS": {"S": key.as_s().ok()?}});
+    }
+    Some(body)
+}
+
+/// Whole items, each for a read unit; `None` if one of them is not generated.
+fn records(assets: &dyn Assets, count: usize, tables: &Map<String, Value>) -> Option<Value> {
+    let mut responses = Map::new();
+    let mut capacity = Vec::new();
+    for (table, read) in tables {
+        let keys = read["Keys"].as_array()?;
+        let item = |key: &Value| {
+            let number = assets.number(key["SK"]["S"].as_str()?).filter(|number| *number < count)?;
+            let item = assets.item(number);
+            item.iter().map(|(name, value)| Some((name.clone(), attribute(value)?))).collect::<Option<Map<_, _>>>()
+        };
+        let items = keys.iter().map(|key| item(key).map(Value::Object)).collect::<Option<Vec<_>>>()?;
+        capacity.push(json!({"TableName": table, "CapacityUnits": items.len()}));
+        responses.insert(table.clone(), items.into());
+    }
+    Some(json!({"Responses": responses, "UnprocessedKeys": {}, "ConsumedCapacity": capacity}))
+}
+
+/// `None` for types that assets don't have.
+fn attribute(value: &AttributeValue) -> Option<Value> {
+    Some(match value {
+        AttributeValue::S(text) => json!({"S": text}),
+        AttributeValue::N(number) => json!({"N": number}),
+        AttributeValue::Bool(flag) => json!({"BOOL": flag}),
+        AttributeValue::M(map) => {
+            let map = map.iter().map(|(name, value)| Some((name.clone(), attribute(value)?))).collect::<Option<Map<_, _>>>();
+            json!({"M": map?})
+        }
+        _ => return None,
+    })
 }
 
 impl HttpClient for GeneratedIndex {

@@ -11,6 +11,7 @@ mod schemas;
 mod server_process;
 mod service;
 mod simulate;
+mod statistics;
 mod webhooks;
 
 use clap::{Parser, Subcommand};

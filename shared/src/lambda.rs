@@ -111,7 +111,9 @@ async fn serve(
     // The first request opens the connection. Opening it here would cost more than it saves (docs/adr/0011).
     let app = App::new(client::function_store(system_clock())?).with_key_encryption(key_encryption).with_queue(queue);
     let service = ServiceExt::<Request>::map_response(http::service(routes, app), Encoded);
-    lambda_runtime::run(ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), sanitized)).await
+    let service = ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), sanitized);
+    // Unlike `lambda_runtime::run`, without a span around each event: no log line shows it.
+    lambda_runtime::Runtime::new(service).run().await
 }
 
 /// Writes the snapshots of the table that `TABLE_NAME` names at every event, until Lambda stops the function.

@@ -6,7 +6,7 @@
 use crate::domain::keys::api_key::SecretHash;
 use crate::domain::keys::scope::{Scope, Scopes};
 use crate::domain::keys::token::Token;
-use crate::domain::values::id::{ApiKeyId, TenantId};
+use crate::domain::values::id::{ApiKeyId, TenantId, UserId};
 use crate::domain::values::time::Timestamp;
 use chrono::TimeDelta;
 use std::collections::HashMap;
@@ -19,11 +19,19 @@ const MAX_KEYS: usize = 1_000;
 
 type VerifiedKey = (TenantId, ApiKeyId, SecretHash);
 
+/// The latest known values of a key, with which its check begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownKey {
+    pub rate_limit: u32,
+    /// `None` for a key of the tenant.
+    pub owner: Option<UserId>,
+}
+
 #[derive(Debug)]
 struct Permission {
     at: Timestamp,
     scopes: Scopes,
-    rate_limit: u32,
+    key: KnownKey,
     /// Until then, all its requests exceed its rate limit.
     exhausted_until: Timestamp,
 }
@@ -33,22 +41,22 @@ struct Permission {
 pub struct VerifiedKeys(Mutex<HashMap<VerifiedKey, Permission>>);
 
 impl VerifiedKeys {
-    /// Returns the key's rate limit if its request, which needs this scope or none, is likely to be permitted: the key was
+    /// Returns the key if its request, which needs this scope or none, is likely to be permitted: the key was
     /// verified with this secret and had the scope not long ago, has not been refused since, and is not known to have exceeded
     /// its rate.
     #[must_use]
-    pub fn permits(&self, token: &Token, scope: Option<Scope>, now: Timestamp) -> Option<u32> {
+    pub fn permits(&self, token: &Token, scope: Option<Scope>, now: Timestamp) -> Option<KnownKey> {
         let is_permitted = |known: &Permission| {
             let has_scope = scope.is_none_or(|scope| known.scopes.contains(&scope));
             known.at.plus(EARLY_READS_FOR) > now && has_scope && known.exhausted_until <= now
         };
-        self.keys().get(&verified_key(token)).filter(|known| is_permitted(known)).map(|known| known.rate_limit)
+        self.keys().get(&verified_key(token)).filter(|known| is_permitted(known)).map(|known| known.key)
     }
 
-    pub fn insert(&self, token: &Token, scopes: Scopes, rate_limit: u32, now: Timestamp) {
+    pub fn insert(&self, token: &Token, scopes: Scopes, key: KnownKey, now: Timestamp) {
         let mut keys = self.keys();
         if let Some(known) = keys.get_mut(&verified_key(token)) {
-            (known.at, known.scopes, known.rate_limit) = (now, scopes, rate_limit);
+            (known.at, known.scopes, known.key) = (now, scopes, key);
             return;
         }
         if keys.len() >= MAX_KEYS {
@@ -58,7 +66,7 @@ impl VerifiedKeys {
         if keys.len() >= MAX_KEYS {
             keys.clear();
         }
-        keys.insert(verified_key(token), Permission { at: now, scopes, rate_limit, exhausted_until: now });
+        keys.insert(verified_key(token), Permission { at: now, scopes, key, exhausted_until: now });
     }
 
     pub fn exhaust(&self, token: &Token, until: Timestamp) {
@@ -86,6 +94,8 @@ mod tests {
     use crate::domain::keys::token::Secret;
     use crate::domain::values::id::Id;
 
+    const KEY: KnownKey = KnownKey { rate_limit: 600, owner: None };
+
     fn token(key: u16, secret: u8) -> Token {
         let at = Timestamp::from_millis(0);
         let [high, low] = key.to_be_bytes();
@@ -100,12 +110,12 @@ mod tests {
     #[test]
     fn a_verified_key_is_known_with_its_secret_until_it_is_refused_or_unused_for_long() {
         let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
-        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), 600, start);
+        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), KEY, start);
         assert!(is_known(&keys, &token(1, 1), start));
         assert!(!is_known(&keys, &token(1, 2), start), "another secret");
         assert!(!is_known(&keys, &token(2, 1), start), "another key");
         assert_eq!(keys.permits(&token(1, 1), Some(Scope::AssetsWrite), start), None, "another scope");
-        assert_eq!(keys.permits(&token(1, 1), None, start), Some(600), "without a scope");
+        assert_eq!(keys.permits(&token(1, 1), None, start), Some(KEY), "without a scope");
         keys.remove(&token(1, 2));
         assert!(is_known(&keys, &token(1, 1), start.plus(EARLY_READS_FOR - TimeDelta::milliseconds(1))));
         assert!(!is_known(&keys, &token(1, 1), start.plus(EARLY_READS_FOR)));
@@ -116,9 +126,9 @@ mod tests {
     #[test]
     fn a_key_that_exceeds_its_rate_is_permitted_nothing_until_the_rate_permits_it_again() {
         let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
-        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), 600, start);
+        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), KEY, start);
         keys.exhaust(&token(1, 1), start.plus_seconds(5));
-        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), 600, start);
+        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), KEY, start);
         assert!(!is_known(&keys, &token(1, 1), start.plus_seconds(4)));
         assert!(is_known(&keys, &token(1, 1), start.plus_seconds(5)));
     }
@@ -127,7 +137,7 @@ mod tests {
     fn the_number_of_keys_is_limited() {
         let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
         for key in 0..3_000 {
-            keys.insert(&token(key, 1), Scopes::from([Scope::AssetsRead]), 600, start);
+            keys.insert(&token(key, 1), Scopes::from([Scope::AssetsRead]), KEY, start);
             assert!(keys.keys().len() <= MAX_KEYS && is_known(&keys, &token(key, 1), start));
         }
     }

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use terminal::style;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tower_http::cors::{Any, CorsLayer};
@@ -139,10 +140,12 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     if let Some(file) = &options.ready_file {
         write_atomically(file, &serde_json::to_vec_pretty(&ready)?).with_context(|| format!("can't write {}", file.display()))?;
     }
+    // Before the greeting, which says that Ctrl-C stops the server.
+    let signal = signal()?;
     print_greeting(&ready, folder, options.addr.ip().is_loopback())?;
     let writer = tokio::spawn(write_snapshots(store));
     let router = if format == Format::Text { with_request_lines(router) } else { router };
-    let deadline = serve(listener, router, webhooks.stopper()).await;
+    let deadline = serve(listener, router, signal, webhooks.stopper()).await;
     writer.abort();
     webhooks.stop(deadline).await;
     if terminal::is_error_terminal() {
@@ -197,25 +200,27 @@ async fn start_webhooks(
 
 /// Serves requests until a signal, which it passes on to webhooks, and then lets those in progress finish. Returns the deadline
 /// for everything.
-async fn serve(listener: TcpListener, router: Router, webhooks: watch::Sender<bool>) -> Instant {
-    let open = serving::serve(listener, router, Limits::default(), signal()).await;
+async fn serve(
+    listener: TcpListener,
+    router: Router,
+    signal: impl Future<Output = ()>,
+    webhooks: watch::Sender<bool>,
+) -> Instant {
+    let open = serving::serve(listener, router, Limits::default(), signal).await;
     let _ = webhooks.send(true);
     let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
     let _ = timeout_at(deadline, open.shutdown()).await;
     deadline
 }
 
-async fn signal() {
-    let interrupt = tokio::signal::ctrl_c();
-    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = interrupt => {}
-                _ = terminate.recv() => {}
-            }
+/// Ends with the first SIGINT or SIGTERM after this call.
+fn signal() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = unix::signal(SignalKind::interrupt())?;
+    let mut terminate = unix::signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
-        Err(_) => {
-            let _ = interrupt.await;
-        }
-    }
+    })
 }

@@ -3,6 +3,7 @@
 
 mod report;
 
+use crate::statistics::millis;
 use anyhow::{Context, Result, bail};
 use report::{missed_goals, print_report};
 use rig::environment::Environment;
@@ -113,10 +114,6 @@ async fn measure(function: Function, event: &str, warm: usize, figures: &mut Fig
     figures.memory.push(function.peak_memory_bytes()? as f64 / f64::from(1 << 20));
     // Waits for the end, so that it doesn't slow down the next function's start.
     function.kill().await
-}
-
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
 }
 
 /// In bytes, plain and compressed. Gzip and zip compress alike.

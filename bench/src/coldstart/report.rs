@@ -1,15 +1,14 @@
 //! Prints the figures and compares them with the goals.
 
 use super::Figures;
+use crate::statistics;
 use anyhow::Result;
 use std::io::Write;
 
-/// The smallest value that `percent` % of the values don't exceed.
 fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let index = (sorted.len() * percent).div_ceil(100).clamp(1, sorted.len().max(1)) - 1;
-    sorted.get(index).copied().unwrap_or_default()
+    statistics::percentile(&sorted, percent)
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -57,9 +56,9 @@ pub fn missed_goals(functions: &[(&str, &str)], figures: &[Figures]) -> Vec<Stri
     let mut missed = Vec::new();
     for ((name, _), row) in functions.iter().zip(figures).skip(1) {
         let goals = [
-            ("init time, as a multiple of the minimal function's", median(&row.init) / baseline, 2.5),
+            ("init time, as a multiple of the minimal function's", median(&row.init) / baseline, 1.75),
             ("first request minus warm request, ms", median(&row.first) - median(&row.warm), 4.0),
-            ("CPU time of the first request, ms", median(&row.first_cpu), 3.0),
+            ("CPU time of the first request, ms", median(&row.first_cpu), 2.5),
             ("zipped binary, MB", megabytes(row.zipped_size), 8.0),
         ];
         let exceeded = goals.iter().filter(|(_, value, goal)| value > goal);

@@ -18,6 +18,10 @@ impl Figures {
         self.0[index].1[side].push(value);
     }
 
+    pub fn median(&self, label: &str, side: usize) -> Option<f64> {
+        self.0.iter().find(|(known, _)| known == label).map(|(_, sides)| quantile(&sides[side], 0.5))
+    }
+
     /// Prints a line for each figure: the medians of both builds, and the ratios of the rounds.
     pub fn print(&self, title: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();

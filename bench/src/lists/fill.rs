@@ -1,5 +1,6 @@
 //! Writes a tenant's assets directly to the table: creating a million of them through the API would take hours.
 
+use crate::generated_index::Assets;
 use crate::service::Service;
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
@@ -10,7 +11,7 @@ use serde_json::json;
 use shared::domain::record::Kind;
 use shared::domain::values::id::{AssetId, Id, ModelId};
 use shared::domain::values::time::Timestamp;
-use shared::store::keys::{Item, Keys, LS};
+use shared::store::keys::{Item, Keys, LS, record_id_of_sort_key};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -40,13 +41,18 @@ impl Generator {
         Ok(Self { keys: Keys::of(service.tenant), first, models, sample })
     }
 
-    /// The size of the asset's searchable text in bytes, and its item, always the same for the same number.
-    pub fn asset(&self, n: usize) -> (usize, Item) {
+    fn asset_id(&self, n: usize) -> AssetId {
         let at = self.first.plus(TimeDelta::seconds(n as i64));
         let random = (n as u128 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C834_u128 | 1).to_be_bytes();
         let mut bytes = [0; 10];
         bytes.copy_from_slice(&random[..10]);
-        let id = AssetId::new(at, bytes);
+        AssetId::new(at, bytes)
+    }
+
+    /// The size of the asset's searchable text in bytes, and its item, always the same for the same number.
+    fn asset(&self, n: usize) -> (usize, Item) {
+        let id = self.asset_id(n);
+        let at = id.timestamp();
         let texts = [
             ("name", format!("{} of room {:04}", ["ThinkPad X1", "Latitude 7450", "UltraSharp 27"][n % 3], n % 7919)),
             ("asset_tag", format!("AST-{n:07}")),
@@ -65,6 +71,19 @@ impl Generator {
         item.extend(Keys::list_index(Kind::Asset, id.uuid(), false).map(|key| (LS.to_owned(), key)));
         item.extend(texts.into_iter().chain(others).map(|(name, text)| (name.to_owned(), AttributeValue::S(text))));
         (text_bytes, item)
+    }
+}
+
+impl Assets for Generator {
+    fn item(&self, number: usize) -> Item {
+        self.asset(number).1
+    }
+
+    fn number(&self, sort_key: &str) -> Option<usize> {
+        let id = AssetId::from_uuid(record_id_of_sort_key(Kind::Asset, sort_key)?);
+        let number = usize::try_from((id.timestamp().millis() - self.first.millis()) / 1000).ok()?;
+        // Not the sample, which was created through the API.
+        (self.asset_id(number) == id).then_some(number)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::service::Service;
 use anyhow::{Result, ensure};
 use aws_sdk_dynamodb::types::AttributeValue;
 use dev_server::SnapshotFolder;
+use dev_server::cpu_time::cpu_time;
 use dev_server::meter::Cost;
 use dev_server::server::TABLE;
 use report::{Measurement, Report};
@@ -25,8 +26,8 @@ pub struct Options {
     /// Numbers of assets to measure with, one tenant each.
     #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000", value_name = "N,…")]
     sizes: Vec<usize>,
-    /// Also measure snapshots of tenants with this many assets, of which only the newest are in the table. The others are
-    /// generated when the index is read, which takes seconds instead of hours.
+    /// Also measure tenants with this many assets, of which only the newest are in the table. The others are generated when
+    /// they are read, which takes minutes instead of hours.
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     generated: Vec<usize>,
     /// Also measure a tenant with 1,000,000 assets. Takes minutes and about 4 GB of memory.
@@ -49,10 +50,13 @@ pub const FULL_QUERY: &str = "full index query";
 pub const COLD: &str = "first list of an instance";
 /// The first list of a function instance that takes the list index from a snapshot.
 pub const COLD_SNAPSHOT: &str = "first list, from a snapshot";
-/// A search that must look at every asset.
+/// A search that no asset matches.
 pub const SEARCH: &str = "search without matches";
-/// A search that matches a third of all assets and must sort them: it gets slower with their number.
+pub const FILTER: &str = "filter by status and kind";
+pub const EMPTY_FILTER: &str = "filter without matches";
+/// A search that matches a third of all assets and must compare their names: it gets slower with their number.
 pub const BROAD: &str = "a third of all, sorted by name";
+pub const SORTED: &str = "a status, sorted by name";
 
 pub const STATS: &str = "statistics";
 
@@ -62,8 +66,10 @@ fn lists(size: usize) -> Vec<(&'static str, String)> {
         ("page 1", String::new()),
         (if last_page >= 5000 { "page 5,000" } else { "last page" }, format!("?page={}", last_page.min(5000))),
         (SEARCH, "?q=nosuchthing".to_owned()),
-        ("filter by status and kind", "?status=in_use&kind=physical".to_owned()),
+        (FILTER, "?status=in_use&kind=physical".to_owned()),
+        (EMPTY_FILTER, "?status=in_use&kind=logical".to_owned()),
         (BROAD, "?q=latitude%20room&sort=name".to_owned()),
+        (SORTED, "?status=in_use&sort=name".to_owned()),
     ]
 }
 
@@ -105,66 +111,84 @@ async fn measure(report: &mut Report, size: usize, options: &Options) -> Result<
     let baseline = sample(&service, cold_count, async || query_full_index(&service, size).await).await?;
     report.add(Measurement::new(size, FULL_QUERY, &baseline, &baseline, None))?;
 
-    let cold = sample(&service, cold_count, async || {
-        service.store.forget_list_indexes();
-        request_page(&service, "", size).await
-    });
-    let cold = cold.await?;
+    let forget = || service.store.forget_list_indexes();
+    let cold = sample_after(&service, cold_count, forget, async || request_page(&service, "", size).await).await?;
     let overhead = service.store.list_index_bytes().saturating_sub(text_bytes) as f64 / size as f64;
     report.add(Measurement::new(size, COLD, &cold, &baseline, Some(overhead)))?;
+    report.add_index_bytes(size, service.store.list_index_bytes());
 
     snapshots::write(&service).await?;
     service.advance_clock(120_000);
-    let (cold, cpu_time) = snapshots::cold_lists(&service, size, cold_count.max(5)).await?;
-    report.add(Measurement::new(size, COLD_SNAPSHOT, &cold, &baseline, None).with_cpu_time(cpu_time))?;
+    let cold = snapshots::cold_lists(&service, size, cold_count.max(5)).await?;
+    report.add(Measurement::new(size, COLD_SNAPSHOT, &cold, &baseline, None))?;
     let last = snapshots::many_at_once(&service).await?;
     report.add_many_at_once(size, last);
 
-    for (name, query) in lists(size) {
-        let warm = sample(&service, sample_count, async || request_page(&service, &query, size).await).await?;
-        report.add(Measurement::new(size, name, &warm, &baseline, None))?;
-    }
-    // The first one loads the index of process instances.
-    request_stats(&service, size).await?;
-    let stats = sample(&service, sample_count, async || request_stats(&service, size).await).await?;
-    report.add(Measurement::new(size, STATS, &stats, &baseline, None))
+    measure_warm(report, &service, size, sample_count, &baseline).await
 }
 
-/// Measures cold lists from a snapshot that is written from generated rows.
+async fn measure_warm(report: &mut Report, service: &Service, size: usize, count: usize, baseline: &Samples) -> Result<()> {
+    for (name, query) in lists(size) {
+        let warm = sample(service, count, async || request_page(service, &query, size).await).await?;
+        report.add(Measurement::new(size, name, &warm, baseline, None))?;
+    }
+    // The first one loads the index of process instances.
+    request_stats(service, size).await?;
+    let stats = sample(service, count, async || request_stats(service, size).await).await?;
+    report.add(Measurement::new(size, STATS, &stats, baseline, None))
+}
+
+/// Measures lists with an index from a snapshot that is written from generated rows.
 async fn measure_generated(report: &mut Report, size: usize, options: &Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let service = Service::start(Some(snapshot_store(options.snapshots_url.as_deref(), folder.path())?)).await?;
     // The sample that the generator copies is an asset as well: its event puts it on the list.
     let generator = fill::fill_newest(&service, size - 1).await?;
-    service.generated_index.set(move |n| generator.asset(n).1, size - 1);
+    service.generated_index.set(generator, size - 1);
     service.advance_clock(120_000);
     snapshots::write(&service).await?;
     service.advance_clock(120_000);
-    let (cold, cpu_time) = snapshots::cold_lists(&service, size, 5).await?;
-    report.add(Measurement::new(size, COLD_SNAPSHOT, &cold, &cold, None).with_cpu_time(cpu_time))?;
-    let search = sample(&service, options.samples.max(1), async || request_page(&service, "?q=nosuchthing", size).await);
-    report.add(Measurement::new(size, SEARCH, &search.await?, &cold, None))
+    let cold = snapshots::cold_lists(&service, size, 5).await?;
+    report.add(Measurement::new(size, COLD_SNAPSHOT, &cold, &cold, None))?;
+    measure_warm(report, &service, size, options.samples.max(1), &cold).await?;
+    report.add_index_bytes(size, service.store.list_index_bytes());
+    Ok(())
 }
 
 pub struct Samples {
     /// In ascending order.
     pub durations: Vec<Duration>,
+    /// Processor times without the engine's, in ascending order.
+    pub cpu_times: Vec<Duration>,
     /// The most round trips and read units of any sample.
     pub max_cost: Cost,
 }
 
 async fn sample(service: &Service, count: usize, action: impl AsyncFn() -> Result<()>) -> Result<Samples> {
-    let mut samples = Samples { durations: Vec::new(), max_cost: Cost::default() };
+    sample_after(service, count, || {}, action).await
+}
+
+/// Does not measure `prepare`.
+async fn sample_after(
+    service: &Service,
+    count: usize,
+    prepare: impl Fn(),
+    action: impl AsyncFn() -> Result<()>,
+) -> Result<Samples> {
+    let mut samples = Samples { durations: Vec::new(), cpu_times: Vec::new(), max_cost: Cost::default() };
     for _ in 0..count {
+        prepare();
         service.meter.take();
-        let start = Instant::now();
+        let (start, cpu_before) = (Instant::now(), cpu_time());
         action().await?;
         samples.durations.push(start.elapsed());
+        samples.cpu_times.push(cpu_time() - cpu_before);
         let cost = service.meter.take();
         samples.max_cost.round_trips = samples.max_cost.round_trips.max(cost.round_trips);
         samples.max_cost.read_units = samples.max_cost.read_units.max(cost.read_units);
     }
     samples.durations.sort_unstable();
+    samples.cpu_times.sort_unstable();
     Ok(samples)
 }
 
@@ -172,8 +196,8 @@ async fn sample(service: &Service, count: usize, action: impl AsyncFn() -> Resul
 async fn request_page(service: &Service, query: &str, size: usize) -> Result<()> {
     let response = service.send("GET", &format!("/assets{query}"), "").await?;
     let total = response["meta"]["total"].as_u64().unwrap_or_default();
-    if query.contains("nosuchthing") {
-        ensure!(total == 0, "the search without matches found {total} assets");
+    if query.contains("nosuchthing") || query.contains("=logical") {
+        ensure!(total == 0, "{query} found {total} assets");
     } else {
         ensure!(total > 0 && response["data"].as_array().is_some_and(|data| !data.is_empty()), "empty page: {query}");
         let is_filtered = query.contains("=in_use") || query.contains("q=");

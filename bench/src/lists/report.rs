@@ -1,10 +1,17 @@
 //! Prints the measurements and compares them with the goals.
 
-use super::{BROAD, COLD, COLD_SNAPSHOT, FULL_QUERY, SEARCH, STATS, Samples};
+use super::{BROAD, COLD, COLD_SNAPSHOT, EMPTY_FILTER, FILTER, FULL_QUERY, SEARCH, SORTED, STATS, Samples};
 use anyhow::{Result, bail};
 use serde::Serialize;
 use std::io::Write;
 use std::time::Duration;
+
+const MILLION: usize = 1_000_000;
+/// The most milliseconds of processor time with a million assets.
+const MILLION_GOALS: [(&str, f64); 6] =
+    [(SEARCH, 5.0), (FILTER, 5.0), (EMPTY_FILTER, 5.0), (BROAD, 20.0), (SORTED, 20.0), (STATS, 20.0)];
+/// So that 2,000,000 fit into the third of 1,769 MB that list indexes have (template.yaml).
+const MAX_BYTES_PER_ASSET: usize = 309;
 
 #[derive(Serialize)]
 pub struct Measurement {
@@ -16,8 +23,9 @@ pub struct Measurement {
     p99_ms: f64,
     /// The speed in relation to the full index query.
     ratio: f64,
-    /// The maximum for one request, without the engine's.
-    cpu_ms: Option<f64>,
+    /// Processor time without the engine's.
+    cpu_p50_ms: f64,
+    cpu_max_ms: f64,
     /// Memory of the list index, without the asset's text.
     bytes_per_asset: Option<f64>,
 }
@@ -40,13 +48,10 @@ impl Measurement {
             p50_ms,
             p99_ms: quantile_ms(&samples.durations, 0.99),
             ratio: baseline_ms / p50_ms,
-            cpu_ms: None,
+            cpu_p50_ms: quantile_ms(&samples.cpu_times, 0.5),
+            cpu_max_ms: quantile_ms(&samples.cpu_times, 1.0),
             bytes_per_asset,
         }
-    }
-
-    pub fn with_cpu_time(self, cpu_time: Duration) -> Self {
-        Self { cpu_ms: Some(cpu_time.as_secs_f64() * 1000.0), ..self }
     }
 
     fn is_warm(&self) -> bool {
@@ -64,6 +69,8 @@ pub struct Report {
     pub measurements: Vec<Measurement>,
     /// By the number of assets: the time of the last answer of several instances that start at once.
     many_at_once: Vec<(usize, Duration)>,
+    /// By the number of assets: the memory of the list index, with its texts.
+    index_bytes: Vec<(usize, usize)>,
 }
 
 impl Report {
@@ -71,18 +78,18 @@ impl Report {
         let mut out = std::io::stdout().lock();
         writeln!(
             out,
-            "| assets | scenario | round trips | read units | p50 ms | p99 ms | × full query | overhead bytes per asset |"
+            "| assets | scenario | round trips | read units | p50 ms | p99 ms | p50 ms of processor time | × full query | overhead bytes per asset |"
         )?;
-        writeln!(out, "|---:|---|---:|---:|---:|---:|---:|---:|")?;
+        writeln!(out, "|---:|---|---:|---:|---:|---:|---:|---:|---:|")?;
         Ok(())
     }
 
     pub fn add(&mut self, measurement: Measurement) -> Result<()> {
         let bytes = measurement.bytes_per_asset.map_or(String::new(), |bytes| format!("{bytes:.0}"));
-        let Measurement { assets, scenario, round_trips, read_units, p50_ms, p99_ms, ratio, .. } = &measurement;
+        let Measurement { assets, scenario, round_trips, read_units, p50_ms, p99_ms, cpu_p50_ms, ratio, .. } = &measurement;
         writeln!(
             std::io::stdout(),
-            "| {assets} | {scenario} | {round_trips} | {read_units:.1} | {p50_ms:.2} | {p99_ms:.2} | {ratio:.1} | {bytes} |"
+            "| {assets} | {scenario} | {round_trips} | {read_units:.1} | {p50_ms:.2} | {p99_ms:.2} | {cpu_p50_ms:.2} | {ratio:.1} | {bytes} |"
         )?;
         self.measurements.push(measurement);
         Ok(())
@@ -93,7 +100,11 @@ impl Report {
         self.many_at_once.push((assets, last));
     }
 
-    /// Prints each goal and whether it was met. Only goals that don't depend on the machine's speed are required.
+    pub fn add_index_bytes(&mut self, assets: usize, bytes: usize) {
+        self.index_bytes.push((assets, bytes));
+    }
+
+    /// Prints each goal and whether it was met. Goals that depend on the machine's speed are required only with a million assets.
     pub fn check_goals(&self) -> Result<()> {
         let mut out = std::io::stdout().lock();
         let mut missed = 0;
@@ -116,6 +127,14 @@ impl Report {
             overhead <= 200.0,
             true,
         )?;
+        for (assets, bytes) in self.index_bytes.iter().filter(|(assets, _)| *assets >= MILLION) {
+            let per_asset = bytes / assets;
+            goal(
+                format!("{assets} assets: the list index takes {per_asset} bytes per asset (goal: {MAX_BYTES_PER_ASSET})"),
+                per_asset <= MAX_BYTES_PER_ASSET,
+                true,
+            )?;
+        }
         for (assets, last) in &self.many_at_once {
             let seconds = last.as_secs_f64();
             goal(
@@ -124,10 +143,11 @@ impl Report {
                 false,
             )?;
         }
-        for (assets, max_units, max_ms) in [(100_000, 100.0, 300.0), (1_000_000, 500.0, 2_000.0)] {
+        // Time is judged only with a million assets, which nobody measures incidentally.
+        for (assets, max_units, max_ms, is_judged) in [(100_000, 100.0, 300.0, false), (MILLION, 100.0, 500.0, true)] {
             let mut rows = self.measurements.iter().filter(|row| row.assets == assets);
             if let Some(cold) = rows.find(|row| row.scenario == COLD_SNAPSHOT) {
-                let (units, cpu_ms) = (cold.read_units, cold.cpu_ms.unwrap_or_default());
+                let (units, cpu_ms) = (cold.read_units, cold.cpu_max_ms);
                 goal(
                     format!("{assets} assets: the first list from a snapshot takes {units} read units (goal: {max_units})"),
                     units <= max_units,
@@ -136,7 +156,7 @@ impl Report {
                 goal(
                     format!("{assets} assets: it takes {cpu_ms:.0} ms of processor time (goal: {max_ms})"),
                     cpu_ms <= max_ms,
-                    false,
+                    is_judged,
                 )?;
             }
         }
@@ -165,8 +185,14 @@ impl Report {
                 false,
             )?;
         }
-        if let Some(search) = self.measurements.iter().find(|row| row.assets == 1_000_000 && row.scenario == SEARCH) {
-            goal(format!("1,000,000 assets: a search takes {:.1} ms (goal: 30)", search.p50_ms), search.p50_ms < 30.0, false)?;
+        for row in self.measurements.iter().filter(|row| row.assets == MILLION) {
+            let Some((_, max_ms)) = MILLION_GOALS.iter().find(|(scenario, _)| *scenario == row.scenario) else { continue };
+            let Measurement { assets, scenario, cpu_p50_ms: cpu_ms, .. } = row;
+            goal(
+                format!("{assets} assets: \"{scenario}\" takes {cpu_ms:.1} ms of processor time (goal: {max_ms})"),
+                cpu_ms <= max_ms,
+                true,
+            )?;
         }
         if missed > 0 {
             bail!("{missed} required goals were missed");

@@ -1,12 +1,11 @@
 //! Cold lists with snapshots: on one instance, and on many that start at once.
 
-use super::{Samples, request_page, sample};
+use super::{Samples, request_page, sample_after};
 use crate::service::Service;
 use anyhow::{Result, ensure};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use chrono::TimeDelta;
-use dev_server::cpu_time::cpu_time;
 use futures_util::future::join_all;
 use std::time::{Duration, Instant};
 use tower::ServiceExt;
@@ -19,20 +18,9 @@ pub async fn write(service: &Service) -> Result<()> {
     Ok(())
 }
 
-/// Durations and costs, and the most processor time of one list.
-pub async fn cold_lists(service: &Service, size: usize, count: usize) -> Result<(Samples, Duration)> {
-    let most = std::sync::Mutex::new(Duration::ZERO);
-    let samples = sample(service, count, async || {
-        service.store.forget_list_indexes();
-        let before = cpu_time();
-        request_page(service, "", size).await?;
-        let used = cpu_time() - before;
-        let mut most = most.lock().map_err(|_| anyhow::anyhow!("poisoned"))?;
-        *most = used.max(*most);
-        Ok(())
-    });
-    let samples = samples.await?;
-    Ok((samples, most.into_inner()?))
+pub async fn cold_lists(service: &Service, size: usize, count: usize) -> Result<Samples> {
+    let forget = || service.store.forget_list_indexes();
+    sample_after(service, count, forget, async || request_page(service, "", size).await).await
 }
 
 /// Starts instances at once, at a table that allows 3,000 read units per second. Returns the time until the last one has listed,

@@ -3,6 +3,7 @@
 //! The service runs in this process, with the functions `fanout` and `deliver` on the embedded engine's stream and the dev
 //! server's queue.
 
+mod deliver_thread;
 mod receivers;
 mod report;
 
@@ -10,6 +11,7 @@ use crate::service::ApiClient;
 use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
 use deliver::{Deliver, Resolver, Sender};
+use deliver_thread::DeliverThread;
 use dev_server::engine::{self, Engine};
 use dev_server::queue::SqliteQueue;
 use dev_server::server::{self, TABLE};
@@ -58,6 +60,7 @@ struct Setup {
     client: ApiClient,
     receivers: Vec<Receiver>,
     queue: SqliteQueue,
+    deliver: Arc<DeliverThread>,
     pipeline: Pipeline,
     _engine: Engine,
 }
@@ -79,6 +82,7 @@ pub async fn run(options: Options) -> Result<()> {
     let started = Instant::now();
     wait_for_all(&setup.receivers, &records).await;
     report::print_end(&setup.receivers, &records, started.elapsed(), setup.queue.counts().await?)?;
+    report::print_cpu_time(setup.deliver.cpu_time_per_message())?;
     setup.pipeline.stop(Instant::now() + Duration::from_secs(5)).await;
 
     let lost: usize = setup.receivers.iter().map(|receiver| receiver.missing(&records)).sum();
@@ -107,13 +111,15 @@ async fn set_up(options: &Options) -> Result<Setup> {
         send(&client, "POST", "/webhooks", &webhook).await?;
         receivers.push(receiver);
     }
-    let fanout = Fanout::new(store.clone(), Arc::new(queue.clone()));
+    let fanout = Fanout::new(store, Arc::new(queue.clone()));
     let sender = Sender::new(policy, Arc::new(Resolver));
     let retry_delays = RETRY_DELAYS.iter().map(|delay| *delay / i32::from(options.hurry)).collect();
+    let store = Store::new(Client::from_conf(engine::config(&engine.url).build()), TABLE, system_clock());
     let deliver = Deliver::new(store, Arc::new(queue.clone()), key_encryption, sender).with_retry_delays(retry_delays);
-    let pipeline =
-        Pipeline::start(&engine, TABLE, queue.clone(), Arc::new(fanout), Arc::new(deliver), Settings::default()).await?;
-    Ok(Setup { client, receivers, queue, pipeline, _engine: engine })
+    let deliver = Arc::new(DeliverThread::start(deliver)?);
+    let (fanout, handler) = (Arc::new(fanout), Arc::clone(&deliver));
+    let pipeline = Pipeline::start(&engine, TABLE, queue.clone(), fanout, handler, Settings::default()).await?;
+    Ok(Setup { client, receivers, queue, deliver, pipeline, _engine: engine })
 }
 
 async fn send(client: &ApiClient, method: &str, path: &str, body: &Value) -> Result<Value> {

@@ -1,6 +1,7 @@
 //! The report of the benchmark of deliveries.
 
 use super::receivers::{Behaviour, Receiver};
+use crate::statistics::{millis, percentile};
 use anyhow::Result;
 use dev_server::queue::Counts;
 use std::time::Duration;
@@ -73,20 +74,7 @@ pub fn print_end(receivers: &[Receiver], records: &[String], took: Duration, que
     Ok(terminal::print(&text)?)
 }
 
-fn percentile(sorted: &[Duration], percent: usize) -> Duration {
-    let place = (sorted.len() * percent).div_ceil(100);
-    sorted.get(place.saturating_sub(1)).copied().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentile_is_a_latency_that_was_measured() {
-        let sorted: Vec<Duration> = (1..=200).map(Duration::from_millis).collect();
-        assert_eq!([50, 99, 100].map(|percent| percentile(&sorted, percent).as_millis()), [100, 198, 200]);
-        assert_eq!(percentile(&[], 99), Duration::ZERO);
-        assert_eq!(percentile(&sorted[..1], 50).as_millis(), 1);
-    }
+/// Of the function `deliver`, without the engine and the receivers.
+pub fn print_cpu_time(per_message: Duration) -> Result<()> {
+    Ok(terminal::print(&format!("processor time per attempt: {:.2} ms\n", millis(per_message)))?)
 }

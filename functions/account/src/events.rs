@@ -85,7 +85,6 @@ pub async fn list_events(request: UnverifiedRequest, query: QueryParams<EventQue
     let (_, feed) = request
         .authorize_with_query(Scope::EventsRead, query, async |store, query| {
             let limit = query.limit.map_or(DEFAULT_LIMIT, Limit::get);
-            let store = store.verified().await;
             let after = match query.after {
                 Some(Start::Now) => {
                     let meta = FeedMeta { limit, after: Some(store.end_of_feed()), has_more: false };

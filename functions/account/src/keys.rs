@@ -23,7 +23,7 @@ use shared::store::{Page, UnitOfWork};
 pub async fn list_keys(request: UnverifiedRequest, query: QueryParams<KeyQuery>) -> Result<Page<KeyView>, ApiError> {
     let (_, page) = request
         .authorize_with_query(Scope::KeysRead, query, async |store, query| {
-            Ok(store.verified().await.list_keys(params::page(query.page, query.limit)).await?)
+            Ok(store.list_keys(params::page(query.page, query.limit)).await?)
         })
         .await?;
     Ok(page.map(KeyView::from))
@@ -43,8 +43,8 @@ pub async fn get_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Result
 #[utoipa::path(post, path = "/keys", tag = "keys", security(("api_key" = ["keys:write"])), responses(InputErrors, RequestConflict))]
 pub async fn create_key(request: UnverifiedRequest, body: JsonBody<NewKey>) -> Result<CreatedSecret<NewKeyView>, ApiError> {
     let (caller, (body, mut errors, owner)) = request
-        .authorize(Scope::KeysWrite, async |store| {
-            let (body, errors) = body.parse_early(&store).await?;
+        .authorize_and_read(Scope::KeysWrite, async |store| {
+            let (body, errors) = body.parse_with_errors(&store)?;
             let owner = match body.user_id.value() {
                 Some(id) => store.get::<User>(*id).await?,
                 None => None,
@@ -117,7 +117,8 @@ pub async fn rotate_key(
     id: PathId<ApiKeyId>,
     body: OptionalJsonBody<Rotation>,
 ) -> Result<Data<NewKeyView>, ApiError> {
-    let (caller, key) = request.authorize(Scope::KeysWrite, async |store| Ok(store.get::<ApiKey>(id.parse()?).await?)).await?;
+    let (caller, key) =
+        request.authorize_and_read(Scope::KeysWrite, async |store| Ok(store.get::<ApiKey>(id.parse()?).await?)).await?;
     let rotation = body.parse(&caller)?;
     let key = or_not_found(key)?;
     // The caller holds the key afterwards.

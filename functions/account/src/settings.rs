@@ -15,7 +15,7 @@ use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeConflict, InputErrors, SettingsErrors};
 use shared::http::requests::extract::JsonBody;
 use shared::http::responses::Versioned;
-use shared::store::BoundedReads;
+use shared::store::TenantStore;
 use utoipa::ToSchema;
 
 const MAX_SHOWN_RANGES: usize = 100;
@@ -113,9 +113,8 @@ impl SettingsView {
     }
 }
 
-async fn read(store: BoundedReads) -> Result<(Stored<Tenant>, Vec<NumberRange>), ApiError> {
-    let ranges = async { store.verified().await.number_ranges().await };
-    let (tenant, ranges) = tokio::try_join!(store.get::<Tenant>(store.id()), ranges)?;
+async fn read(store: TenantStore) -> Result<(Stored<Tenant>, Vec<NumberRange>), ApiError> {
+    let (tenant, ranges) = tokio::try_join!(store.get::<Tenant>(store.id()), store.number_ranges())?;
     let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
     Ok((tenant, ranges))
 }
@@ -125,7 +124,7 @@ async fn read(store: BoundedReads) -> Result<(Stored<Tenant>, Vec<NumberRange>),
 /// Includes the number ranges of asset tags, and how full they are.
 #[utoipa::path(get, path = "/settings", tag = "settings", security(("api_key" = ["settings:read"])), responses(InputErrors))]
 pub async fn get_settings(request: UnverifiedRequest) -> Result<Versioned<SettingsView>, ApiError> {
-    let (_, (tenant, ranges)) = request.authorize(Scope::SettingsRead, read).await?;
+    let (_, (tenant, ranges)) = request.authorize_and_read(Scope::SettingsRead, read).await?;
     Ok(Versioned { version: tenant.version, data: SettingsView::new(tenant, ranges) })
 }
 
@@ -137,7 +136,7 @@ pub async fn update_settings(
     request: UnverifiedRequest,
     body: JsonBody<SettingsPatch>,
 ) -> Result<Versioned<SettingsView>, ApiError> {
-    let (caller, (tenant, ranges)) = request.authorize(Scope::SettingsWrite, read).await?;
+    let (caller, (tenant, ranges)) = request.authorize_and_read(Scope::SettingsWrite, read).await?;
     let (body, errors) = body.parse_with_errors(&caller)?;
     body.unchanged.check(&SettingsView::new(tenant.clone(), ranges.clone()), errors)?;
     let change = TenantChange::from(body);

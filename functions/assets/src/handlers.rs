@@ -45,8 +45,8 @@ pub async fn list_assets(request: UnverifiedRequest, query: QueryParams<AssetQue
 #[utoipa::path(post, path = "/assets", tag = "assets", security(("api_key" = ["assets:write"])), responses(InputErrors, RequestConflict))]
 pub async fn create_asset(request: UnverifiedRequest, body: JsonBody<NewAsset>) -> Result<Created<AssetView>, ApiError> {
     let (caller, (operation, inputs)) = request
-        .authorize(Scope::AssetsWrite, async |store| {
-            let (body, errors) = body.parse_early(&store).await?;
+        .authorize_and_read(Scope::AssetsWrite, async |store| {
+            let (body, errors) = body.parse_with_errors(&store)?;
             let action = Action::set(body, ReadOnlyFields::default(), errors);
             let operation = AssetOperation::alone(Target::New, action);
             let inputs = operation.read(&store).await?;
@@ -100,9 +100,9 @@ pub async fn update_asset(
     body: JsonBody<AssetPatch>,
 ) -> Result<Versioned<AssetView>, ApiError> {
     let (caller, (operation, inputs)) = request
-        .authorize(Scope::AssetsWrite, async |store| {
+        .authorize_and_read(Scope::AssetsWrite, async |store| {
             let id = id.parse()?;
-            let (mut body, errors) = body.parse_early(&store).await?;
+            let (mut body, errors) = body.parse_with_errors(&store)?;
             let unchanged = without_users(std::mem::take(&mut body.unchanged));
             let action = Action::set(body, ReadOnlyFields::default(), errors);
             let mut operation = AssetOperation::alone(Target::Id(id), action);
@@ -127,7 +127,7 @@ async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<Versioned<Ass
 #[utoipa::path(delete, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(ChangeErrors, AssetDeletionConflict))]
 pub async fn delete_asset(request: UnverifiedRequest, id: PathId<AssetId>) -> Result<Json<DeletedAsset>, ApiError> {
     let (caller, (operation, inputs)) = request
-        .authorize(Scope::AssetsWrite, async |store| {
+        .authorize_and_read(Scope::AssetsWrite, async |store| {
             let operation = AssetOperation::alone(Target::Id(id.parse()?), Action::Delete);
             let inputs = operation.read(&store).await?;
             Ok((operation, inputs))

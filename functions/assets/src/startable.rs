@@ -66,10 +66,9 @@ impl AssetProcessView {
 #[utoipa::path(get, path = "/assets/{id}/processes", tag = "assets", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn list_asset_processes(request: UnverifiedRequest, id: PathId<AssetId>) -> Result<Page<AssetProcessView>, ApiError> {
     let (_, (asset, processes)) = request
-        .authorize(Scope::ProcessesRead, async |store| {
+        .authorize_and_read(Scope::ProcessesRead, async |store| {
             let id = id.parse()?;
-            let processes = async { store.verified().await.all_without_blobs::<Process>().await };
-            let (asset, processes) = tokio::try_join!(store.get::<Asset>(id), processes)?;
+            let (asset, processes) = tokio::try_join!(store.get::<Asset>(id), store.all_without_blobs::<Process>())?;
             Ok((or_not_found(asset)?, processes))
         })
         .await?;

@@ -27,7 +27,7 @@ pub struct Stats {
 #[utoipa::path(get, path = "/stats", tag = "reports", security(("api_key" = ["assets:read"])), responses(InputErrors))]
 pub async fn get_stats(request: UnverifiedRequest) -> Result<Data<Stats>, ApiError> {
     let (caller, (assets, mut instances, tenant)) = request
-        .authorize(Scope::AssetsRead, async |store| {
+        .authorize_and_read(Scope::AssetsRead, async |store| {
             let tenant = store.get::<Tenant>(store.id());
             Ok(tokio::try_join!(store.asset_stats(), store.instance_stats(), tenant)?)
         })

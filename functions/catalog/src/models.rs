@@ -137,7 +137,7 @@ pub async fn list_models(request: UnverifiedRequest, query: QueryParams<ModelQue
     let (_, page) = request
         .authorize_with_query(Scope::CatalogRead, query, async |store, query| {
             let page = params::page(query.page, query.limit);
-            Ok(store.verified().await.list_models(&query.into(), page).await?)
+            Ok(store.list_models(&query.into(), page).await?)
         })
         .await?;
     Ok(page.map(ModelView::from))
@@ -157,8 +157,8 @@ pub async fn get_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Resul
 #[utoipa::path(post, path = "/catalog/models", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(InputErrors, DuplicateConflict))]
 pub async fn create_model(request: UnverifiedRequest, body: JsonBody<NewModel>) -> Result<Created<ModelView>, ApiError> {
     let (caller, body) = request
-        .authorize(Scope::CatalogWrite, async |store| {
-            let (body, errors) = body.parse_early(&store).await?;
+        .authorize_and_read(Scope::CatalogWrite, async |store| {
+            let (body, errors) = body.parse_with_errors(&store)?;
             let references = References::of(Some(body.manufacturer_id), Some(body.asset_type_id));
             references.check(&store.batch_get_without_blobs(references.batch()).await?, errors)?;
             Ok(body)
@@ -180,9 +180,9 @@ pub async fn update_model(
     body: JsonBody<ModelPatch>,
 ) -> Result<Versioned<ModelView>, ApiError> {
     let (caller, (change, model)) = request
-        .authorize(Scope::CatalogWrite, async |store| {
+        .authorize_and_read(Scope::CatalogWrite, async |store| {
             let id = id.parse()?;
-            let (mut body, mut errors) = body.parse_early(&store).await?;
+            let (mut body, mut errors) = body.parse_with_errors(&store)?;
             let unchanged = std::mem::take(&mut body.unchanged);
             let change = ModelChange::from(body);
             let references = References::of(change.manufacturer_id, change.asset_type_id);

@@ -41,7 +41,7 @@ pub async fn get_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<
 /// E-mail addresses are unique regardless of case.
 #[utoipa::path(post, path = "/users", tag = "users", security(("api_key" = ["users:write"])), responses(InputErrors, DuplicateConflict))]
 pub async fn create_user(request: UnverifiedRequest, body: JsonBody<NewUser>) -> Result<Created<UserView>, ApiError> {
-    let (caller, ()) = request.authorize(Scope::UsersWrite, async |_| Ok(())).await?;
+    let caller = request.authorize(Scope::UsersWrite).await?;
     let action = Action::set(body.parse(&caller)?, ReadOnlyFields::default(), Vec::new());
     let operation = UserOperation::alone(&caller, caller.store.new_id(caller.context.at)?, Target::New, action);
     Ok(Created::of("users", caller.execute(&operation, None).await?.user))
@@ -68,7 +68,7 @@ pub async fn update_user(
 #[utoipa::path(delete, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(ChangeErrors, InUseConflict))]
 pub async fn delete_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<Data<UserView>, ApiError> {
     let (caller, user) =
-        request.authorize(Scope::UsersWrite, async |store| or_not_found(store.get::<User>(id.parse()?).await?)).await?;
+        request.authorize_and_read(Scope::UsersWrite, async |store| or_not_found(store.get::<User>(id.parse()?).await?)).await?;
     let operation = UserOperation::alone(&caller, user.value.id, Target::Id(user.value.id), Action::Delete);
     Ok(Data { data: caller.execute(&operation, Some(user)).await?.user.into() })
 }

@@ -32,7 +32,7 @@ pub async fn list_deliveries(
             let id = id.parse()?;
             let deliveries = async {
                 let page = params::page(query.page, query.limit);
-                Ok(store.verified().await.list_deliveries(id, query.status, page).await?)
+                Ok(store.list_deliveries(id, query.status, page).await?)
             };
             let webhook = async { or_not_found(store.get::<Webhook>(id).await?) };
             let (_, page) = tokio::try_join!(webhook, deliveries)?;
@@ -52,8 +52,9 @@ pub async fn test_webhook(
     id: PathId<WebhookId>,
     body: NoBody,
 ) -> Result<Data<TestDeliveryView>, ApiError> {
-    let (caller, webhook) =
-        request.authorize(Scope::WebhooksWrite, async |store| or_not_found(store.get::<Webhook>(id.parse()?).await?)).await?;
+    let (caller, webhook) = request
+        .authorize_and_read(Scope::WebhooksWrite, async |store| or_not_found(store.get::<Webhook>(id.parse()?).await?))
+        .await?;
     body.check(&caller)?;
     let now = caller.context.at;
     let event_id: EventId = caller.store.new_id(now)?;
@@ -84,7 +85,7 @@ pub async fn retry_delivery(
     body: NoBody,
 ) -> Result<Data<DeliveryView>, ApiError> {
     let (caller, (webhook, delivery)) = request
-        .authorize(Scope::WebhooksWrite, async |store| {
+        .authorize_and_read(Scope::WebhooksWrite, async |store| {
             let (id, event) = (id.parse()?, delivery.parse()?);
             let (webhook, delivery) = tokio::try_join!(store.get::<Webhook>(id), store.find_delivery(id, event))?;
             Ok((or_not_found(webhook)?, or_not_found(delivery)?))

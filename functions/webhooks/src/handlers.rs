@@ -22,7 +22,7 @@ use shared::store::Page;
 pub async fn list_webhooks(request: UnverifiedRequest, query: QueryParams<WebhookQuery>) -> Result<Page<WebhookView>, ApiError> {
     let (_, page) = request
         .authorize_with_query(Scope::WebhooksRead, query, async |store, query| {
-            Ok(store.verified().await.list_webhooks(params::page(query.page, query.limit)).await?)
+            Ok(store.list_webhooks(params::page(query.page, query.limit)).await?)
         })
         .await?;
     Ok(page.map(WebhookView::from))
@@ -46,7 +46,7 @@ pub async fn create_webhook(
     body: JsonBody<NewWebhook>,
 ) -> Result<CreatedSecret<NewWebhookView>, ApiError> {
     let (caller, free_slots) =
-        request.authorize(Scope::WebhooksWrite, async |store| Ok(store.free_webhook_slots().await?)).await?;
+        request.authorize_and_read(Scope::WebhooksWrite, async |store| Ok(store.free_webhook_slots().await?)).await?;
     let (body, mut errors) = body.parse_with_errors(&caller)?;
     errors.extend(check_url(&body.url, caller.app.address_policy()));
     if !errors.is_empty() {

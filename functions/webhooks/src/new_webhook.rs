@@ -9,7 +9,7 @@ use shared::domain::values::slots::choose;
 use shared::domain::webhooks::{EncryptedSecret, MAX_WEBHOOKS, Webhook};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::responses::{Created, CreatedSecret, Success};
-use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
+use shared::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 
 pub(crate) struct CreateWebhook {
     pub(crate) body: NewWebhook,
@@ -29,7 +29,7 @@ impl Command for CreateWebhook {
     type Inputs = Vec<u8>;
     type Outcome = Stored<Webhook>;
 
-    async fn read(&self, reads: &TenantReads) -> Result<Vec<u8>, ApiError> {
+    async fn read(&self, reads: &TenantStore) -> Result<Vec<u8>, ApiError> {
         Ok(reads.free_webhook_slots().await?)
     }
 

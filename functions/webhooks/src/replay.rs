@@ -58,7 +58,7 @@ pub async fn replay_events(
     body: JsonBody<Replay>,
 ) -> Result<Data<ReplayView>, ApiError> {
     let (caller, webhook) =
-        request.authorize(Scope::WebhooksWrite, async |store| Ok(store.get::<Webhook>(id.parse()?).await?)).await?;
+        request.authorize_and_read(Scope::WebhooksWrite, async |store| Ok(store.get::<Webhook>(id.parse()?).await?)).await?;
     let (body, errors) = body.parse_with_errors(&caller)?;
     let webhook = or_not_found(webhook)?.value;
     let now = caller.context.at;

@@ -44,7 +44,7 @@ pub async fn rotate_webhook(
     body: OptionalJsonBody<Rotation>,
 ) -> Result<Data<NewWebhookView>, ApiError> {
     let (caller, webhook) =
-        request.authorize(Scope::WebhooksWrite, async |store| Ok(store.get::<Webhook>(id.parse()?).await?)).await?;
+        request.authorize_and_read(Scope::WebhooksWrite, async |store| Ok(store.get::<Webhook>(id.parse()?).await?)).await?;
     let rotation = body.parse(&caller)?;
     let webhook = or_not_found(webhook)?;
     let now = caller.context.at;

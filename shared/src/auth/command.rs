@@ -4,7 +4,7 @@
 use super::Principal;
 use crate::domain::request::StoredResponse;
 use crate::http::error::ApiError;
-use crate::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError, has_time_for_operation, pause};
+use crate::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError, has_time_for_operation, pause};
 
 /// Attempts before the caller is told to try again.
 const MAX_ATTEMPTS: u32 = 5;
@@ -17,7 +17,7 @@ pub trait Command: Sync {
     type Inputs: Send;
     type Outcome: Send;
 
-    fn read(&self, reads: &TenantReads) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
+    fn read(&self, reads: &TenantStore) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
 
     /// Reads the inputs again, for another attempt.
     fn reread(

@@ -1,8 +1,8 @@
 //! Callers: the verification of API keys and of signing links, and changes on behalf of callers.
 //!
-//! A handler receives an [`UnverifiedRequest`]. The only way to a [`Caller`], and so to every write and every expensive read, is
-//! [`UnverifiedRequest::authorize`]. It verifies the key while it reads the handler's inputs, so that both take one round trip.
-//! Nothing that was read, and no error of the request, is disclosed before the key is verified.
+//! A handler receives an [`UnverifiedRequest`]. The only way to a [`Caller`], and so to every write, is
+//! [`UnverifiedRequest::authorize`]. Its variants verify the key while they run the handler's first reads, in one round trip and
+//! mostly one call. Nothing that was read, and no error of the request, is disclosed before the key is verified.
 
 mod caller;
 mod command;

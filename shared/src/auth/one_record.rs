@@ -6,7 +6,7 @@ use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::FieldError;
 use crate::http::error::ApiError;
 use crate::http::responses::{Success, or_not_found};
-use crate::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
+use crate::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 
 struct Creation<T, F> {
     value: T,
@@ -17,7 +17,7 @@ impl<T: Record, R: Success + Send, F: Fn(Stored<T>) -> R + Sync> Command for Cre
     type Inputs = ();
     type Outcome = R;
 
-    async fn read(&self, _: &TenantReads) -> Result<(), ApiError> {
+    async fn read(&self, _: &TenantStore) -> Result<(), ApiError> {
         Ok(())
     }
 
@@ -48,7 +48,7 @@ where
     type Inputs = Stored<T>;
     type Outcome = Stored<T>;
 
-    async fn read(&self, reads: &TenantReads) -> Result<Stored<T>, ApiError> {
+    async fn read(&self, reads: &TenantStore) -> Result<Stored<T>, ApiError> {
         or_not_found(reads.get::<T>(self.id).await?)
     }
 

@@ -9,7 +9,7 @@ use crate::http::requests::body::PatchBody;
 use crate::http::requests::extract::{JsonBody, PathId};
 use crate::http::requests::path::PathParameter;
 use crate::http::responses::{Created, Data, Versioned, or_not_found};
-use crate::store::BoundedReads;
+use crate::store::TenantStore;
 use serde::Serialize;
 
 impl UnverifiedRequest {
@@ -20,8 +20,8 @@ impl UnverifiedRequest {
     where
         T::Id: PathParameter<Value = T::Id>,
     {
-        let read = async |store: BoundedReads| or_not_found(store.get::<T>(id.parse()?).await?);
-        Ok(self.authorize(scope, read).await?.1.into())
+        let read = async |store: TenantStore| or_not_found(store.get::<T>(id.parse()?).await?);
+        Ok(self.authorize_and_read(scope, read).await?.1.into())
     }
 
     /// Reads the record with this ID and the body of a PATCH, whose read-only fields must be those of the view.
@@ -40,7 +40,7 @@ impl UnverifiedRequest {
     where
         T::Id: PathParameter<Value = T::Id>,
     {
-        let (caller, old) = self.authorize(scope, async |store| Ok(store.get::<T>(id.parse()?).await?)).await?;
+        let (caller, old) = self.authorize_and_read(scope, async |store| Ok(store.get::<T>(id.parse()?).await?)).await?;
         let (body, mut errors) = body.parse_with_errors(&caller)?;
         let old = or_not_found(old)?;
         errors.extend(check(&caller, &old.value, &body));
@@ -60,8 +60,8 @@ impl UnverifiedRequest {
     where
         T::Id: PathParameter<Value = T::Id>,
     {
-        let read = async |store: BoundedReads| or_not_found(store.get::<T>(id.parse()?).await?);
-        let (caller, old) = self.authorize(scope, read).await?;
+        let read = async |store: TenantStore| or_not_found(store.get::<T>(id.parse()?).await?);
+        let (caller, old) = self.authorize_and_read(scope, read).await?;
         Ok(Data { data: caller.delete(old, permit).await?.into() })
     }
 }

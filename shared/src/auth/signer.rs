@@ -10,7 +10,7 @@ use crate::domain::values::id::{Id, LinkId};
 use crate::http::error::ApiError;
 use crate::http::requests::extract::QueryParams;
 use crate::http::requests::params::FromQuery;
-use crate::store::{BoundedReads, ChangeContext, StoreError};
+use crate::store::{ChangeContext, StoreError, TenantStore};
 use std::ops::Deref;
 
 /// The holder of a signing link whose secret is verified.
@@ -39,7 +39,7 @@ impl UnverifiedRequest<LinkId> {
     /// then the errors of the headers, of unknown query parameters, and of `read`.
     pub async fn authorize_signer<T, F: Future<Output = Result<T, ApiError>>>(
         self,
-        read: impl FnOnce(BoundedReads, Stored<Link>) -> F,
+        read: impl FnOnce(TenantStore, Stored<Link>) -> F,
     ) -> Result<(SigningRequester, T), ApiError> {
         let received = self.received.clone();
         let read = |store, link| async move {
@@ -57,23 +57,23 @@ impl UnverifiedRequest<LinkId> {
     pub async fn authorize_signer_with_query<Q: FromQuery, T, F: Future<Output = Result<T, ApiError>>>(
         self,
         query: QueryParams<Q>,
-        read: impl FnOnce(BoundedReads, Stored<Link>, Q) -> F,
+        read: impl FnOnce(TenantStore, Stored<Link>, Q) -> F,
     ) -> Result<(SigningRequester, T), ApiError> {
         self.authorize_any_query(|store, link| async move { read(store, link, query.parse()?).await }).await
     }
 
     async fn authorize_any_query<T, F: Future<Output = Result<T, ApiError>>>(
         self,
-        read: impl FnOnce(BoundedReads, Stored<Link>) -> F,
+        read: impl FnOnce(TenantStore, Stored<Link>) -> F,
     ) -> Result<(SigningRequester, T), ApiError> {
         let token = self.token.as_ref().ok_or(ApiError::BadLink(None))?;
         let now = self.app.store().now();
-        let (pending, verification) = self.app.store().unverified_tenant(token.tenant, self.received.dry_run());
+        let store = self.store(token.tenant);
         // A link that can't be read can't be verified.
-        let link = StoreError::tolerate_unreadable(verification.reads().get::<Link>(token.id).await)?;
+        let link = StoreError::tolerate_unreadable(store.get::<Link>(token.id).await)?;
         let link = link.filter(|link| token.secret.is_one_of(&[&link.value.hash])).ok_or(ApiError::BadLink(None))?;
         self.notes.note_signer(token.tenant, token.id);
-        let counted = verification.reads().count_request(token.id.uuid(), RATE_LIMIT, now).await;
+        let counted = store.count_request(token.id.uuid(), RATE_LIMIT, now).await;
         let rate = Rate::new(RATE_LIMIT, counted_requests(token.tenant, token.id.uuid(), counted)?, now);
         self.notes.note_rate(rate);
         if rate.is_exceeded() {
@@ -82,9 +82,7 @@ impl UnverifiedRequest<LinkId> {
         if let Some(status) = link.value.end_reason(now) {
             return Err(ApiError::BadLink(Some(status)));
         }
-        let store = verification.pass();
-        let read = async { read(pending.begun().await, link.clone()).await };
-        let (inputs, idempotency) = futures_util::join!(read, self.idempotency(&pending, token.id));
+        let (inputs, idempotency) = futures_util::join!(read(store.clone(), link.clone()), self.idempotency(&store, token.id));
         let signer = &link.value.signer;
         let actor = Actor::signer(link.value.id, &signer.name, signer.user_id);
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::domain::keys::scope::Scope;
 use crate::domain::keys::token::{BearerToken, Credential};
 use crate::domain::request::IdempotentRequest;
-use crate::domain::values::id::ApiKeyId;
+use crate::domain::values::id::{ApiKeyId, TenantId};
 use crate::http::RequestContext;
 use crate::http::error::ApiError;
 use crate::http::openapi::describe::{Describe, Schemas};
@@ -15,7 +15,7 @@ use crate::http::requests::extract::QueryParams;
 use crate::http::requests::params::FromQuery;
 use crate::http::requests::receive::{ReceivedBody, ReceivedRequest, bearer_token};
 use crate::http::requests::unread::received;
-use crate::store::{BoundedReads, ChangeContext, PendingStore, PreviousRequest, WriteError};
+use crate::store::{ChangeContext, PreviousRequest, TenantStore, WriteError};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::sync::Arc;
@@ -51,43 +51,53 @@ impl<C> Describe for UnverifiedRequest<C> {
 }
 
 impl UnverifiedRequest {
-    /// Verifies that the key is valid and has `scope`, and runs `read`, the handler's reads: meanwhile, if the key was verified
-    /// lately, or else after its secret has been checked. For an endpoint without query parameters.
+    /// Verifies that the key is valid and has `scope`. For an endpoint without query parameters.
     ///
     /// # Errors
     ///
     /// Returns the errors of the key first: [`ApiError::Unauthorized`], [`ApiError::RateLimited`] and [`ApiError::Forbidden`];
-    /// then those of the headers `Idempotency-Key` and `If-Match`, of unknown query parameters, and of `read`.
-    pub async fn authorize<T, F: Future<Output = Result<T, ApiError>>>(
+    /// then those of the headers `Idempotency-Key` and `If-Match`, and of unknown query parameters.
+    pub async fn authorize(self, scope: Scope) -> Result<Caller, ApiError> {
+        Ok(self.authorize_and_read(scope, async |_| Ok(())).await?.0)
+    }
+
+    /// [`UnverifiedRequest::authorize`], and runs `read`, the handler's first reads: with the check, if this instance verified the
+    /// key lately, or else after its secret has been checked. The first single items that `read` asks for join the batch that
+    /// reads the key. `read` must not write: the key may have been revoked.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnverifiedRequest::authorize`], then those of `read`.
+    pub async fn authorize_and_read<T, F: Future<Output = Result<T, ApiError>>>(
         self,
         scope: Scope,
-        read: impl FnOnce(BoundedReads) -> F,
+        read: impl FnOnce(TenantStore) -> F,
     ) -> Result<(Caller, T), ApiError> {
         self.authorize_without_query(Some(scope), read).await
     }
 
-    /// [`UnverifiedRequest::authorize`] for an endpoint that every key may use, whatever its scopes.
+    /// [`UnverifiedRequest::authorize_and_read`] for an endpoint that every key may use, whatever its scopes.
     ///
     /// # Errors
     ///
-    /// As [`UnverifiedRequest::authorize`], without [`ApiError::Forbidden`].
+    /// As [`UnverifiedRequest::authorize_and_read`], without [`ApiError::Forbidden`].
     pub async fn authorize_any_key<T, F: Future<Output = Result<T, ApiError>>>(
         self,
-        read: impl FnOnce(BoundedReads) -> F,
+        read: impl FnOnce(TenantStore) -> F,
     ) -> Result<(Caller, T), ApiError> {
         self.authorize_without_query(None, read).await
     }
 
-    /// [`UnverifiedRequest::authorize`] for an endpoint with query parameters, which `read` gets.
+    /// [`UnverifiedRequest::authorize_and_read`] for an endpoint with query parameters, which `read` gets.
     ///
     /// # Errors
     ///
-    /// As [`UnverifiedRequest::authorize`], with the errors of `query` before those of `read`.
+    /// As [`UnverifiedRequest::authorize_and_read`], with the errors of `query` before those of `read`.
     pub async fn authorize_with_query<Q: FromQuery, T, F: Future<Output = Result<T, ApiError>>>(
         self,
         scope: Scope,
         query: QueryParams<Q>,
-        read: impl FnOnce(BoundedReads, Q) -> F,
+        read: impl FnOnce(TenantStore, Q) -> F,
     ) -> Result<(Caller, T), ApiError> {
         self.authorize_any_query(Some(scope), |store| async move { read(store, query.parse()?).await }).await
     }
@@ -95,7 +105,7 @@ impl UnverifiedRequest {
     fn authorize_without_query<T, F: Future<Output = Result<T, ApiError>>>(
         self,
         scope: Option<Scope>,
-        read: impl FnOnce(BoundedReads) -> F,
+        read: impl FnOnce(TenantStore) -> F,
     ) -> impl Future<Output = Result<(Caller, T), ApiError>> {
         let received = Arc::clone(&self.received);
         let read = |store| async move {
@@ -108,16 +118,26 @@ impl UnverifiedRequest {
     async fn authorize_any_query<T, F: Future<Output = Result<T, ApiError>>>(
         self,
         scope: Option<Scope>,
-        read: impl FnOnce(BoundedReads) -> F,
+        read: impl FnOnce(TenantStore) -> F,
     ) -> Result<(Caller, T), ApiError> {
         let token = self.token.as_ref().ok_or(ApiError::Unauthorized)?;
-        let (pending, verification) = self.app.store().unverified_tenant(token.tenant, self.received.dry_run());
-        let check = KeyCheck { app: &self.app, token, scope, notes: &self.notes };
-        // An error of the key ends the reads as well, so that nobody without a key makes the service pay for them.
-        let verify = check.verify(verification);
-        let read = async { Ok(read(pending.begun().await).await) };
-        let idempotency = async { Ok(self.idempotency(&pending, token.id).await) };
-        let (caller, inputs, idempotency) = futures_util::try_join!(verify, read, idempotency)?;
+        let store = self.store(token.tenant);
+        let check = KeyCheck { app: &self.app, store: &store, token, scope, notes: &self.notes };
+        let batch = Arc::default();
+        let (key, reads) = match check.known() {
+            Some(known) => (Err(known), store.joining(&batch)),
+            None => (Ok(check.credentials().await?), store.clone()),
+        };
+        // In a box: some handlers' reads are large, and each layer would copy them.
+        let read = Box::pin(async { futures_util::join!(read(reads.clone()), self.idempotency(&reads, token.id)) });
+        let verify = check.verify(key, &batch);
+        let ((inputs, idempotency), caller) = if check.known().is_some() {
+            // The reads are polled first, so that they join the batch. An error of the key ends them.
+            futures_util::try_join!(async { Ok(read.await) }, verify)?
+        } else {
+            let caller = verify.await?;
+            (read.await, caller)
+        };
         let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
         Ok((Caller { is_resumed, ..caller.with_context(context) }, inputs?))
     }
@@ -161,17 +181,20 @@ impl<C: Credential> UnverifiedRequest<C> {
         Ok((context, is_resumed))
     }
 
-    /// Returns the request by its idempotency key, and the previous request under it; `None` if it has no key. Like
-    /// reading a large body, hashing it waits until the caller's key is verified.
-    pub(super) async fn idempotency(&self, pending: &PendingStore, by: C) -> Result<Idempotency, ApiError> {
+    /// The tenant's part of the table. A dry run writes nothing.
+    pub(super) fn store(&self, tenant: TenantId) -> TenantStore {
+        let store = self.app.store().tenant(tenant);
+        match self.received.dry_run() {
+            Some(dry_run) => store.in_dry_run(dry_run),
+            None => store,
+        }
+    }
+
+    pub(super) async fn idempotency(&self, store: &TenantStore, by: C) -> Result<Idempotency, ApiError> {
         // A body that is not whole is refused before the request could be repeated.
         let ReceivedBody::Whole(body) = &self.received.body else { return Ok(None) };
-        let store = pending.begun().await;
         if store.is_dry_run() {
             return Ok(None);
-        }
-        if self.received.has_large_body() {
-            store.verified().await;
         }
         let Some(request) = self.headers.idempotent_request(by, body)? else { return Ok(None) };
         let previous = store.previous_request(&request).await?;

@@ -7,13 +7,15 @@ use crate::domain::keys::api_key::{ApiKey, SharedLimit};
 use crate::domain::keys::rate::Rate;
 use crate::domain::keys::scope::Scope;
 use crate::domain::keys::token::Token;
+use crate::domain::record::Stored;
 use crate::domain::user::User;
-use crate::domain::values::id::{Id, TenantId};
+use crate::domain::values::id::{Id, TenantId, UserId};
 use crate::domain::values::time::Timestamp;
 use crate::http::RequestContext;
 use crate::http::error::ApiError;
 use crate::log::error_chain;
-use crate::store::{ChangeContext, ReadGate, StoreError, TenantReads};
+use crate::store::{BatchGet, ChangeContext, KeyBatch, StoreError, TenantStore};
+use crate::verified_keys::KnownKey;
 use uuid::Uuid;
 
 /// The age from which a key's `last_used_at` is written again.
@@ -24,68 +26,108 @@ const UNCOUNTED: &str = "uncounted_requests";
 
 pub(super) struct KeyCheck<'a> {
     pub(super) app: &'a App,
+    pub(super) store: &'a TenantStore,
     pub(super) token: &'a Token,
     pub(super) scope: Option<Scope>,
     pub(super) notes: &'a RequestContext,
 }
 
 /// A key's record and the user whom it is bound to, as they are now.
-struct Credentials {
+pub(super) struct Credentials {
     key: ApiKey,
     /// `None` for a key of the tenant.
     owner: Option<User>,
 }
 
 impl KeyCheck<'_> {
-    /// Verifies the key and lets the request's reads go on that wait for it.
-    ///
-    /// Until its secret has been checked, a key causes one read of its own record and nothing else, so that unauthenticated
-    /// callers cost next to nothing. Then the request is counted. Its reads begin at the same time, unless the key lacks the
-    /// scope or is known to have exceeded its rate. Only for a key that was verified lately, counting and reads begin at once.
+    /// The key, if this instance found lately that it permits such a request. Then the request's reads may begin at once.
+    pub(super) fn known(&self) -> Option<KnownKey> {
+        self.app.verified_keys().permits(self.token, self.scope, self.store.store().now())
+    }
+
+    /// Reads a key that is not known: alone, so that strangers cost next to nothing; then the owner of a bound key.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unauthorized`] for an unknown key, a wrong secret, or an owner who is inactive or deleted,
-    /// [`ApiError::RateLimited`] and [`ApiError::Forbidden`].
-    pub(super) async fn verify(&self, verification: ReadGate) -> Result<Caller, ApiError> {
-        let (token, now) = (self.token, self.app.store().now());
-        let reads = verification.reads();
-        let count = |limit| reads.count_request(token.id.uuid(), limit, now);
+    /// Returns [`ApiError::Unauthorized`] for an unknown key, a wrong secret, or an owner who is inactive or deleted.
+    pub(super) async fn credentials(&self) -> Result<Credentials, ApiError> {
+        // A key or an owner that can't be read can't be verified.
+        let key = StoreError::tolerate_unreadable(self.store.get::<ApiKey>(self.token.id).await)?;
+        let Some(key) = self.accepted(key) else { return self.remember(None) };
+        let owner = match key.user_id {
+            None => None,
+            Some(user) => StoreError::tolerate_unreadable(self.store.get::<User>(user).await)?,
+        };
+        self.remember(Some((key, owner)))
+    }
+
+    /// Reads a known key with its owner and all that has joined the batch.
+    async fn credentials_in(&self, batch: &KeyBatch, owner: Option<UserId>) -> Result<Credentials, ApiError> {
+        let records = BatchGet::new().with::<ApiKey>(Some(self.token.id)).with::<User>(owner);
+        let records = self.store.read_key_batch(batch, records).await?;
+        let key = self.accepted(records.get_readable(Some(self.token.id))?);
+        let owner = records.get_readable::<User>(key.as_ref().and_then(|key| key.user_id))?;
+        self.remember(key.map(|key| (key, owner)))
+    }
+
+    /// The key, if its secret is the token's.
+    fn accepted(&self, key: Option<Stored<ApiKey>>) -> Option<ApiKey> {
+        let (key, secret) = (key?.value, &self.token.secret);
+        let is_accepted = secret.is_one_of(&key.accepted_hashes(self.store.store().now()));
+        is_accepted.then(|| if secret.is_one_of(&[&key.hash]) { key } else { key.in_grace() })
+    }
+
+    /// Refuses a bound key whose owner is gone or inactive.
+    fn remember(&self, read: Option<(ApiKey, Option<Stored<User>>)>) -> Result<Credentials, ApiError> {
         let known = self.app.verified_keys();
-        let (credentials, counted) = if let Some(limit) = known.permits(token, self.scope, now) {
-            verification.begin_reads();
-            let (credentials, counted) = futures_util::join!(self.credentials(reads, now), count(limit));
-            (credentials?, counted)
-        } else {
-            let credentials = self.credentials(reads, now).await?;
-            if known.permits(token, self.scope, now).is_some() {
-                verification.begin_reads();
+        let accepted = read.map(|(key, owner)| (key, owner.map(|owner| owner.value).filter(|owner| owner.is_active)));
+        let Some((key, owner)) = accepted.filter(|(key, owner)| key.user_id == owner.as_ref().map(|owner| owner.id)) else {
+            known.remove(self.token);
+            return Err(ApiError::Unauthorized);
+        };
+        let scopes = key.effective_scopes(owner.as_ref().map(|owner| owner.role));
+        let values = KnownKey { rate_limit: key.rate_limit_per_minute, owner: key.user_id };
+        known.insert(self.token, scopes, values, self.store.store().now());
+        Ok(Credentials { key, owner })
+    }
+
+    /// Verifies the key and counts the request. A known key is read with all that has joined the batch.
+    ///
+    /// # Errors
+    ///
+    /// As [`KeyCheck::credentials`], then [`ApiError::RateLimited`] and [`ApiError::Forbidden`].
+    pub(super) async fn verify(&self, read: Result<Credentials, KnownKey>, batch: &KeyBatch) -> Result<Caller, ApiError> {
+        let (store, token, known) = (self.store, self.token, self.app.verified_keys());
+        let now = store.store().now();
+        let count = |limit| store.count_request(token.id.uuid(), limit, now);
+        let (credentials, counted) = match read {
+            Ok(credentials) => {
+                let counted = count(credentials.key.rate_limit_per_minute).await;
+                (credentials, counted)
             }
-            let counted = count(credentials.key.rate_limit_per_minute).await;
-            (credentials, counted)
+            Err(known) => {
+                let (read, counted) = futures_util::join!(self.credentials_in(batch, known.owner), count(known.rate_limit));
+                (read?, counted)
+            }
         };
         let (key, owner) = (&credentials.key, credentials.owner.as_ref());
         self.notes.note_caller(token.tenant, token.id);
-        let rate = Rate::new(key.rate_limit_per_minute, counted_requests(reads.id(), token.id.uuid(), counted)?, now);
-        let rate = if rate.is_exceeded() { rate } else { self.shared_rate(reads, key, now).await?.unwrap_or(rate) };
+        let rate = Rate::new(key.rate_limit_per_minute, counted_requests(store.id(), token.id.uuid(), counted)?, now);
+        let rate = if rate.is_exceeded() { rate } else { self.shared_rate(store, key, now).await?.unwrap_or(rate) };
         self.notes.note_rate(rate);
         if rate.is_exceeded() {
             known.exhaust(token, Timestamp::from_millis(rate.reset * 1000));
             return Err(ApiError::RateLimited(rate.wait));
         }
         let scopes = key.effective_scopes(owner.map(|owner| owner.role));
-        let reads = reads.clone();
-        // First, so that the request's reads don't wait for the write that follows.
-        let store = match self.scope.filter(|scope| !scopes.contains(scope)) {
-            None => Ok(verification.pass()),
-            Some(scope) => Err(ApiError::Forbidden(scope)),
-        };
         if is_outdated(key.last_used_at, now)
-            && let Err(error) = reads.touch_key(token.id, now).await
+            && let Err(error) = store.touch_key(token.id, now).await
         {
             tracing::warn!(error = %error, key_id = %token.id, "could not record that a key was used");
         }
-        let store = store?;
+        if let Some(scope) = self.scope.filter(|scope| !scopes.contains(scope)) {
+            return Err(ApiError::Forbidden(scope));
+        }
         let actor = Actor {
             key_id: Some(token.id),
             key_name: key.name.to_string(),
@@ -97,39 +139,13 @@ impl KeyCheck<'_> {
         let role = key.role(owner.map(|owner| owner.role));
         let (app, notes) = (self.app.clone(), self.notes.clone());
         let Credentials { key, owner } = credentials;
-        let principal = Principal { validations: app.validations(), store, context, app };
+        let principal = Principal { validations: app.validations(), store: store.clone(), context, app };
         Ok(Caller { principal, scopes, role, key, owner, notes, is_resumed: false })
-    }
-
-    /// Reads the key and, once its secret is known to be right, the owner of a bound key: one round trip, two for a bound
-    /// key.
-    async fn credentials(&self, reads: &TenantReads, now: Timestamp) -> Result<Credentials, ApiError> {
-        let credentials = self.read_credentials(reads, now).await?;
-        match &credentials {
-            Some(Credentials { key, owner }) => {
-                let scopes = key.effective_scopes(owner.as_ref().map(|owner| owner.role));
-                self.app.verified_keys().insert(self.token, scopes, key.rate_limit_per_minute, now);
-            }
-            None => self.app.verified_keys().remove(self.token),
-        }
-        credentials.ok_or(ApiError::Unauthorized)
-    }
-
-    /// Returns `None` for a key that must be refused.
-    async fn read_credentials(&self, reads: &TenantReads, now: Timestamp) -> Result<Option<Credentials>, ApiError> {
-        // A key or an owner that can't be read can't be verified.
-        let key = StoreError::tolerate_unreadable(reads.get::<ApiKey>(self.token.id).await)?.map(|stored| stored.value);
-        let Some(key) = key.filter(|key| self.token.secret.is_one_of(&key.accepted_hashes(now))) else { return Ok(None) };
-        let key = if self.token.secret.is_one_of(&[&key.hash]) { key } else { key.in_grace() };
-        let Some(user) = key.user_id else { return Ok(Some(Credentials { key, owner: None })) };
-        let owner = StoreError::tolerate_unreadable(reads.get::<User>(user).await)?.map(|stored| stored.value);
-        let owner = owner.filter(|owner| owner.is_active);
-        Ok(owner.map(|owner| Credentials { key, owner: Some(owner) }))
     }
 
     /// Counts the request against the limits that a new key shares with those that created it. Returns the rate of the
     /// first one that is exceeded.
-    async fn shared_rate(&self, reads: &TenantReads, key: &ApiKey, now: Timestamp) -> Result<Option<Rate>, StoreError> {
+    async fn shared_rate(&self, reads: &TenantStore, key: &ApiKey, now: Timestamp) -> Result<Option<Rate>, StoreError> {
         let limits = key.shared_limits(now);
         let count = |limit: &SharedLimit| reads.count_request(limit.key.uuid(), limit.rate_limit_per_minute, now);
         let counts = futures_util::future::join_all(limits.iter().map(count)).await;

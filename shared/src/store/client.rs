@@ -16,7 +16,6 @@ const MAX_ATTEMPTS: u32 = 3;
 /// The longest pause before the second attempt; before the third it is twice as long. Pauses are random. The SDK's
 /// default of a second is for services that need seconds to respond.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest time of an operation with all its attempts. A unit of work has as long from beginning to end, also when it
 /// is retried because of conflicts. Lists rely on this limit (docs/adr/0008-list-index.md).
@@ -26,10 +25,7 @@ pub const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 #[must_use]
 pub fn configure(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dynamodb::config::Builder {
     let retries = RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(INITIAL_BACKOFF);
-    let timeouts = TimeoutConfig::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-        .operation_timeout(OPERATION_TIMEOUT);
+    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(OPERATION_TIMEOUT);
     config.retry_config(retries).timeout_config(timeouts.build())
 }
 
@@ -52,9 +48,9 @@ pub fn function_store(clock: Clock) -> Result<Store, EnvironmentError> {
     let snapshots = endpoint("SNAPSHOTS_URL")?.map(|url| S3::new(&url, &environment, clock.clone()));
     let mut config = configure(Config::builder())
         .behavior_version(BehaviorVersion::latest())
+        .http_client(environment.http_client())
         .region(environment.region)
-        .credentials_provider(environment.credentials)
-        .http_client(environment.http);
+        .credentials_provider(environment.credentials);
     config.set_endpoint_url(endpoint("AWS_ENDPOINT_URL_DYNAMODB")?);
     let store = Store::new(Client::from_conf(config.build()), table, clock);
     Ok(store.with_snapshots(snapshots.map(|snapshots| Arc::new(snapshots) as Arc<dyn ObjectStore>)))

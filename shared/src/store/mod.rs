@@ -1,12 +1,6 @@
 //! The DynamoDB table: one for all tenants, each tenant in a partition of its own (docs/adr/0002).
 //!
-//! Nothing of a tenant is read or written except through one of three handles, each of which makes keys of one tenant
-//! only:
-//!
-//! - [`TenantReads`] reads single items.
-//! - [`BoundedReads`] is for a request while its key is verified: point reads and reads of bounded size. Unless the key was
-//!   verified lately, it gets even this only once its secret has been checked.
-//! - [`TenantStore`] reads and writes everything.
+//! Nothing of a tenant is read or written except through a [`TenantStore`], which makes keys of one tenant only.
 
 mod assets;
 mod check;
@@ -42,6 +36,7 @@ pub use table::error::{CommitFailure, StoreError, UnreadableRecord, WriteError};
 pub use table::read::{BatchGet, BatchResult};
 pub use table::stored_responses::PreviousRequest;
 pub use table::unit_of_work::{MAX_TRANSACTION_ITEMS, UnitOfWork};
+pub(crate) use tenants::key_batch::KeyBatch;
 pub use tenants::registry::{NewTenant, RegisteredTenant};
 pub use tenants::verify_tenant::TenantVerification;
 pub use webhooks::deliveries::DeliveryInputs;
@@ -53,11 +48,9 @@ use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::Client;
 use keys::Keys;
 use lists::list_index::ListIndexCache;
-use std::ops::Deref;
 use std::sync::Arc;
 use table::blob_cache::BlobCache;
 use tenants::leases::Leases;
-use tokio::sync::SetOnce;
 
 /// Tests pass a clock of their own.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -78,56 +71,15 @@ pub struct Store {
     leases: Arc<Leases>,
 }
 
-/// Reads of single items of one tenant: one read unit for each 4 KB.
+/// One tenant's part of the table. A handler gets one for a key that is verified, now or lately by this function instance.
 #[derive(Clone)]
-pub struct TenantReads {
+pub struct TenantStore {
     store: Store,
     keys: Keys,
     id: TenantId,
-    /// Set once the caller's key is verified.
-    verified: Arc<SetOnce<()>>,
     dry_run: Option<DryRun>,
-}
-
-/// One tenant's part of the table, for a caller whose key is verified.
-#[derive(Clone)]
-pub struct TenantStore {
-    reads: TenantReads,
-}
-
-/// One tenant's part of the table while the caller's key is being verified.
-///
-/// Reads of bounded size share a round trip with the key check if this function instance verified the key lately. Reads that cost
-/// more need the [`TenantStore`] that [`BoundedReads::verified`] returns.
-#[derive(Clone)]
-pub struct BoundedReads {
-    reads: TenantReads,
-}
-
-/// One tenant's part of the table before anything but the caller's key may be read.
-pub(crate) struct PendingStore {
-    store: BoundedReads,
-    begun: Arc<SetOnce<()>>,
-}
-
-/// The verification of a key: its reads, and the permission for the request's reads.
-pub(crate) struct ReadGate {
-    store: BoundedReads,
-    begun: Arc<SetOnce<()>>,
-}
-
-impl Deref for TenantStore {
-    type Target = TenantReads;
-    fn deref(&self) -> &TenantReads {
-        &self.reads
-    }
-}
-
-impl Deref for BoundedReads {
-    type Target = TenantReads;
-    fn deref(&self) -> &TenantReads {
-        &self.reads
-    }
+    /// Of a request whose key is being checked.
+    key_batch: Option<Arc<KeyBatch>>,
 }
 
 impl Store {
@@ -175,19 +127,10 @@ impl Store {
         self.list_indexes.clear();
     }
 
-    /// For callers that need no verification or have passed it.
+    /// For callers that need no verification or have passed it, and for verifying them.
     #[must_use]
     pub fn tenant(&self, id: TenantId) -> TenantStore {
-        let verified = Arc::new(SetOnce::new_with(Some(())));
-        TenantStore { reads: TenantReads { store: self.clone(), keys: Keys::of(id), id, verified, dry_run: None } }
-    }
-
-    /// For a caller whose key is still to be verified. With `dry_run`, nothing is written.
-    pub(crate) fn unverified_tenant(&self, id: TenantId, dry_run: Option<DryRun>) -> (PendingStore, ReadGate) {
-        let reads = TenantReads { store: self.clone(), keys: Keys::of(id), id, verified: Arc::default(), dry_run };
-        let store = BoundedReads { reads };
-        let begun = Arc::default();
-        (PendingStore { store: store.clone(), begun: Arc::clone(&begun) }, ReadGate { store, begun })
+        TenantStore { store: self.clone(), keys: Keys::of(id), id, dry_run: None, key_batch: None }
     }
 
     #[must_use]
@@ -215,7 +158,7 @@ impl Store {
     }
 }
 
-impl TenantReads {
+impl TenantStore {
     #[must_use]
     pub fn id(&self) -> TenantId {
         self.id
@@ -245,60 +188,15 @@ impl TenantReads {
     pub fn new_id<I: crate::domain::values::id::Id>(&self, at: Timestamp) -> Result<I, StoreError> {
         Ok(I::new(at, self.store.random()?))
     }
-}
 
-impl TenantStore {
     /// In ascending order: lists then show them in that order.
     ///
     /// # Errors
     ///
-    /// As [`TenantReads::new_id`].
+    /// As [`TenantStore::new_id`].
     pub fn new_ids<I: crate::domain::values::id::Id + Ord>(&self, at: Timestamp, count: usize) -> Result<Vec<I>, StoreError> {
         let mut ids = (0..count).map(|_| self.new_id(at)).collect::<Result<Vec<I>, _>>()?;
         ids.sort_unstable();
         Ok(ids)
-    }
-
-    /// For code that also serves callers whose key is not verified yet.
-    pub(super) fn as_unverified(&self) -> BoundedReads {
-        BoundedReads { reads: self.reads.clone() }
-    }
-}
-
-impl BoundedReads {
-    /// Waits until the caller's key is verified. Never returns if it is not: the request then ends with its error, and
-    /// this future is dropped.
-    pub async fn verified(&self) -> TenantStore {
-        self.reads.verified.wait().await;
-        TenantStore { reads: self.reads.clone() }
-    }
-}
-
-impl PendingStore {
-    /// Waits until reads of bounded size may begin. Never returns if they may not: the request then ends with its error,
-    /// and this future is dropped.
-    pub(crate) async fn begun(&self) -> BoundedReads {
-        self.begun.wait().await;
-        self.store.clone()
-    }
-}
-
-impl ReadGate {
-    pub(crate) fn reads(&self) -> &TenantReads {
-        &self.store.reads
-    }
-
-    /// Permits reads of bounded size.
-    pub(crate) fn begin_reads(&self) {
-        // Setting it again changes nothing.
-        let _ = self.begun.set(());
-    }
-
-    /// Permits all reads that wait for the key.
-    pub(crate) fn pass(self) -> TenantStore {
-        self.begin_reads();
-        // Only this handle sets it, once.
-        let _ = self.store.reads.verified.set(());
-        TenantStore { reads: self.store.reads }
     }
 }

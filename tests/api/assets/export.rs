@@ -116,29 +116,30 @@ fn json_value() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<i32>().prop_map(Value::from),
         (-1000i32..1000).prop_map(|n| json!(f64::from(n) / 8.0)),
-        "\\PC{0,20}".prop_map(Value::from),
+        "[\\PC--\\x{FFFD}]{0,20}".prop_map(Value::from),
         "['\"=+@;＝\\\\N0-9\r\n\t -]{0,4}".prop_map(Value::from),
         Just(json!("\\N")),
     ];
     leaf.prop_recursive(2, 8, 3, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
-            prop::collection::hash_map("\\PC{1,5}", inner, 0..3).prop_map(|map| Value::Object(map.into_iter().collect())),
+            prop::collection::hash_map("[\\PC--\\x{FFFD}]{1,5}", inner, 0..3)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
 }
 
 fn text() -> impl Strategy<Value = String> {
-    prop_oneof!["\\PC{1,30}", "['\"=+@,;0-9-]{1,5}", Just("\\N".to_owned()), Just("null".to_owned())]
+    prop_oneof!["[\\PC--\\x{FFFD}]{1,30}", "['\"=+@,;0-9-]{1,5}", Just("\\N".to_owned()), Just("null".to_owned())]
 }
 
 fn asset() -> impl Strategy<Value = Value> {
     let fields = prop::collection::hash_map(
-        prop_oneof!["[a-z]{1,3}", "\\PC{1,8}", "[ a]{0,2}", "[a;='\"\t\n＋-]{0,5}"],
+        prop_oneof!["[a-z]{1,3}", "[\\PC--\\x{FFFD}]{1,8}", "[ a]{0,2}", "[a;='\"\t\n＋-]{0,5}"],
         json_value(),
         0..4,
     );
-    let notes = prop_oneof!["(\\PC|[\r\n\t\"';=+@-]){0,40}".prop_map(Some), Just(None)];
+    let notes = prop_oneof!["([\\PC--\\x{FFFD}]|[\r\n\t\"';=+@-]){0,40}".prop_map(Some), Just(None)];
     let price =
         prop_oneof![Just(None), (0u32..1_000_000, 0u32..10_000).prop_map(|(whole, part)| Some(format!("{whole}.{part:04}")))];
     (text(), prop::option::of(text()), prop::option::of(text()), notes, fields, price).prop_map(

@@ -27,7 +27,7 @@ async fn send(client: &Client, operations: &[Value], key: &str) -> Reply {
 async fn a_batch_goes_on_where_it_stopped() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
-    at_each_place(&CallFailure::ALL, 11, 5, async |place, failure| {
+    at_each_place(&CallFailure::ALL, 10, 5, async |place, failure| {
         let name = format!("{failure:?}-{place}").to_lowercase();
         let known = client.user(&format!("known {name}")).await;
         let operations = [
@@ -78,7 +78,7 @@ async fn import_goes_on(path: &str, csv: &str, expected: &[&str], total: u64) {
         assert_eq!(client.total("/assets").await, total, "{way:?} {place}");
         is_disturbed
     };
-    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), 11, 5, &case).await;
+    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), 10, 5, &case).await;
     at_each_place(&[Disturbance::IsDropped], 8, 3, &case).await;
     assert_eq!(outcomes(&send(&client).await), expected);
     assert_eq!(client.import_once("/assets", &format!("{csv}more,\n"), "key").await.field_errors(), ["Idempotency-Key"]);

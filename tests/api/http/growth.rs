@@ -16,6 +16,8 @@ use std::time::Duration;
 const LENGTH: usize = 30_000;
 /// Runs of each request. The cheapest run counts, since the machine may be busy with others.
 const RUNS: usize = 3;
+/// Further attempts where a cost seems to grow too fast.
+const ATTEMPTS: usize = 5;
 /// Ignored time in a debug build: the processor's clock, caches, and growth by the input's length alone.
 const TOLERANCE: Duration = Duration::from_millis(4);
 
@@ -171,7 +173,14 @@ async fn who_has_a_key_or_a_link_pays_twice_as_much_for_twice_as_many_names() {
             }
             least
         };
-        let (once, twice) = (cost(5_000).await, cost(10_000).await);
+        // Other load can only add to the least times, so that more attempts hide no growth.
+        let (mut once, mut twice) = (cost(5_000).await, cost(10_000).await);
+        for _ in 0..ATTEMPTS {
+            if is_linear(once, twice) {
+                break;
+            }
+            (once, twice) = (once.min(cost(5_000).await), twice.min(cost(10_000).await));
+        }
         assert!(is_linear(once, twice), "{path}: {once:?}, and twice as many {twice:?}");
     }
 }

@@ -23,7 +23,7 @@ async fn with_each_disturbance(api: &Api, least: usize, case: impl AsyncFn(&Clie
         is_disturbed
     };
     at_each_place(&CallFailure::ALL.map(Disturbance::Fails), least, 4, &case).await;
-    at_each_place(&[Disturbance::IsDropped], 3, 1, &case).await;
+    at_each_place(&[Disturbance::IsDropped], least.min(3), 1, &case).await;
 }
 
 /// Two steps, the second a signature. Returns the instance's path.
@@ -34,7 +34,7 @@ async fn two_steps(client: &Client) -> String {
 #[tokio::test]
 async fn a_creation_survives_any_disturbance() {
     let api = Api::start().await;
-    with_each_disturbance(&api, 6, async |client, name, place, way| {
+    with_each_disturbance(&api, 3, async |client, name, place, way| {
         let path = two_steps(client).await;
         let links = format!("{path}/links");
         let body = json!({"signer": {"user_id": client.user("Ada").await}}).to_string();
@@ -157,7 +157,7 @@ async fn a_submission_without_a_key_is_never_done_twice() {
 #[tokio::test]
 async fn a_revocation_survives_any_disturbance() {
     let api = Api::start().await;
-    with_each_disturbance(&api, 4, async |client, name, place, way| {
+    with_each_disturbance(&api, 2, async |client, name, place, way| {
         let link = Link::for_guest(client, &two_steps(client).await).await;
         let (revoked, is_disturbed) = way.at(&api, place, async || client.delete(&link.path).await).await;
         assert_eq!(revoked.data()["status"], "revoked", "{name}");

@@ -24,17 +24,17 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     let new = || json!({"name": "new"});
     let mut costs = Costs::new(&api);
 
-    // The check of the key costs one read unit, in the same round trip as the request's own first read. Counting the request
-    // costs nothing: an earlier one took a share of the key's limit.
-    costs.of("GET one asset", client.get(&plain), cost(1, 2, 2.0, 0.0)).await;
-    costs.of("GET one asset with model", client.get(&linked), cost(2, 3, 5.0, 0.0)).await;
-    costs.of("POST an asset", client.post("/assets", new()), cost(3, 4, 2.0, 10.0)).await;
-    costs.of("POST an asset, dry run", client.post("/assets?dry_run=true", new()), cost(2, 3, 2.0, 6.0)).await;
+    // The check of the key costs one read unit, in the same call as the request's own first items. Counting the request costs
+    // nothing: an earlier one took a share of the key's limit.
+    costs.of("GET one asset", client.get(&plain), cost(1, 1, 2.0, 0.0)).await;
+    costs.of("GET one asset with model", client.get(&linked), cost(2, 2, 5.0, 0.0)).await;
+    costs.of("POST an asset", client.post("/assets", new()), cost(3, 3, 2.0, 10.0)).await;
+    costs.of("POST an asset, dry run", client.post("/assets?dry_run=true", new()), cost(2, 2, 2.0, 6.0)).await;
     let with_model = json!({"name": "new", "model_id": model});
-    costs.of("POST an asset with model", client.post("/assets", with_model), cost(4, 5, 5.0, 14.0)).await;
-    costs.of("PATCH a name", client.patch(&plain, json!({"name": "newer"})), cost(2, 3, 2.0, 7.0)).await;
-    costs.of("PATCH an assignment", client.patch(&plain, json!({"assigned_to": user})), cost(2, 3, 3.0, 9.0)).await;
-    costs.of("PATCH without a change", client.patch(&plain, json!({"name": "newer"})), cost(1, 2, 2.0, 0.0)).await;
+    costs.of("POST an asset with model", client.post("/assets", with_model), cost(4, 4, 5.0, 14.0)).await;
+    costs.of("PATCH a name", client.patch(&plain, json!({"name": "newer"})), cost(2, 2, 2.0, 7.0)).await;
+    costs.of("PATCH an assignment", client.patch(&plain, json!({"assigned_to": user})), cost(2, 2, 3.0, 9.0)).await;
+    costs.of("PATCH without a change", client.patch(&plain, json!({"name": "newer"})), cost(1, 1, 2.0, 0.0)).await;
     costs.of("GET the first page, list index not loaded", client.get("/assets"), cost(3, 8, 40.0, 0.0)).await;
     let as_of_now = format!("{linked}?as_of={}", api.now());
     costs.of("GET an asset with model, as of now", client.get(&as_of_now), cost(7, 13, 11.0, 0.0)).await;
@@ -50,9 +50,9 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     client.get("/stats").await.data();
     // Four consecutive round trips; the three histories are read in parallel, which the meter may count as more.
     costs.of("GET a receipt of four steps", client.get(&receipt), cost(6, 12, 20.0, 0.0)).await;
-    costs.of("GET 20 events", client.get("/events"), cost(3, 3, 36.0, 0.0)).await;
+    costs.of("GET 20 events", client.get("/events"), cost(2, 3, 36.0, 0.0)).await;
     costs.of("GET a page of 20 of 23 assets", client.get("/assets"), cost(2, 3, 22.0, 0.0)).await;
-    costs.of("GET statistics", client.get("/stats"), cost(2, 5, 5.0, 0.0)).await;
+    costs.of("GET statistics", client.get("/stats"), cost(1, 4, 5.0, 0.0)).await;
     costs.of("GET page 2", client.get("/assets?page=2"), cost(2, 3, 5.0, 0.0)).await;
     costs.of("GET a search for nothing", client.get("/assets?q=none"), cost(1, 2, 2.0, 0.0)).await;
     let by_kind = "/assets?kind=physical&status=in_stock&sort=name";
@@ -64,7 +64,7 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     let body = json!({"asset_id": laptop, "step_data": values, "through": "complete"});
     let start = format!("/processes/{onboarding}/start");
     // The response shows the signature, which is read back.
-    costs.of("POST a whole onboarding", client.post(&start, body), cost(3, 4, 5.0, 34.0)).await;
+    costs.of("POST a whole onboarding", client.post(&start, body), cost(3, 3, 5.0, 34.0)).await;
     costs.print();
 }
 
@@ -79,7 +79,7 @@ async fn counting_takes_few_writes_with_the_default_limit() {
         client.get(&path).await.data();
     }
     let cost = api.meter.take();
-    assert!(cost.calls <= 213 && cost.read_units <= 200.0 && cost.write_units <= 13.0, "100 requests: {cost:?}");
+    assert!(cost.calls <= 113 && cost.read_units <= 200.0 && cost.write_units <= 13.0, "100 requests: {cost:?}");
 }
 
 #[tokio::test]

@@ -141,6 +141,6 @@ async fn a_request_that_is_disturbed_can_be_repeated() {
         is_disturbed
     };
     let failures = [CallFailure::TimedOutBefore, CallFailure::TimedOutAfter].map(Disturbance::Fails);
-    at_each_place(&failures, 17, 4, case).await;
+    at_each_place(&failures, 15, 4, case).await;
     at_each_place(&[Disturbance::IsDropped], 3, 1, case).await;
 }

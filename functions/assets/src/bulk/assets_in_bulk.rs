@@ -9,7 +9,7 @@ use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::User;
 use shared::domain::values::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, UserId};
 use shared::http::error::ApiError;
-use shared::store::{BatchGet, BatchResult, SerialMatch, StoreError, TenantReads, TenantStore, UnreadableRecord};
+use shared::store::{BatchGet, BatchResult, SerialMatch, StoreError, TenantStore, UnreadableRecord};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -65,7 +65,7 @@ impl AssetsInBulk {
     /// without a model that leaves the asset type alone.
     pub(crate) async fn load(
         &self,
-        reads: &TenantReads,
+        reads: &TenantStore,
         changes: &[(Option<AssetId>, Option<&AssetChange>)],
     ) -> Result<(), StoreError> {
         let by_serial: BTreeSet<AssetId> =

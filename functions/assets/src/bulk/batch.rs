@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// then all of up to 20 succeed or none does.
 #[utoipa::path(post, path = "/assets/batch", tag = "assets", security(("api_key" = ["assets:write"])), responses(AssetBatchErrors, AssetBatchConflict))]
 pub async fn batch_assets(request: UnverifiedRequest, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
-    let (caller, ()) = request.authorize(Scope::AssetsWrite, async |_| Ok(())).await?;
+    let caller = request.authorize(Scope::AssetsWrite).await?;
     let (operations, is_atomic) = body.parse(&caller)?.into_operations()?;
     let assets = Arc::new(AssetsInBulk::default());
     let operations: Vec<AssetOperation> = operations.iter().map(|raw| operation(raw, &assets)).collect();

@@ -26,7 +26,7 @@ pub async fn put_asset_by_serial(
     serial: PathSerial,
     body: JsonBody<NewAsset>,
 ) -> Result<Upserted<AssetView>, ApiError> {
-    let (mut caller, serial) = request.authorize(Scope::AssetsWrite, async |_| serial.parse()).await?;
+    let (mut caller, serial) = request.authorize_and_read(Scope::AssetsWrite, async |_| serial.parse()).await?;
     let (body, mut errors) = body.parse_with_errors(&caller)?;
     if body.details.serial_number != Patch::Absent && body.details.serial_number != Patch::Value(serial.clone()) {
         errors.push(FieldError::field("serial_number", "differs from the one in the path"));

@@ -19,7 +19,7 @@ use shared::http::bulk::import::RowResult;
 use shared::http::error::ApiError;
 use shared::http::requests::body::ReadOnlyFields;
 use shared::http::responses::{Created, Data, Success, Versioned};
-use shared::store::{CommitFailure, SerialMatch, StoreError, TenantReads, UnitOfWork, WriteError};
+use shared::store::{CommitFailure, SerialMatch, StoreError, TenantStore, UnitOfWork, WriteError};
 use std::sync::{Arc, OnceLock};
 
 /// An asset after an operation.
@@ -89,7 +89,7 @@ impl AssetOperation {
         &mut self,
         unchanged: &ReadOnlyFields,
         inputs: &Inputs,
-        reads: &TenantReads,
+        reads: &TenantStore,
     ) -> Result<(), ApiError> {
         if let (Some(asset), Action::Write(write), false) = (&inputs.asset.asset, &mut self.action, unchanged.is_empty()) {
             let names = reads.catalog_names(std::slice::from_ref(asset)).await?;
@@ -162,7 +162,7 @@ impl Command for AssetOperation {
     type Inputs = Inputs;
     type Outcome = AssetOutcome;
 
-    async fn read(&self, reads: &TenantReads) -> Result<Inputs, ApiError> {
+    async fn read(&self, reads: &TenantStore) -> Result<Inputs, ApiError> {
         self.assets.load(reads, &[(self.asset_id(), self.change())]).await?;
         self.loaded()
     }

@@ -43,7 +43,6 @@ pub async fn list_processes(request: UnverifiedRequest, query: QueryParams<Proce
         .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
             let default_status = if query.slug.is_some() { StatusFilter::All } else { StatusFilter::Active };
             let filter = ProcessFilter { status: query.status.unwrap_or(default_status).into(), slug: query.slug };
-            let store = store.verified().await;
             let list = |limit| store.list_processes(&filter, params::page_of(query.page, query.limit, limit));
             let page = list(DEFAULT_LIMIT).await?.map(ProcessView::from);
             // Without a limit of its own, a request must not fail because of one. Whether pages are smaller depends on the
@@ -81,7 +80,7 @@ pub async fn get_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> R
 /// A process begins with assets of its `trigger_status`, and leads through 1 to 50 steps to its `resulting_status`.
 #[utoipa::path(post, path = "/processes", tag = "processes", security(("api_key" = ["processes:write"])), responses(InputErrors, DuplicateConflict))]
 pub async fn create_process(request: UnverifiedRequest, body: JsonBody<NewProcess>) -> Result<Created<ProcessView>, ApiError> {
-    let (caller, ()) = request.authorize(Scope::ProcessesWrite, async |_| Ok(())).await?;
+    let caller = request.authorize(Scope::ProcessesWrite).await?;
     let body = body.parse(&caller)?;
     let has_own_slug = body.slug.is_some();
     let process = Process {
@@ -144,7 +143,7 @@ pub async fn update_process(
     body: JsonBody<ProcessPatch>,
 ) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
     let (caller, target) = request
-        .authorize(Scope::ProcessesWrite, async |store| {
+        .authorize_and_read(Scope::ProcessesWrite, async |store| {
             let id = id.parse()?;
             let instance_id = InstanceId::from_uuid(id.uuid());
             let batch = BatchGet::new().with::<Process>(Some(id)).with::<Instance>(Some(instance_id));

@@ -33,9 +33,9 @@ pub async fn start_process(
     body: JsonBody<Start>,
 ) -> Result<Created<InstanceOrMovement>, ApiError> {
     let (caller, (command, inputs)) = request
-        .authorize(Scope::ProcessesWrite, async |store| {
+        .authorize_and_read(Scope::ProcessesWrite, async |store| {
             let process = id.parse()?;
-            let (body, mut errors) = body.parse_early(&store).await?;
+            let (body, mut errors) = body.parse_with_errors(&store)?;
             let assets = match (body.asset_id, body.asset_ids) {
                 (Some(asset), None) => vec![asset],
                 (None, Some(assets)) => assets.as_slice().to_vec(),
@@ -127,7 +127,7 @@ pub async fn cancel_instance(
 #[utoipa::path(get, path = "/processes/instances/{id}/signatures/{key}", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn get_signature(request: UnverifiedRequest, id: PathId<InstanceId>, key: PathStepKey) -> Result<Png, ApiError> {
     let (_, image) = request
-        .authorize(Scope::ProcessesRead, async |store| {
+        .authorize_and_read(Scope::ProcessesRead, async |store| {
             let instance = or_not_found(store.get::<Instance>(id.parse()?).await?)?;
             let key = key.parse()?;
             let (name, _) = or_not_found(instance.value.signatures().find(|(name, _)| name.step == key))?;

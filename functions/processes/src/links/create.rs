@@ -18,7 +18,7 @@ use shared::domain::values::id::Id;
 use shared::domain::values::slots::choose;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::responses::Success;
-use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
+use shared::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 
 pub(crate) struct CreateLink {
     pub(crate) subject: SubjectId,
@@ -35,7 +35,7 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    pub(crate) async fn read(reads: &TenantReads, id: SubjectId, body: &NewLink) -> Result<Self, ApiError> {
+    pub(crate) async fn read(reads: &TenantStore, id: SubjectId, body: &NewLink) -> Result<Self, ApiError> {
         let user = async {
             match body.signer.user_id {
                 Some(id) => Ok(reads.get::<User>(id).await?),
@@ -89,7 +89,7 @@ impl Command for CreateLink {
     type Inputs = Inputs;
     type Outcome = Stored<Link>;
 
-    async fn read(&self, reads: &TenantReads) -> Result<Inputs, ApiError> {
+    async fn read(&self, reads: &TenantStore) -> Result<Inputs, ApiError> {
         Inputs::read(reads, self.subject, &self.body).await
     }
 

@@ -20,7 +20,7 @@ use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
 use shared::http::requests::params;
 use shared::http::requests::path::IdInPath;
 use shared::http::responses::{CreatedSecret, Data, Versioned, or_not_found};
-use shared::store::{BoundedReads, Page};
+use shared::store::{Page, TenantStore};
 
 /// Make a signing link for a process instance
 ///
@@ -58,9 +58,9 @@ async fn create<I: IdInPath + Into<SubjectId>>(
     body: JsonBody<NewLink>,
 ) -> Result<CreatedSecret<NewLinkView>, ApiError> {
     let (caller, (subject, body, errors, inputs)) = request
-        .authorize(Scope::ProcessesWrite, async |store| {
+        .authorize_and_read(Scope::ProcessesWrite, async |store| {
             let subject = id.parse()?.into();
-            let (body, errors) = body.parse_early(&store).await?;
+            let (body, errors) = body.parse_with_errors(&store)?;
             let inputs = Inputs::read(&store, subject, &body).await?;
             Ok((subject, body, errors, inputs))
         })
@@ -144,12 +144,13 @@ async fn get<I: IdInPath + Into<SubjectId>>(
     id: PathId<I>,
     link: PathId<LinkId>,
 ) -> Result<Versioned<LinkView>, ApiError> {
-    let (caller, (link, subject)) =
-        request.authorize(Scope::ProcessesRead, async |store| read(&store, id.parse()?.into(), link.parse()?).await).await?;
+    let (caller, (link, subject)) = request
+        .authorize_and_read(Scope::ProcessesRead, async |store| read(&store, id.parse()?.into(), link.parse()?).await)
+        .await?;
     Ok(Versioned { version: link.version, data: LinkView::new(link, caller.context.at, subject.position()) })
 }
 
-async fn read(store: &BoundedReads, of: SubjectId, id: LinkId) -> Result<(Stored<Link>, Subject), ApiError> {
+async fn read(store: &TenantStore, of: SubjectId, id: LinkId) -> Result<(Stored<Link>, Subject), ApiError> {
     let (link, subject) = tokio::try_join!(async { Ok(store.get::<Link>(id).await?) }, Subject::read(store, of))?;
     Ok((or_not_found(link.filter(|link| link.value.subject == of))?, subject))
 }
@@ -183,8 +184,9 @@ async fn revoke<I: IdInPath + Into<SubjectId>>(
     id: PathId<I>,
     link: PathId<LinkId>,
 ) -> Result<Data<LinkView>, ApiError> {
-    let (caller, (link, subject)): (Caller, _) =
-        request.authorize(Scope::ProcessesWrite, async |store| read(&store, id.parse()?.into(), link.parse()?).await).await?;
+    let (caller, (link, subject)): (Caller, _) = request
+        .authorize_and_read(Scope::ProcessesWrite, async |store| read(&store, id.parse()?.into(), link.parse()?).await)
+        .await?;
     let now = caller.context.at;
     let revoked = caller.update(link, |link| Ok(link.revoked(now))).await?;
     Ok(Data { data: LinkView::new(revoked, now, subject.position()) })

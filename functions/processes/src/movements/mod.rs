@@ -64,7 +64,7 @@ pub async fn list_movements(
 #[utoipa::path(get, path = "/movements/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
 pub async fn get_movement(request: UnverifiedRequest, id: PathId<MovementId>) -> Result<Data<MovementView>, ApiError> {
     let (caller, subject) =
-        request.authorize(Scope::ProcessesRead, async |store| Subject::read(&store, id.parse()?.into()).await).await?;
+        request.authorize_and_read(Scope::ProcessesRead, async |store| Subject::read(&store, id.parse()?.into()).await).await?;
     views::respond(&caller.store, subject, false).await
 }
 

@@ -42,7 +42,8 @@ pub async fn offboard_user(
     id: PathId<UserId>,
     body: OptionalJsonBody<Offboard>,
 ) -> Result<Data<Offboarding>, ApiError> {
-    let (caller, user) = request.authorize(Scope::UsersWrite, async |store| Ok(store.get::<User>(id.parse()?).await?)).await?;
+    let (caller, user) =
+        request.authorize_and_read(Scope::UsersWrite, async |store| Ok(store.get::<User>(id.parse()?).await?)).await?;
     caller.check_scope(Scope::ProcessesWrite)?;
     caller.check_scope(Scope::AssetsRead)?;
     caller.refuse_precondition()?;

@@ -14,7 +14,7 @@ use shared::domain::values::text::{Line, Name};
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
 use shared::http::responses::Data;
-use shared::store::{BatchGet, TenantReads};
+use shared::store::{BatchGet, TenantStore};
 use std::collections::HashMap;
 
 /// The records that a session shows besides the link.
@@ -28,7 +28,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) async fn read(reads: &TenantReads, link: &Link) -> Result<Self, ApiError> {
+    pub(super) async fn read(reads: &TenantStore, link: &Link) -> Result<Self, ApiError> {
         let subject = Subject::read(reads, link.subject).await?;
         let assets = subject.instances.iter().map(|it| it.value.asset_id);
         let picked = subject.instances.iter().flat_map(|it| it.value.picked_users());

@@ -19,7 +19,7 @@ use shared::http::openapi::{InputErrors, SubmissionConflict};
 use shared::http::requests::body::{StepData, StepKeys};
 use shared::http::requests::extract::JsonBody;
 use shared::http::responses::Data;
-use shared::store::{StoreError, TenantReads};
+use shared::store::{StoreError, TenantStore};
 
 shared::body! {
     /// Step data to submit with a signing link.
@@ -47,7 +47,7 @@ pub async fn submit_with_link(
 ) -> Result<Data<SessionView>, ApiError> {
     let (signer, (command, inputs)) = request
         .authorize_signer(async |store, link| {
-            let (body, mut errors) = body.parse_early(&store).await?;
+            let (body, mut errors) = body.parse_with_errors(&store)?;
             // A repetition gets its stored response nevertheless.
             if link.value.own_status(store.store().now()) == LinkStatus::Used {
                 return Err(ApiError::BadLink(Some(LinkStatus::Used)));
@@ -86,7 +86,7 @@ fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<
 /// Puts the IDs of users in place of their e-mail addresses. The signer sees no list of users. The session learns the names of
 /// all whom the values pick.
 async fn with_users(
-    reads: &TenantReads,
+    reads: &TenantStore,
     session: &mut Session,
     opened: &LinkSteps,
     mut data: Map<String, Value>,

@@ -17,7 +17,7 @@ use shared::domain::values::id::LinkId;
 use shared::domain::values::signature_image::DATA_URL_PREFIX;
 use shared::http::error::ApiError;
 use shared::http::responses::{Data, Success};
-use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
+use shared::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 
 pub(super) struct SubmitWithLink {
     pub(super) submitted: AdvanceSubject,
@@ -30,7 +30,7 @@ impl SubmitWithLink {
         self.session.view(&link.value, subject)
     }
 
-    async fn read_link(&self, reads: &TenantReads) -> Result<Stored<Link>, ApiError> {
+    async fn read_link(&self, reads: &TenantStore) -> Result<Stored<Link>, ApiError> {
         reads.get::<Link>(self.link).await?.ok_or(ApiError::BadLink(None))
     }
 }
@@ -39,7 +39,7 @@ impl Command for SubmitWithLink {
     type Inputs = (AdvanceInputs, Stored<Link>);
     type Outcome = (Subject, Stored<Link>);
 
-    async fn read(&self, reads: &TenantReads) -> Result<Self::Inputs, ApiError> {
+    async fn read(&self, reads: &TenantStore) -> Result<Self::Inputs, ApiError> {
         tokio::try_join!(self.submitted.read(reads), self.read_link(reads))
     }
 

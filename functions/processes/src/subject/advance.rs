@@ -15,7 +15,7 @@ use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;
 use shared::http::requests::extract::{JsonBody, PathId};
 use shared::http::requests::path::IdInPath;
-use shared::store::{BatchGet, CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
+use shared::store::{BatchGet, CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 
 pub(crate) async fn advance<I: IdInPath + Into<SubjectId>, R: SubjectResponse>(
@@ -24,9 +24,9 @@ pub(crate) async fn advance<I: IdInPath + Into<SubjectId>, R: SubjectResponse>(
     body: JsonBody<Advance>,
 ) -> Result<R, ApiError> {
     let (caller, (command, inputs)) = request
-        .authorize(Scope::ProcessesWrite, async |store| {
+        .authorize_and_read(Scope::ProcessesWrite, async |store| {
             let id = id.parse()?.into();
-            let command = AdvanceSubject { id, submission: Submission::from(body.parse_early(&store).await?) };
+            let command = AdvanceSubject { id, submission: Submission::from(body.parse_with_errors(&store)?) };
             let inputs = command.read(&store).await?;
             Ok((command, inputs))
         })
@@ -91,7 +91,7 @@ impl Command for AdvanceSubject {
     type Inputs = AdvanceInputs;
     type Outcome = Subject;
 
-    async fn read(&self, reads: &TenantReads) -> Result<AdvanceInputs, ApiError> {
+    async fn read(&self, reads: &TenantStore) -> Result<AdvanceInputs, ApiError> {
         let (subject, batch) = Subject::read_with(reads, self.id, self.submission.with_users(BatchGet::new())).await?;
         let active = self.submission.active_users(&batch)?;
         let completes = subject.open_instances().any(|instance| self.submission.completes(&instance.value));

@@ -13,7 +13,7 @@ use shared::domain::values::text::Notes;
 use shared::http::error::ApiError;
 use shared::http::requests::extract::{OptionalJsonBody, PathId};
 use shared::http::requests::path::IdInPath;
-use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork};
+use shared::store::{CommitFailure, StoreError, TenantStore, UnitOfWork};
 
 pub(crate) async fn cancel<I: IdInPath + Into<SubjectId>, R: SubjectResponse>(
     request: UnverifiedRequest,
@@ -21,7 +21,7 @@ pub(crate) async fn cancel<I: IdInPath + Into<SubjectId>, R: SubjectResponse>(
     body: OptionalJsonBody<Cancel>,
 ) -> Result<R, ApiError> {
     let (caller, (command, inputs)) = request
-        .authorize(Scope::ProcessesWrite, async |store| {
+        .authorize_and_read(Scope::ProcessesWrite, async |store| {
             let command = CancelSubject { id: id.parse()?.into(), reason: None };
             let inputs = command.read(&store).await?;
             Ok((command, inputs))
@@ -41,7 +41,7 @@ impl Command for CancelSubject {
     type Inputs = (Subject, OpenAssets);
     type Outcome = Subject;
 
-    async fn read(&self, reads: &TenantReads) -> Result<Self::Inputs, ApiError> {
+    async fn read(&self, reads: &TenantStore) -> Result<Self::Inputs, ApiError> {
         let subject = Subject::read(reads, self.id).await?;
         let assets = OpenAssets::read(reads, &subject).await?;
         Ok((subject, assets))

@@ -18,7 +18,7 @@ use shared::domain::record::Stored;
 use shared::domain::values::id::{AssetId, MovementId};
 use shared::http::error::ApiError;
 use shared::http::responses::or_not_found;
-use shared::store::{BatchGet, BatchResult, CommitFailure, TenantReads, WriteError};
+use shared::store::{BatchGet, BatchResult, CommitFailure, TenantStore, WriteError};
 use std::collections::HashMap;
 
 /// A process instance on its own, or a movement with its instances.
@@ -39,12 +39,12 @@ impl Subject {
     /// # Errors
     ///
     /// Returns [`ApiError::NotFound`] if there is no such process instance or movement.
-    pub(crate) async fn read(reads: &TenantReads, id: SubjectId) -> Result<Self, ApiError> {
+    pub(crate) async fn read(reads: &TenantStore, id: SubjectId) -> Result<Self, ApiError> {
         Ok(Self::read_with(reads, id, BatchGet::new()).await?.0)
     }
 
     /// [`Subject::read`] with other records in the batch of its instances.
-    pub(crate) async fn read_with(reads: &TenantReads, id: SubjectId, others: BatchGet) -> Result<(Self, BatchResult), ApiError> {
+    pub(crate) async fn read_with(reads: &TenantStore, id: SubjectId, others: BatchGet) -> Result<(Self, BatchResult), ApiError> {
         let movement = match id {
             SubjectId::Instance(_) => None,
             SubjectId::Movement(id) => Some(or_not_found(reads.get::<Movement>(id).await?)?),
@@ -98,7 +98,7 @@ impl Subject {
 pub(crate) struct OpenAssets(HashMap<AssetId, Stored<Asset>>);
 
 impl OpenAssets {
-    pub(crate) async fn read(reads: &TenantReads, subject: &Subject) -> Result<Self, ApiError> {
+    pub(crate) async fn read(reads: &TenantStore, subject: &Subject) -> Result<Self, ApiError> {
         let ids: Vec<AssetId> = subject.open_instances().map(|instance| instance.value.asset_id).collect();
         let batch = reads.batch_get(BatchGet::new().with_all::<Asset>(ids.iter().copied())).await?;
         Ok(Self(batch.get_all::<Asset>(ids)?.into_iter().map(|asset| (asset.value.id, asset)).collect()))

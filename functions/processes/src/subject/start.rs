@@ -17,7 +17,7 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetId, MovementId, ProcessId, UserId};
 use shared::http::error::ApiError;
 use shared::http::responses::{Created, or_not_found};
-use shared::store::{BatchGet, CommitFailure, MAX_TRANSACTION_ITEMS, StoreError, TenantReads, UnitOfWork, WriteError};
+use shared::store::{BatchGet, CommitFailure, MAX_TRANSACTION_ITEMS, StoreError, TenantStore, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 
 /// The start of a process: of an instance on one asset, or of a movement on several.
@@ -149,7 +149,7 @@ impl Command for StartProcess {
     type Inputs = StartInputs;
     type Outcome = Subject;
 
-    async fn read(&self, reads: &TenantReads) -> Result<StartInputs, ApiError> {
+    async fn read(&self, reads: &TenantStore) -> Result<StartInputs, ApiError> {
         let batch = BatchGet::new().with::<Process>(Some(self.process)).with_all::<Asset>(self.assets.iter().copied());
         let batch = reads.batch_get(self.submission.with_users(batch)).await?;
         let process = or_not_found(batch.get::<Process>(Some(self.process))?)?;

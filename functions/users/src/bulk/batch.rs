@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// then all of up to 20 succeed or none does.
 #[utoipa::path(post, path = "/users/batch", tag = "users", security(("api_key" = ["users:write"])), responses(UserBatchErrors, UserBatchConflict))]
 pub async fn batch_users(request: UnverifiedRequest, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
-    let (caller, ()) = request.authorize(Scope::UsersWrite, async |_| Ok(())).await?;
+    let caller = request.authorize(Scope::UsersWrite).await?;
     let (operations, is_atomic) = body.parse(&caller)?.into_operations()?;
     let users = Arc::new(UsersInBulk::default());
     let ids = caller.store.new_ids(caller.context.at, operations.len())?;

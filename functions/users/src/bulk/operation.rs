@@ -13,7 +13,7 @@ use shared::http::bulk::import::RowResult;
 use shared::http::error::ApiError;
 use shared::http::requests::body::ReadOnlyFields;
 use shared::http::responses::{Created, Data, Success, Versioned};
-use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
+use shared::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ impl UserOperation {
     }
 
     /// Reads the operations' users, and the owners of their e-mail addresses.
-    async fn load(reads: &TenantReads, operations: &[&Self]) -> Result<(), ApiError> {
+    async fn load(reads: &TenantStore, operations: &[&Self]) -> Result<(), ApiError> {
         let Some(first) = operations.first() else { return Ok(()) };
         let id = |operation: &&Self| if let Target::Id(id) = operation.target { Some(id) } else { None };
         let ids: BTreeSet<UserId> = operations.iter().filter_map(id).collect();
@@ -154,7 +154,7 @@ impl Command for UserOperation {
     type Inputs = Option<Stored<User>>;
     type Outcome = UserOutcome;
 
-    async fn read(&self, reads: &TenantReads) -> Result<Self::Inputs, ApiError> {
+    async fn read(&self, reads: &TenantStore) -> Result<Self::Inputs, ApiError> {
         Self::load(reads, &[self]).await?;
         self.found()
     }

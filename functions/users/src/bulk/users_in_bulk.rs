@@ -4,7 +4,7 @@ use shared::domain::record::{Record, Stored};
 use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;
-use shared::store::{BatchGet, StoreError, TenantReads, UnreadableRecord};
+use shared::store::{BatchGet, StoreError, TenantStore, UnreadableRecord};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,7 +28,7 @@ impl UsersInBulk {
     /// `emails` are folded. Takes a round trip, and another one before it for the addresses.
     pub(crate) async fn load(
         &self,
-        reads: &TenantReads,
+        reads: &TenantStore,
         mut ids: BTreeSet<UserId>,
         emails: &BTreeSet<String>,
     ) -> Result<(), StoreError> {

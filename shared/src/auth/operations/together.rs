@@ -5,7 +5,7 @@ use crate::auth::{Caller, Command, Principal};
 use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::FieldError;
 use crate::http::error::ApiError;
-use crate::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
+use crate::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 use std::collections::HashSet;
 
 struct Together<'a, O, R> {
@@ -48,7 +48,7 @@ where
     type Inputs = Vec<O::Inputs>;
     type Outcome = (Vec<O::Outcome>, StoredResponse);
 
-    async fn read(&self, _: &TenantReads) -> Result<Self::Inputs, ApiError> {
+    async fn read(&self, _: &TenantStore) -> Result<Self::Inputs, ApiError> {
         self.inputs(false).await
     }
 

@@ -8,7 +8,7 @@ use crate::domain::values::json;
 use crate::event_view::EventView;
 use crate::http::error::ApiError;
 use crate::http::requests::params::{self, Limit, PageNumber};
-use crate::store::{BoundedReads, HistoryPage, MAX_BODY_BEFORE_OMISSION};
+use crate::store::{HistoryPage, MAX_BODY_BEFORE_OMISSION, TenantStore};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -42,11 +42,11 @@ pub struct History {
 ///
 /// Returns [`ApiError::NotFound`] if no such record ever existed, and [`ApiError::Unavailable`] if the table does not respond or
 /// an entry can't be found yet.
-pub async fn read<T: Record>(store: &BoundedReads, id: T::Id, query: HistoryQuery) -> Result<History, ApiError> {
+pub async fn read<T: Record>(store: &TenantStore, id: T::Id, query: HistoryQuery) -> Result<History, ApiError> {
     let request = params::page(query.page, query.limit);
     let verification = async {
         match query.verify {
-            Some(true) => store.verified().await.verify_history::<T>(id).await,
+            Some(true) => store.verify_history::<T>(id).await,
             _ => Ok(None),
         }
     };

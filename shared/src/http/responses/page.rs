@@ -1,6 +1,6 @@
 //! Responses with a page of a list.
 
-use super::{ApiResponse, Success, into_response};
+use super::{ApiResponse, JSON, Success, into_response};
 use crate::domain::values::field_error::FieldError;
 use crate::domain::values::json;
 use crate::http::error::ApiError;
@@ -8,7 +8,6 @@ use crate::http::openapi::describe::{Describe, Schemas, add_named, add_response,
 use crate::store::{Page, PageRequest};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 use std::marker::PhantomData;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
@@ -23,14 +22,10 @@ const MAX_PAGE_BYTES: usize = 6_000_000;
 /// 200 with a page of a list, whose items were serialized one by one: see [`PageItems`].
 #[derive(Debug)]
 pub struct SerializedPage<T> {
-    page: Page<Box<RawValue>>,
-    item: PhantomData<T>,
-}
-
-#[derive(Serialize)]
-struct PageBody<'a, T> {
-    data: &'a [T],
+    /// JSON, separated by commas.
+    items: Vec<u8>,
     meta: Meta,
+    item: PhantomData<T>,
 }
 
 /// The position of a page in its list.
@@ -75,16 +70,16 @@ impl<T: Serialize> Success for Page<T> {
 
 impl<T> Success for SerializedPage<T> {
     fn to_response(&self) -> Result<ApiResponse, ApiError> {
-        let Page { items, total, request, unreadable } = &self.page;
-        let meta = Meta { unreadable: unreadable.clone(), ..Meta::new(*total, *request) };
-        ApiResponse::json(&PageBody { data: items, meta })
+        let meta = serde_json::to_vec(&self.meta).map_err(|error| ApiError::Internal(error.into()))?;
+        Ok(ApiResponse::new(JSON, [b"{\"data\":[", self.items.as_slice(), b"],\"meta\":", &meta, b"}"].concat()))
     }
 }
 
 /// The items of a page, serialized one by one while a response can hold them.
 #[derive(Default)]
 pub struct PageItems {
-    items: Vec<Box<RawValue>>,
+    /// JSON, separated by commas.
+    items: Vec<u8>,
     bytes: usize,
     largest: usize,
 }
@@ -96,13 +91,15 @@ impl PageItems {
     ///
     /// Returns [`ApiError::Internal`] if the item can't be serialized.
     pub fn push(&mut self, item: &impl Serialize) -> Result<(), ApiError> {
-        let item = to_raw_value(item).map_err(|error| ApiError::Internal(error.into()))?;
-        let bytes = json::escaped_len(item.get().as_bytes()) + 1;
+        if !self.items.is_empty() {
+            self.items.push(b',');
+        }
+        let start = self.items.len();
+        serde_json::to_writer(&mut self.items, item).map_err(|error| ApiError::Internal(error.into()))?;
+        let bytes = json::escaped_len(&self.items[start..]) + 1;
         (self.bytes, self.largest) = (self.bytes + bytes, self.largest.max(bytes));
         if self.is_too_large() {
             self.items = Vec::new();
-        } else {
-            self.items.push(item);
         }
         Ok(())
     }
@@ -123,7 +120,7 @@ impl PageItems {
             let detail = format!("is too high for these large items: the response would exceed 6 MB. Use at most {fit}");
             return Err(ApiError::Invalid(vec![FieldError::parameter("limit", detail)]));
         }
-        Ok(SerializedPage { page: Page { items: self.items, total, request, unreadable }, item: PhantomData })
+        Ok(SerializedPage { items: self.items, meta: Meta { unreadable, ..Meta::new(total, request) }, item: PhantomData })
     }
 }
 

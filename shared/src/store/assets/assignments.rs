@@ -9,31 +9,30 @@ use crate::domain::record::{Kind, Record, Stored};
 use crate::domain::user::User;
 use crate::domain::values::id::{AssetId, Id, UserId};
 use crate::domain::values::time::Timestamp;
+use crate::store::TenantStore;
 use crate::store::history::as_of::{CONCURRENT_HISTORIES, MAX_EVENT_AFTER_REQUEST};
 use crate::store::keys::{self, Item, Key, Keys, LS, PK};
 use crate::store::lists::list_index::ChangeEvent;
 use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::delays::max_secondary_index_delay;
 use crate::store::table::error::StoreError;
-use crate::store::{BoundedReads, TenantStore};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-impl BoundedReads {
+impl TenantStore {
     /// Newest first, each asset with the catalog names that it showed then; `None` if there never was such a user.
     ///
     /// # Errors
     ///
-    /// As [`BoundedReads::asset_as_of`].
+    /// As [`TenantStore::asset_as_of`].
     pub async fn assets_of_user_as_of(
         &self,
         user: UserId,
         at: Timestamp,
         request: PageRequest,
     ) -> Result<Option<Page<(Stored<Asset>, CatalogNames)>>, StoreError> {
-        let store = self.verified().await;
-        let (history, assets) = tokio::try_join!(self.history_state::<User>(user, Some(1)), store.ever_assigned(user, at))?;
+        let (history, assets) = tokio::try_join!(self.history_state::<User>(user, Some(1)), self.ever_assigned(user, at))?;
         if history.is_none() {
             return Ok(None);
         }
@@ -45,11 +44,9 @@ impl BoundedReads {
         let mut states: Vec<_> = states.into_iter().flatten().collect();
         states.sort_by_key(|(asset, state)| (Reverse(state.created_at()), *asset));
         let Page { items, total, request, unreadable } = Page::cut_from(states, request);
-        Ok(Some(Page { items: store.past_assets(items, at).await?, total, request, unreadable }))
+        Ok(Some(Page { items: self.past_assets(items, at).await?, total, request, unreadable }))
     }
-}
 
-impl TenantStore {
     async fn ever_assigned(&self, user: UserId, at: Timestamp) -> Result<BTreeSet<AssetId>, StoreError> {
         let indexed = async {
             let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);

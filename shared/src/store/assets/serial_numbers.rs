@@ -9,7 +9,7 @@ use crate::domain::record::{Kind, Stored};
 use crate::domain::values::id::{AssetId, Id};
 use crate::store::TenantStore;
 use crate::store::keys::{self, EXPIRES, Item, PK, TYPE};
-use crate::store::lists::list_index::{AssetColumns, AssetIndex, Freshness, SearchTerms, SortedRows};
+use crate::store::lists::list_index::{AssetColumns, AssetIndex, Freshness, SortedRows};
 use crate::store::table::error::{StoreError, UnreadableRecord};
 use crate::store::table::item::OWNER;
 use crate::store::table::read::BatchGet;
@@ -81,7 +81,7 @@ impl TenantStore {
 
     async fn ids_by_serial(&self, serials: &BTreeSet<String>) -> Result<Vec<(String, AssetId)>, StoreError> {
         let select = |index: &AssetIndex| ids_of(&index.assets, serials);
-        if let Some(ids) = self.as_unverified().with_list_index(Freshness::Refreshed, select).await? {
+        if let Some(ids) = self.with_list_index(Freshness::Refreshed, select).await? {
             return Ok(ids);
         }
         let mut ids = Vec::new();
@@ -92,18 +92,9 @@ impl TenantStore {
 
 fn ids_of(rows: &SortedRows<AssetColumns>, serials: &BTreeSet<String>) -> Vec<(String, AssetId)> {
     let column = AssetColumns::compared("serial_number");
-    let mut ids = Vec::new();
-    rows.scan(
-        &SearchTerms::default(),
-        |_| true,
-        |position| {
-            let row = rows.row(position);
-            let serial = row.and_then(|row| Some((row.exact_text(column?)?, row.sort_key.id())));
-            let serial = serial.filter(|(serial, _)| serials.contains(*serial));
-            ids.extend(serial.map(|(serial, id)| (serial.to_owned(), AssetId::from_uuid(id))));
-        },
-    );
-    ids
+    let with_serial = rows.iter().filter_map(|row| Some((row.exact_text(column?)?, row.sort_key.id())));
+    let wanted = with_serial.filter(|(serial, _)| serials.contains(*serial));
+    wanted.map(|(serial, id)| (serial.to_owned(), AssetId::from_uuid(id))).collect()
 }
 
 impl UnitOfWork<'_> {

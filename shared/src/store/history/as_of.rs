@@ -8,8 +8,8 @@ use crate::domain::restore::{Origin, PastState, state_at};
 use crate::domain::values::id::{AssetId, Id, ModelId};
 use crate::domain::values::text::Name;
 use crate::domain::values::time::Timestamp;
+use crate::store::TenantStore;
 use crate::store::table::error::StoreError;
-use crate::store::{BoundedReads, TenantStore};
 use chrono::TimeDelta;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::{BTreeSet, HashMap};
@@ -20,16 +20,16 @@ pub(in crate::store) const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minut
 /// The number of histories that are read at the same time.
 pub(in crate::store) const CONCURRENT_HISTORIES: usize = 8;
 
-impl BoundedReads {
+impl TenantStore {
     /// The asset as it was at `at`, and the catalog names that it showed then; `None` if it did not exist.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Internal`] when an entry of a history is lost or can't be read. As [`BoundedReads::history`]
+    /// Returns [`StoreError::Internal`] when an entry of a history is lost or can't be read. As [`TenantStore::history`]
     /// otherwise.
     pub async fn asset_as_of(&self, id: AssetId, at: Timestamp) -> Result<Option<(Stored<Asset>, CatalogNames)>, StoreError> {
         let Some(state) = self.past_state(Asset::KIND, id.uuid(), at).await? else { return Ok(None) };
-        let mut assets = self.verified().await.past_assets(vec![(id, state)], at).await?;
+        let mut assets = self.past_assets(vec![(id, state)], at).await?;
         Ok(assets.pop())
     }
 
@@ -50,9 +50,7 @@ impl BoundedReads {
         }
         state_at(&entries, at).map_err(StoreError::broken)
     }
-}
 
-impl TenantStore {
     /// In the order of `states`, with the names of the catalog entries at `at`. Each entry's history is read once.
     pub(in crate::store) async fn past_assets(
         &self,
@@ -88,9 +86,8 @@ impl TenantStore {
 
     /// Of those records that existed.
     async fn past_states(&self, kind: Kind, ids: BTreeSet<Uuid>, at: Timestamp) -> Result<HashMap<Uuid, PastState>, StoreError> {
-        let store = self.as_unverified();
         let states = stream::iter(ids).map(async |id| {
-            let state = store.past_state(kind, id, at).await?;
+            let state = self.past_state(kind, id, at).await?;
             Ok::<_, StoreError>(state.map(|state| (id, state)))
         });
         let states: Vec<_> = states.buffered(CONCURRENT_HISTORIES).try_collect().await?;

@@ -5,11 +5,11 @@ use crate::domain::history::filter::EventFilter;
 use crate::domain::values::id::EventId;
 use crate::domain::values::json;
 use crate::domain::values::time::Timestamp;
+use crate::store::TenantStore;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::{self, Key, Keys, PK, SK};
 use crate::store::table::delays::{max_event_delay, max_secondary_index_delay};
 use crate::store::table::error::StoreError;
-use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
@@ -155,9 +155,7 @@ impl TenantStore {
         feed.last = Some(end);
         Ok(())
     }
-}
 
-impl TenantStore {
     /// Visits the entries of all events since `since`, oldest first, page by page.
     pub(in crate::store) async fn each_page_of_entries(
         &self,
@@ -171,9 +169,7 @@ impl TenantStore {
         }
         Ok(())
     }
-}
 
-impl TenantReads {
     pub(in crate::store) fn events_query(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
         query

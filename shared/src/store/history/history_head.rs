@@ -4,13 +4,13 @@ use crate::domain::history::chain::{ChainHead, HistoryEntry};
 use crate::domain::record::Kind;
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
+use crate::store::TenantStore;
 use crate::store::keys::{Item, Key, TYPE};
 use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::StoreError;
 use crate::store::table::item::{LAST_EVENT, LAST_HASH, VERSION};
 use crate::store::table::transaction::{Condition, TransactionItem};
 use crate::store::table::transaction_items::NewEvent;
-use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::time::Duration;
 use uuid::Uuid;
@@ -60,7 +60,7 @@ pub(in crate::store) async fn pause_before_look(looks: u32) {
     tokio::time::sleep(FIRST_PAUSE * (1 << looks.saturating_sub(1).min(MAX_LOOKS))).await;
 }
 
-impl TenantReads {
+impl TenantStore {
     /// From the record or, if that is missing, from its tombstone.
     pub(in crate::store) async fn history_head(&self, kind: Kind, id: Uuid) -> Result<Option<HistoryHead>, StoreError> {
         // In this order, so that a deletion in between is not missed.
@@ -78,9 +78,7 @@ impl TenantReads {
         let request = request.consistent_read(true).projection_expression("#version, #hash, #event");
         request.send().await?.item.as_ref().map(HistoryHead::of).transpose()
     }
-}
 
-impl TenantStore {
     /// `event` describes the deletion, which is the change to `version`.
     pub(in crate::store) fn tombstone_item(
         &self,

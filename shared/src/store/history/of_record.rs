@@ -8,13 +8,13 @@ use crate::domain::history::chain::{ChainError, HistoryEntry, is_deletion, subje
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
+use crate::store::TenantStore;
 use crate::store::history::history_head::{HistoryHead, MAX_LOOKS, may_be_in_flight, pause_before_look};
 use crate::store::keys::{self, HS, Item, Key, Keys, PK};
 use crate::store::lists::page::PageRequest;
 use crate::store::table::delays::max_secondary_index_delay;
 use crate::store::table::error::StoreError;
 use crate::store::table::torn_reads::TornReadRetry;
-use crate::store::{BoundedReads, TenantReads};
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -93,7 +93,7 @@ impl HistoryState {
     }
 }
 
-impl BoundedReads {
+impl TenantStore {
     /// Also of a deleted record; `None` if no such record ever existed.
     ///
     /// Takes two round trips for the first page and three for others.
@@ -121,7 +121,7 @@ impl BoundedReads {
         self.history_state_of(T::KIND, id.uuid(), rows).await
     }
 
-    /// [`BoundedReads::history_state`] of a record of this kind.
+    /// [`TenantStore::history_state`] of a record of this kind.
     pub(in crate::store) async fn history_state_of(
         &self,
         kind: Kind,
@@ -157,14 +157,13 @@ impl BoundedReads {
 
     /// Reads the tenant's recent events, as far back as the index may lag, and keeps those of the record.
     async fn read_recent(&self, state: &mut HistoryState) -> Result<(), StoreError> {
-        let store = self.verified().await;
         let mut recent = BTreeMap::new();
         let of_record = |entry: HistoryEntry| {
             let ((kind, id), version) = subject(&entry.text)?;
             ((kind, id) == (Some(state.kind), state.entity)).then_some((version, entry))
         };
-        let since = store.store.now().plus(-max_secondary_index_delay());
-        store.each_page_of_entries(since, |entries| recent.extend(entries.into_iter().filter_map(of_record))).await?;
+        let since = self.store.now().plus(-max_secondary_index_delay());
+        self.each_page_of_entries(since, |entries| recent.extend(entries.into_iter().filter_map(of_record))).await?;
         state.recent = Some(recent);
         Ok(())
     }
@@ -213,9 +212,7 @@ impl BoundedReads {
         }
         Ok(found)
     }
-}
 
-impl TenantReads {
     /// By version. Those that the table does not have are left out.
     async fn entries_of<'e>(
         &self,

@@ -2,7 +2,7 @@
 
 use crate::domain::history::event::Event;
 use crate::domain::record::Kind;
-use crate::store::TenantReads;
+use crate::store::TenantStore;
 use crate::store::history::history_head::HistoryHead;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::{Item, Key};
@@ -46,7 +46,7 @@ impl RecordNames {
     }
 }
 
-impl TenantReads {
+impl TenantStore {
     /// Takes one round trip, and two more if some were deleted. Records that exist nowhere have none.
     ///
     /// # Errors

@@ -15,29 +15,27 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`BoundedReads::history`](crate::store::BoundedReads::history).
+    /// As [`TenantStore::history`](crate::store::TenantStore::history).
     pub async fn whole_history<T: Record>(&self, id: T::Id) -> Result<Option<Vec<HistoryEntry>>, StoreError> {
-        let store = self.as_unverified();
-        let Some(mut state) = store.history_state::<T>(id, None).await? else { return Ok(None) };
+        let Some(mut state) = self.history_state::<T>(id, None).await? else { return Ok(None) };
         let versions = 1..=state.total();
-        Ok(Some(store.history_entries(&mut state, versions).await?.into_values().collect()))
+        Ok(Some(self.history_entries(&mut state, versions).await?.into_values().collect()))
     }
 
     /// Recomputes the whole hash chain of a record; `None` if no such record ever existed.
     ///
     /// # Errors
     ///
-    /// As [`BoundedReads::history`](crate::store::BoundedReads::history). An entry that may only be late leads to
+    /// As [`TenantStore::history`](crate::store::TenantStore::history). An entry that may only be late leads to
     /// [`StoreError::Unsettled`], not to a broken chain.
     pub async fn verify_history<T: Record>(&self, id: T::Id) -> Result<Option<Verification>, StoreError> {
-        let store = self.as_unverified();
-        let Some(mut state) = store.history_state::<T>(id, None).await? else { return Ok(None) };
+        let Some(mut state) = self.history_state::<T>(id, None).await? else { return Ok(None) };
         let mut chain = Chain::new(state.head.as_ref().map(|head| head.chain.clone()));
         let total = state.total();
         let mut from = 1;
         while from <= total {
             let to = total.min(from + ENTRIES_PER_READ - 1);
-            for (version, entry) in store.history_entries(&mut state, from..=to).await? {
+            for (version, entry) in self.history_entries(&mut state, from..=to).await? {
                 chain.add(version, &entry);
             }
             from = to + 1;

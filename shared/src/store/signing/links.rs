@@ -7,11 +7,11 @@ use crate::store::keys::{Item, Key, Keys, record_id_of_sort_key};
 use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
 use crate::store::table::item::OWNER;
-use crate::store::{BatchGet, TenantReads, TenantStore};
+use crate::store::{BatchGet, TenantStore};
 use std::collections::HashSet;
 use uuid::Uuid;
 
-impl TenantReads {
+impl TenantStore {
     /// `subject` is a process instance or movement. Takes one round trip.
     ///
     /// # Errors
@@ -28,9 +28,7 @@ impl TenantReads {
     async fn link_markers(&self, subject: Uuid) -> Result<Vec<Item>, StoreError> {
         self.every(self.beginning(Keys::markers(Kind::Link, &Link::of_subject(subject)))).await
     }
-}
 
-impl TenantStore {
     /// Newest first. Includes every link whose creation was acknowledged before the call.
     async fn link_ids(&self, subject: Uuid) -> Result<Vec<LinkId>, StoreError> {
         let markers = self.link_markers(subject).await?;

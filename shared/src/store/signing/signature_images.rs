@@ -2,10 +2,10 @@
 
 use crate::domain::processes::instance::ImageName;
 use crate::domain::values::signature_image::SignatureImage;
+use crate::store::TenantStore;
 use crate::store::keys::{Item, Key, TYPE};
 use crate::store::table::error::StoreError;
 use crate::store::table::unit_of_work::UnitOfWork;
-use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeSet, HashMap};
@@ -35,7 +35,7 @@ impl UnitOfWork<'_> {
     }
 }
 
-impl TenantReads {
+impl TenantStore {
     /// PNG files. Images that do not exist are left out.
     ///
     /// # Errors

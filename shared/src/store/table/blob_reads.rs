@@ -2,7 +2,7 @@
 
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
-use crate::store::TenantReads;
+use crate::store::TenantStore;
 use crate::store::keys::{Item, Key, TYPE};
 use crate::store::table::deduplicated_blobs::{Blob, BlobKind, BlobName, blob_of, fill_in};
 use crate::store::table::delays::max_event_delay;
@@ -19,7 +19,7 @@ fn written_at(item: &Item) -> Option<Timestamp> {
     EventId::from_short(item.get(LAST_EVENT)?.as_s().ok()?).map(|event| event.timestamp())
 }
 
-impl TenantReads {
+impl TenantStore {
     /// `None` if the tenant's table is known to have it.
     pub(in crate::store) fn blob_put(&self, blob: Blob) -> Result<Option<TransactionItem>, StoreError> {
         if self.store.blobs.get(self.id, &blob.name).is_some() {
@@ -64,8 +64,7 @@ impl TenantReads {
         Ok(())
     }
 
-    /// JSON texts of the blobs, without lost ones. Blobs that are not in memory take a round trip, and up to 16 read units each,
-    /// and so wait until the caller's key is verified.
+    /// JSON texts of the blobs, without lost ones. Blobs that are not in memory take a round trip, and up to 16 read units each.
     ///
     /// A record may become visible before the blob that the same transaction writes. So a blob is waited for if a record that
     /// names it was written lately; `names` has the times.
@@ -84,9 +83,6 @@ impl TenantReads {
                 Some(text) => drop(texts.insert(name, text)),
                 None => missing.push((name, written_at)),
             }
-        }
-        if !missing.is_empty() {
-            self.verified.wait().await;
         }
         let mut torn_read_retry = TornReadRetry::default();
         while !missing.is_empty() {

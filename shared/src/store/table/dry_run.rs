@@ -1,6 +1,6 @@
 //! Dry runs: requests that decide everything and write nothing.
 //!
-//! A request's [`DryRun`] is part of its handles of the table ([`TenantReads`]). Units of work then check the conditions of their
+//! A request's [`DryRun`] is part of its handles of the table ([`TenantStore`]). Units of work then check the conditions of their
 //! writes instead of writing, and keep the results here, so that the request's later reads and units find it as if it were in the
 //! table.
 
@@ -8,7 +8,7 @@ use crate::store::keys::{Item, Key};
 use crate::store::table::condition::Check;
 use crate::store::table::error::StoreError;
 use crate::store::table::transaction::{TransactionError, TransactionItem};
-use crate::store::{Store, TenantReads, TenantStore};
+use crate::store::{Store, TenantStore};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
@@ -84,7 +84,7 @@ impl DryRun {
 impl TenantStore {
     #[must_use]
     pub fn in_dry_run(self, dry_run: DryRun) -> Self {
-        Self { reads: TenantReads { dry_run: Some(dry_run), ..self.reads } }
+        Self { dry_run: Some(dry_run), ..self }
     }
 
     /// For a text that only the real request assigns, such as a new secret. A dry run shows null in its place. IDs of new

@@ -7,7 +7,6 @@ use crate::store::keys::{Item, Key, Keys, LS, TYPE, record_id, tenant};
 use crate::store::table::deduplicated_blobs::{Blob, lacks_blob, take_blob};
 use crate::store::table::error::{StoreError, UnreadableRecord};
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde::Deserialize;
 use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 use uuid::Uuid;
 
@@ -24,15 +23,6 @@ pub(in crate::store) const LAST_EVENT: &str = "last_event";
 pub(in crate::store) const USES: &str = "uses";
 /// In a unique value's marker, the sort key of its record.
 pub(in crate::store) const OWNER: &str = "owner";
-
-#[derive(Deserialize)]
-struct Metadata {
-    version: u64,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    last_hash: String,
-    last_event: String,
-}
 
 /// Without keys and metadata, and with the blob apart, which is stored in another item.
 pub(in crate::store) fn attributes<T: Record>(value: &T) -> Result<(Item, Option<Blob>), StoreError> {
@@ -86,20 +76,19 @@ fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> 
     if lacks_blob(&item) {
         return Err("its steps or its schema are lost".to_owned());
     }
-    let metadata: Metadata = from_item(item.clone()).map_err(|error| error.to_string())?;
-    let last_event = EventId::from_short(&metadata.last_event).ok_or("it does not name its event")?;
+    // By hand: deserializing would copy the whole item once more.
+    let text = |name: &str| item.get(name)?.as_s().ok().cloned();
+    let time = |name: &str| Timestamp::try_from(text(name)?).ok();
+    let version = item.get(VERSION).and_then(|version| version.as_n().ok()?.parse().ok()).ok_or("it has no version")?;
+    let created_at = time(CREATED_AT).ok_or("it has no time of creation")?;
+    let updated_at = time(UPDATED_AT).ok_or("it has no time of its last change")?;
+    let last_hash = text(LAST_HASH).ok_or("it has no hash")?;
+    let last_event = text(LAST_EVENT).and_then(|event| EventId::from_short(&event)).ok_or("it does not name its event")?;
     let value: T = from_item(item).map_err(|error| error.to_string())?;
     if id.is_some_and(|id| id != value.id().uuid()) {
         return Err("its id is not that of its key".to_owned());
     }
-    Ok(Stored {
-        value,
-        version: metadata.version,
-        created_at: metadata.created_at,
-        updated_at: metadata.updated_at,
-        last_hash: metadata.last_hash,
-        last_event,
-    })
+    Ok(Stored { value, version, created_at, updated_at, last_hash, last_event })
 }
 
 /// The approximate bytes of names and values, as DynamoDB counts them.

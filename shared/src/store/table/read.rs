@@ -2,12 +2,12 @@
 
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use crate::domain::values::id::Id;
+use crate::store::TenantStore;
 use crate::store::keys::{Item, Key, Keys, PK, SK, record_id_of_sort_key};
 use crate::store::table::backoff::pause;
 use crate::store::table::deduplicated_blobs::without_blob;
 use crate::store::table::error::StoreError;
 use crate::store::table::item::{self, OWNER};
-use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
 use futures_util::future::try_join_all;
@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 /// The most items of a BatchGetItem (AWS: "Quotas in Amazon DynamoDB").
-const MAX_BATCH_KEYS: usize = 100;
+pub(in crate::store) const MAX_BATCH_KEYS: usize = 100;
 /// The most requests for keys that a batch left unprocessed.
 const MAX_ROUNDS: u32 = 5;
 
@@ -43,7 +43,7 @@ impl BatchGet {
 
 #[derive(Debug, Default)]
 pub struct BatchResult {
-    items: HashMap<(Kind, Uuid), Item>,
+    pub(in crate::store) items: HashMap<(Kind, Uuid), Item>,
 }
 
 impl BatchResult {
@@ -76,7 +76,7 @@ impl BatchResult {
     }
 }
 
-impl TenantReads {
+impl TenantStore {
     /// One read unit for each 4 KB. Steps and a schema that are not in memory take a second round trip.
     ///
     /// # Errors
@@ -92,6 +92,9 @@ impl TenantReads {
     pub(in crate::store) async fn item(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         if let Some(left) = self.dry_run.as_ref().and_then(|dry_run| dry_run.item(key)) {
             return Ok(left);
+        }
+        if let Some(mut items) = self.read_with_key(std::slice::from_ref(key)).await {
+            return Ok(items.remove(key));
         }
         let request = self.store.client.get_item().table_name(&self.store.table);
         Ok(request.set_key(Some(key.item())).consistent_read(true).send().await?.item)
@@ -130,28 +133,44 @@ impl TenantReads {
         Ok(BatchResult { items: keys.into_iter().zip(items).collect() })
     }
 
-    /// [`TenantReads::batch_get`] without steps and schemas, which takes one round trip.
+    /// [`TenantStore::batch_get`] without steps and schemas, which takes one round trip.
     ///
     /// # Errors
     ///
-    /// As [`TenantReads::batch_get`].
+    /// As [`TenantStore::batch_get`].
     pub async fn batch_get_without_blobs(&self, batch: BatchGet) -> Result<BatchResult, StoreError> {
         let items = self.batch_items(batch).await?;
         Ok(BatchResult { items: items.map(|(key, item)| (key, without_blob(item))).collect() })
     }
 
     async fn batch_items(&self, batch: BatchGet) -> Result<impl Iterator<Item = ((Kind, Uuid), Item)>, StoreError> {
-        let by_key: HashMap<Key, (Kind, Uuid)> =
-            batch.0.into_iter().map(|(kind, id)| (self.keys.record(kind, id), (kind, id))).collect();
+        let by_key = self.keys_of(batch);
         let keys: Vec<Key> = by_key.keys().cloned().collect();
         let items = self.items(&keys).await?;
         Ok(items.into_iter().filter_map(move |(key, item)| Some((*by_key.get(&key)?, item))))
     }
 
+    pub(in crate::store) fn keys_of(&self, batch: BatchGet) -> HashMap<Key, (Kind, Uuid)> {
+        batch.0.into_iter().map(|(kind, id)| (self.keys.record(kind, id), (kind, id))).collect()
+    }
+
+    /// `None` if the key's batch can't be joined.
+    async fn read_with_key(&self, keys: &[Key]) -> Option<HashMap<Key, Item>> {
+        self.key_batch.as_ref()?.read(keys).await
+    }
+
     /// A hundred a request, the requests in parallel.
     pub(in crate::store) async fn items(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {
-        let batches = try_join_all(keys.chunks(MAX_BATCH_KEYS).map(|chunk| self.batch_of(chunk))).await?;
-        let mut items: HashMap<Key, Item> = batches.into_iter().flatten().collect();
+        if keys.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut items = match self.read_with_key(keys).await {
+            Some(items) => items,
+            None => {
+                let batches = try_join_all(keys.chunks(MAX_BATCH_KEYS).map(|chunk| self.batch_of(chunk))).await?;
+                batches.into_iter().flatten().collect()
+            }
+        };
         if let Some(dry_run) = &self.dry_run {
             for (key, left) in keys.iter().filter_map(|key| Some((key, dry_run.item(key)?))) {
                 items.remove(key);
@@ -179,9 +198,7 @@ impl TenantReads {
         }
         Err(StoreError::Unavailable("a batch left keys unprocessed five times in a row".into()))
     }
-}
 
-impl TenantStore {
     /// The cost grows with their number. Leaves out those that can't be read.
     ///
     /// # Errors
@@ -222,9 +239,7 @@ impl TenantStore {
     pub(in crate::store) fn of_kind(&self, kind: Kind) -> QueryFluentBuilder {
         self.beginning(Keys::prefix(kind))
     }
-}
 
-impl TenantReads {
     /// A query for every item whose sort key begins with `prefix`.
     pub(in crate::store) fn beginning(&self, prefix: AttributeValue) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
@@ -236,7 +251,7 @@ impl TenantReads {
             .expression_attribute_values(":sk", prefix)
     }
 
-    /// All pages of a query. Queries of unbounded size are made by [`TenantStore`] only.
+    /// All pages of a query.
     pub(in crate::store) async fn every(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
         let mut pages = query.into_paginator().send();
         let mut items = Vec::new();

@@ -3,13 +3,13 @@
 use crate::domain::request::{IdempotentRequest, StoredResponse};
 use crate::domain::values::signature_image::data_url;
 use crate::domain::values::time::Timestamp;
+use crate::store::TenantStore;
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::keys::{EXPIRES, Item, Key, PK, TYPE};
 use crate::store::table::deduplicated_blobs::BlobKind;
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::transaction::{Condition, TransactionItem};
 use crate::store::table::unit_of_work::write_error;
-use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub enum PreviousRequest {
     Different,
 }
 
-impl TenantReads {
+impl TenantStore {
     /// `None` if none has taken effect in 24 hours.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl TenantReads {
     ///
     /// # Errors
     ///
-    /// As [`TenantReads::previous_request`].
+    /// As [`TenantStore::previous_request`].
     pub(crate) async fn previous_parts(
         &self,
         request: &IdempotentRequest,
@@ -137,9 +137,7 @@ impl TenantReads {
             .map_err(StoreError::broken)?;
         Ok(TransactionItem { condition: Condition::NoStoredResponse, write: TransactWriteItem::builder().put(put).build() })
     }
-}
 
-impl TenantStore {
     /// Stores a response without any change: that a request has begun, or that a part of it was refused.
     ///
     /// # Errors
@@ -153,9 +151,7 @@ impl TenantStore {
         let item = self.store_response(request, response, Vec::new(), self.store.now())?;
         self.store.transact(vec![item], Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
     }
-}
 
-impl TenantStore {
     /// `false` if the stored response is not `present` any more.
     pub(crate) async fn replace_stored_response(
         &self,

@@ -5,7 +5,7 @@ use crate::domain::values::id::{ApiKeyId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::PK;
 use crate::store::table::error::StoreError;
-use crate::store::{TenantReads, client};
+use crate::store::{TenantStore, client};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 /// The longest wait of a request for this write.
 const TOUCH_TIMEOUT: Duration = Duration::from_millis(250);
 
-impl TenantReads {
+impl TenantStore {
     /// Writes no event, since nobody decided it. A request does not wait long for it.
     pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
         let update = self.store.client.update_item().table_name(&self.store.table);

@@ -6,7 +6,7 @@ use crate::domain::keys::rate::{WINDOW_SECONDS, window};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{EXPIRES, Item, TYPE};
 use crate::store::table::error::StoreError;
-use crate::store::{TenantReads, client};
+use crate::store::{TenantStore, client};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -18,7 +18,7 @@ const HELD: &str = "held";
 const KEPT_SECONDS: i64 = 600;
 const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 
-impl TenantReads {
+impl TenantStore {
     /// Counts a request of a credential and returns how many are used in this minute, as far as this function instance knows,
     /// this one included: more than `limit` if the limit is used up. Costs nothing while the instance holds a share of the
     /// limit, and otherwise mostly one write unit (docs/adr/0010).

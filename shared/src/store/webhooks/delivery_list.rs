@@ -2,11 +2,11 @@
 
 use crate::domain::values::id::{EventId, WebhookId};
 use crate::domain::webhooks::{Delivery, DeliveryStatus};
+use crate::store::TenantStore;
 use crate::store::keys::{EXPIRES, Item, Key, Keys, LIST_INDEX, LS, PK, SK, delivered_event};
 use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
 use crate::store::table::stored_responses::seconds;
-use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use serde_dynamo::aws_sdk_dynamodb_1::from_item;
 
@@ -14,7 +14,7 @@ use serde_dynamo::aws_sdk_dynamodb_1::from_item;
 pub const MAX_LISTED_DELIVERIES: usize = 1_000;
 const STATUS: &str = "status";
 
-impl TenantReads {
+impl TenantStore {
     /// `None` if there is no record, or it has expired.
     ///
     /// # Errors
@@ -31,9 +31,7 @@ impl TenantReads {
         let expires = item.get(EXPIRES).and_then(|value| value.as_n().ok()?.parse::<i64>().ok());
         expires.is_none_or(|expires| expires > seconds(self.store.now()))
     }
-}
 
-impl TenantStore {
     /// Newest first: of the newest [`MAX_LISTED_DELIVERIES`] of all, or of the newest that are pending or failed. Delivered ones
     /// are found among the newest of all.
     ///

@@ -2,11 +2,11 @@
 
 use crate::domain::record::{Stored, Unique};
 use crate::domain::webhooks::{MAX_WEBHOOKS, Webhook};
+use crate::store::TenantStore;
 use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
-use crate::store::{TenantReads, TenantStore};
 
-impl TenantReads {
+impl TenantStore {
     /// Takes one round trip.
     ///
     /// # Errors
@@ -21,9 +21,7 @@ impl TenantReads {
             .map(|(slot, _)| slot)
             .collect())
     }
-}
 
-impl TenantStore {
     /// Newest first.
     ///
     /// # Errors
