@@ -34,6 +34,9 @@ const QUERY_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>
 /// Characters that would end or change a path. API Gateway passes on decoded paths, which may contain them.
 const PATH_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\');
 
+/// Below these paths, all the rest is one part. The gateway also decodes the slashes in it.
+const ONE_PART: [&str; 1] = ["/v1/assets/by-serial/"];
+
 /// The time left for other work after the last snapshot, in addition to its own.
 const RESERVE: Duration = Duration::from_secs(60);
 
@@ -164,7 +167,14 @@ fn escaped_path(path: &str) -> String {
     let mut parts = path.split('%');
     let first = parts.next().unwrap_or_default().to_owned();
     let path = parts.fold(first, |path, rest| path + if is_escape(rest) { "%" } else { "%25" } + rest);
-    utf8_percent_encode(&path, PATH_ESCAPES).to_string()
+    utf8_percent_encode(&with_encoded_slashes(path), PATH_ESCAPES).to_string()
+}
+
+fn with_encoded_slashes(path: String) -> String {
+    let Some((start, part)) = ONE_PART.iter().find_map(|start| Some((*start, path.strip_prefix(start)?))) else { return path };
+    // One at the end is one too many, as it is below every path.
+    let (part, end) = part.strip_suffix('/').map_or((part, ""), |part| (part, "/"));
+    format!("{start}{}{end}", part.replace('/', "%2F"))
 }
 
 /// A response whose body goes to Lambda as text if it is UTF-8, and else in Base64.
@@ -243,6 +253,8 @@ mod tests {
             ("/v1/assets/a?b#c d\\e", "/v1/assets/a%3Fb%23c%20d%5Ce"),
             ("/v1/%23/100%/%a/%", "/v1/%23/100%25/%25a/%25"),
             ("/v1/é", "/v1/%C3%A9"),
+            ("/v1/assets/by-serial/S/1 a", "/v1/assets/by-serial/S%2F1%20a"),
+            ("/v1/assets/by-serial/S%2F1/", "/v1/assets/by-serial/S%2F1/"),
         ] {
             assert_eq!(escaped_path(raw), is);
         }

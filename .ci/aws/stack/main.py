@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import api_tests
 import functions
 import leftovers
 import permissions
@@ -41,6 +42,8 @@ def checks(repository, folder):
     step(f"{functions.attempts(api, asset, hook)} deliveries, of which one was attempted again")
     step(f"{len(functions.snapshot())} snapshots by the function of the schedule")
     functions.check_called(api)
+    if binary := os.environ.get("API_TESTS"):
+        step(f"{api_tests.run(repository, binary)} tests of the API over HTTP, each with a tenant of its own")
     expect(logs(), "the functions log nothing")
     permissions.expect_none_missing()
     step(f"every function ran, and none of their {len(logs())} log lines says that a permission is missing")

@@ -1,7 +1,7 @@
 //! Batches of assets and users.
 
 use crate::support::bulk::statuses;
-use crate::support::{Api, UNKNOWN_ID};
+use crate::support::{Api, UNKNOWN_ID, over_http};
 use serde_json::{Value, json};
 
 /// The prefix of the keys of tag counters: a refused request may leave a gap.
@@ -9,7 +9,7 @@ const COUNTER: &str = "SEQUENCE#";
 
 #[tokio::test]
 async fn each_operation_succeeds_or_fails_on_its_own_in_its_order() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let first = client.asset(json!({"name": "first"})).await;
     let second = client.asset(json!({"name": "second"})).await;
     let etag = client.get(&format!("/assets/{second}")).await.header("etag").to_owned();
@@ -68,7 +68,7 @@ async fn an_atomic_batch_changes_everything_or_nothing() {
 
 #[tokio::test]
 async fn what_is_not_an_operation_is_refused_before_anything_is_done() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let operations = [
         json!({"op": "create", "body": {"name": "good"}}),
         json!({"op": "upsert", "body": {}}),
@@ -97,7 +97,7 @@ async fn what_is_not_an_operation_is_refused_before_anything_is_done() {
 
 #[tokio::test]
 async fn users_are_changed_in_batches_with_the_rules_of_single_requests() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ada = client.user("Ada").await;
     let asset = client.assigned_asset("Laptop", &ada).await;
     let operations = [
@@ -127,7 +127,7 @@ async fn users_are_changed_in_batches_with_the_rules_of_single_requests() {
 
 #[tokio::test]
 async fn an_address_that_is_passed_on_is_free_for_the_operations_that_follow() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ada = client.user("Ada").await;
     let email = |email: &str| json!({"op": "update", "id": ada, "body": {"email": email}});
     let create = |email: &str| json!({"op": "create", "body": {"email": email, "display_name": "Next"}});
@@ -155,7 +155,7 @@ async fn an_atomic_batch_says_which_operation_the_table_refuses() {
 
 #[tokio::test]
 async fn an_atomic_batch_that_exceeds_a_transaction_says_so() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let mut operations = Vec::new();
     for n in 0..20 {
         operations.push(json!({"op": "delete", "id": client.user(&format!("User {n}")).await}));
@@ -168,7 +168,7 @@ async fn an_atomic_batch_that_exceeds_a_transaction_says_so() {
 
 #[tokio::test]
 async fn a_batch_never_answers_more_than_lambda_passes_on() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let notes = "\"".repeat(9_900);
     let fields = json!({"text": "\\".repeat(15_000)});
     let mut ids = Vec::new();

@@ -1,12 +1,12 @@
 //! Custom fields and the schemas of asset types.
 
 use crate::support::bulk::{costly, creations, outcomes, statuses};
-use crate::support::{Api, Client};
+use crate::support::{Client, over_http};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn custom_fields_must_match_the_schema_of_the_asset_type() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let schema =
         json!({"type": "object", "required": ["ram"], "properties": {"ram": {"type": "integer"}}, "additionalProperties": false});
     let body = json!({"name": "Laptop", "code": "LAP", "kind": "physical", "custom_fields_schema": schema});
@@ -36,7 +36,7 @@ async fn custom_fields_must_match_the_schema_of_the_asset_type() {
 
 #[tokio::test]
 async fn custom_fields_come_back_as_sent() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let fields = json!({"z": 1, "a": {"deep": [1.5, null, true, "ü"]}, "": "", "9007199254740992": -9_007_199_254_740_992_i64});
     let id = client.asset(json!({"name": "x", "custom_fields": fields})).await;
     let read = client.get(&format!("/assets/{id}")).await;
@@ -60,7 +60,7 @@ async fn refusal(client: &Client, schema: Value) -> String {
 
 #[tokio::test]
 async fn schemas_are_refused_in_our_own_words() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for (schema, words) in [
         (json!({"$defs": {"a": {"$ref": "https://example.com/x.json"}}}), ["its own parts", "/$defs/a/$ref"]),
         (json!({"properties": {"a": {"$ref": "other.json"}}}), ["its own parts", "/properties/a/$ref"]),
@@ -77,7 +77,7 @@ async fn schemas_are_refused_in_our_own_words() {
 
 #[tokio::test]
 async fn patterns_that_are_expensive_to_compile_are_refused_before_they_are_compiled() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let all = |count: usize, pattern: fn(usize) -> String| json!({"allOf": (0..count).map(|n| json!({"pattern": pattern(n)})).collect::<Vec<_>>()});
     for (name, schema) in [
         ("classes of Unicode that are repeated", all(200, |n| format!(r"\pL{{20}}%{n}"))),
@@ -98,7 +98,7 @@ async fn patterns_that_are_expensive_to_compile_are_refused_before_they_are_comp
 
 #[tokio::test]
 async fn a_field_that_a_schema_forbids_is_named_in_plain_words() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let schema = json!({"properties": {"a": false}});
     let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
     let asset_type = client.post("/catalog/asset-types", body).await.id();
@@ -109,7 +109,7 @@ async fn a_field_that_a_schema_forbids_is_named_in_plain_words() {
 
 #[tokio::test]
 async fn a_hundred_thousand_errors_make_a_small_response() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let members: Vec<String> = (0..90_000).map(|n| format!("\"{n:x}\":1")).collect();
     let refused = client.post_text("/assets", &format!("{{\"name\":\"x\",{}}}", members.join(","))).await;
     assert_eq!(refused.field_errors().len(), 1000);
@@ -129,7 +129,7 @@ fn rows(values: &[Value]) -> String {
 
 #[tokio::test]
 async fn a_request_validates_until_its_budget_is_spent() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let (asset_type, values) = costly(&client, 60).await;
     let reply = client.import_once("/assets", &rows(&values), "k").await;
     let created = outcomes(&reply).iter().filter(|outcome| *outcome == "created").count();
@@ -149,7 +149,7 @@ async fn a_request_validates_until_its_budget_is_spent() {
 /// With `on_error=abort`, all rows are checked before the first is written. Checked rows are not validated again.
 #[tokio::test]
 async fn a_check_and_the_write_after_it_validate_once() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let (_, values) = costly(&client, 7).await;
     assert_eq!(outcomes(&client.import("/assets", "?on_error=abort", &rows(&values)).await), ["created"; 7]);
 }

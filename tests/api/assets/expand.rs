@@ -1,7 +1,7 @@
 //! `expand=assigned_to`: the users whom assets are assigned to, beside the assets.
 
-use crate::support::Api;
 use crate::support::table::history::set_text;
+use crate::support::{Api, over_http};
 use serde_json::{Value, json};
 use shared::domain::record::Kind;
 use shared::domain::values::id::{Id, UserId};
@@ -9,7 +9,7 @@ use shared::store::keys::Keys;
 
 #[tokio::test]
 async fn the_assigned_user_is_shown_on_request_only() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ada = client.user("Ada").await;
     let assigned = client.assigned_asset("a", &ada).await;
     let free = client.asset(json!({"name": "b"})).await;
@@ -32,7 +32,7 @@ async fn the_assigned_user_is_shown_on_request_only() {
 
 #[tokio::test]
 async fn users_are_shown_to_those_only_who_may_read_users() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ada = client.user("Ada").await;
     let asset = client.assigned_asset("a", &ada).await;
     let lacking = client.scoped(&["assets:read", "assets:write"]).await;
@@ -47,7 +47,7 @@ async fn users_are_shown_to_those_only_who_may_read_users() {
 
 #[tokio::test]
 async fn the_etags_of_both_representations_differ() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ada = client.user("Ada").await;
     let assigned = client.assigned_asset("a", &ada).await;
     for asset in [assigned.clone(), client.asset(json!({"name": "b"})).await] {
@@ -74,7 +74,7 @@ async fn the_etags_of_both_representations_differ() {
 
 #[tokio::test]
 async fn an_expanded_asset_can_be_sent_back() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let (ada, eve) = (client.user("Ada").await, client.user("Eve").await);
     let asset = client.assigned_asset("a", &ada).await;
     let path = format!("/assets/{asset}");

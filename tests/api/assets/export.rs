@@ -1,13 +1,13 @@
 //! Exports of assets and users.
 
 use crate::support::bulk::outcomes;
-use crate::support::{Api, Client, property, runtime};
+use crate::support::{Api, Client, over_http, property, runtime};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 #[tokio::test]
 async fn an_export_has_one_row_for_each_asset_and_names_for_people() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let model = client.model("Dell", "Latitude", &laptop).await;
     let ada = client.user("Ada").await;
@@ -40,7 +40,7 @@ async fn an_export_has_one_row_for_each_asset_and_names_for_people() {
 
 #[tokio::test]
 async fn a_large_export_comes_in_parts_that_miss_nothing_and_repeat_nothing() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let notes = "\"".repeat(9_000);
     let row = |n: usize| json!({"op": "create", "body": {"name": format!("n{n}"), "notes": notes, "status": if n.is_multiple_of(2) { "in_use" } else { "in_stock" }}});
     for start in (0..240).step_by(40) {
@@ -62,7 +62,7 @@ async fn a_large_export_comes_in_parts_that_miss_nothing_and_repeat_nothing() {
 
 #[tokio::test]
 async fn users_are_exported_too() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ada = client.user("Ada").await;
     client.user("Bob").await;
     let text = client.export("/users/export?q=ada").await.concat();
@@ -74,7 +74,7 @@ async fn users_are_exported_too() {
 
 #[tokio::test]
 async fn an_import_of_an_export_changes_nothing_under_a_schema_that_is_newer() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let phone = client.asset_type("Phone", "PHO", "physical").await;
     client.asset(json!({"name": "a", "asset_type_id": phone, "custom_fields": {"imei": 356938035643809_u64}})).await;
     let schema = json!({"type": "object", "properties": {"imei": {"type": ["string", "integer"]}, "x": {"type": "string"}}});
@@ -88,7 +88,7 @@ async fn an_import_of_an_export_changes_nothing_under_a_schema_that_is_newer() {
 /// An answer that depends on the address would tell a key that may not list users who is one.
 #[tokio::test]
 async fn addresses_are_for_keys_that_may_list_users() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ada = client.user("Ada").await;
     let asset = client.assigned_asset("Laptop", &ada).await;
     let key = client.scoped(&["assets:read", "assets:write"]).await;

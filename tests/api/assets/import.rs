@@ -2,7 +2,7 @@
 
 use crate::support::bulk::{outcomes, row_errors, statuses};
 use crate::support::table::history::set_attribute;
-use crate::support::{Api, Client, UNKNOWN_ID};
+use crate::support::{Api, Client, UNKNOWN_ID, over_http};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 use shared::domain::record::Kind;
@@ -18,7 +18,7 @@ async fn asset(client: &Client, name: &str) -> Value {
 
 #[tokio::test]
 async fn rows_name_other_records_by_what_people_know() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let model = client.model("Dell", "Latitude 7450", &laptop).await;
     let ada = client.user("Ada").await;
@@ -41,7 +41,7 @@ async fn rows_name_other_records_by_what_people_know() {
 
 #[tokio::test]
 async fn whatever_is_wrong_with_a_row_is_said_and_the_others_are_written() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     client.asset_type("Laptop", "LAP", "physical").await;
     let gone = client.user("Gone").await;
     client.patch(&format!("/users/{gone}"), json!({"is_active": false})).await.data();
@@ -71,7 +71,7 @@ async fn whatever_is_wrong_with_a_row_is_said_and_the_others_are_written() {
 
 #[tokio::test]
 async fn a_row_updates_what_it_matches() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ids = client.assets(3).await;
     let get = async |id: &str| client.get(&format!("/assets/{id}")).await.data();
     let (first, tag) = (get(&ids[0]).await, get(&ids[1]).await["asset_tag"].as_str().unwrap().to_owned());
@@ -112,7 +112,7 @@ async fn a_row_updates_what_it_matches() {
 
 #[tokio::test]
 async fn a_schema_says_what_the_cells_of_custom_fields_are() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let schema =
         json!({"type": "object", "properties": {"imei": {"type": "string"}, "ram": {"type": "integer"}}, "required": ["imei"]});
     let body = json!({"name": "Phone", "code": "PHO", "kind": "physical", "custom_fields_schema": schema});
@@ -128,7 +128,7 @@ async fn a_schema_says_what_the_cells_of_custom_fields_are() {
 
 #[tokio::test]
 async fn unknown_columns_and_too_many_rows_are_refused_before_anything_is_written() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let reply = client.import("/assets", "", "name,serial,name\na,b,c\n").await;
     assert_eq!(reply.field_errors(), ["name", "serial"]);
     assert!(reply.text().contains("unknown column; known: serial_number,"), "{}", reply.text());
@@ -151,7 +151,7 @@ async fn unknown_columns_and_too_many_rows_are_refused_before_anything_is_writte
 
 #[tokio::test]
 async fn ndjson_has_the_types_of_json() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ndjson = "{\"name\": \"a\", \"purchase_price\": 12.50, \"custom_fields\": {\"x\": [1]}}\n\n\
                   {\"name\": \"b\", \"custom_fields.x\": null, \"notes\": null}\r\n\
                   {\"name\": \"c\"\n\
@@ -197,7 +197,7 @@ async fn a_dry_run_says_what_would_become_of_each_row() {
 
 #[tokio::test]
 async fn users_are_imported_by_email_with_the_rules_of_single_requests() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ada = client.user("Ada").await;
     let csv = "email,display_name,role,is_active\nADA@example.com,Countess,,FALSE\nbob@example.com,Bob,viewer,\nbob@example.com,Robert,,\n,Nobody,,\n";
     let reply = client.import("/users", "?match=email", csv).await;
@@ -219,7 +219,7 @@ async fn users_are_imported_by_email_with_the_rules_of_single_requests() {
 
 #[tokio::test]
 async fn each_error_of_a_row_is_told_once_and_none_hides_another() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let csv = format!("name,id,assigned_to_email\n{},,\n,x,nobody@example.com\n", "n".repeat(256));
     let reply = client.import("/assets", "?match=id", &csv).await;
     let columns = |row| row_errors(&reply, row).into_iter().map(|(column, _)| column).collect::<Vec<_>>();
@@ -232,7 +232,7 @@ async fn each_error_of_a_row_is_told_once_and_none_hides_another() {
 
 #[tokio::test]
 async fn a_body_with_far_too_much_is_refused_without_much_work() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let columns = (0..120_000).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
     assert_eq!(client.import("/assets", "", &columns).await.field_errors().len(), 100);
     let members = (0..80_000).map(|n| format!("\"c{n}\":1")).collect::<Vec<_>>().join(",");
@@ -245,7 +245,7 @@ async fn a_body_with_far_too_much_is_refused_without_much_work() {
 
 #[tokio::test]
 async fn a_row_like_what_ends_the_body_is_a_row() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for (rows, count) in [("\u{1}after the body\nx\nlast\n", 3), ("a\n\n\nx", 2), ("\"x\n\"\r\n\r\n", 1), ("\"a\"", 1)] {
         let reply = client.import("/assets", "?dry_run=true", &format!("name\n{rows}")).await;
         assert_eq!(outcomes(&reply).len(), count, "{rows:?}");
@@ -276,7 +276,7 @@ async fn a_damaged_asset_costs_only_its_own_row() {
 
 #[tokio::test]
 async fn what_is_no_csv_in_utf8_is_said_to_be_so() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let utf16: Vec<u8> = "name\na\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     for body in [utf16, b"PK\x03\x04\x14\0\x06".to_vec()] {
         let problem = client.send("POST", "/assets/import", Some("text/csv"), body).await.problem(400, "MALFORMED_REQUEST");

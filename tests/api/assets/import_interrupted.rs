@@ -3,7 +3,7 @@
 
 use crate::support::bulk::{outcomes, statuses};
 use crate::support::table::history::event_chain;
-use crate::support::{Api, Client, Disturbance, Reply, at_each_place};
+use crate::support::{Api, Client, Disturbance, Reply, at_each_place, over_http};
 use dev_server::faulty_table::planned::CallFailure;
 use serde_json::{Value, json};
 
@@ -121,7 +121,7 @@ async fn what_is_throttled_is_left_for_the_next_attempt() {
 
 #[tokio::test]
 async fn a_key_with_two_bodies_at_once_executes_one_of_them() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let csv = |name: &str| format!("name\n{}", format!("{name}\n").repeat(30));
     let replies = futures_util::future::join_all((0..4).map(|n| {
         let (client, csv) = (&client, csv(&format!("n{n}")));
@@ -136,7 +136,7 @@ async fn a_key_with_two_bodies_at_once_executes_one_of_them() {
 
 #[tokio::test]
 async fn an_import_that_was_refused_as_a_whole_is_refused_again() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let csv = "email,display_name\na@example.com,A\nb@example.com,B\n";
     let send = || client.send_with("POST", "/users/import?on_error=abort", Some("text/csv"), csv, &[("idempotency-key", "key")]);
     let taken = client.post("/users", json!({"email": "b@example.com", "display_name": "B"})).await.id();
@@ -150,7 +150,7 @@ async fn an_import_that_was_refused_as_a_whole_is_refused_again() {
 
 #[tokio::test]
 async fn a_repeated_import_takes_no_numbers() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for _ in 0..3 {
         assert_eq!(outcomes(&client.import_once("/assets", "name\na\nb\n", "key").await), ["created", "created"]);
     }

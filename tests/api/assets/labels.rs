@@ -1,6 +1,6 @@
 //! Labels: that codes can be read back, in every format, and that no text gets out of its place.
 
-use crate::support::{Api, Client, Reply, UNKNOWN_ID, sample};
+use crate::support::{Api, Client, Reply, UNKNOWN_ID, over_http, sample};
 use serde_json::json;
 
 pub struct Image {
@@ -80,7 +80,7 @@ async fn tag(client: &Client, id: &str) -> String {
 
 #[tokio::test]
 async fn the_code_of_a_label_holds_the_tag_in_every_format() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let id = client.asset(json!({"name": "Dell XPS 15"})).await;
     let path = format!("/assets/{id}/label");
     let svg = client.get(&path).await;
@@ -111,7 +111,7 @@ async fn the_code_of_a_label_holds_the_tag_in_every_format() {
 
 #[tokio::test]
 async fn the_code_can_hold_an_address_with_the_tag_or_the_id() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let body = json!({"label_url_template": "https://example.com/a/{asset_tag}?id={id}", "asset_tag_template": "Büro 1/#NNN"});
     client.patch("/settings", body).await.data();
     let id = client.asset(json!({"name": "x"})).await;
@@ -146,7 +146,7 @@ async fn the_code_can_hold_an_address_with_the_tag_or_the_id() {
 
 #[tokio::test]
 async fn no_name_gets_out_of_its_place() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let names = [
         "<script>alert('x')</script>&\"",
         "^XZ^XA~JA _5E",
@@ -195,7 +195,7 @@ async fn no_name_gets_out_of_its_place() {
 
 #[tokio::test]
 async fn a_page_has_each_label_in_its_place() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ids = client.assets(100).await.join(",");
     let layouts = [
         ("a4-21", 0, 5, "x=\"7.21\" y=\"15.15\""),

@@ -1,12 +1,12 @@
 //! Creating, reading, changing and deleting assets.
 
-use crate::support::{Api, UNKNOWN_ID};
+use crate::support::{Api, UNKNOWN_ID, over_http};
 use insta::assert_json_snapshot;
 use serde_json::json;
 
 #[tokio::test]
 async fn a_new_asset_has_every_field() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let reply = client.post("/assets", json!({"name": "  Laptop  "})).await;
     assert_eq!(reply.status, 201);
     assert_eq!(reply.header("location"), format!("/v1/assets/{}", reply.id()));
@@ -40,7 +40,7 @@ async fn a_new_asset_has_every_field() {
 
 #[tokio::test]
 async fn a_model_fills_manufacturer_model_and_type() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let licence = client.asset_type("Licence", "LIC", "logical").await;
     let model = client.model("JetBrains", "All Products", &licence).await;
     let asset = client.post("/assets", json!({"name": "IDE", "model_id": model})).await.data();
@@ -162,7 +162,7 @@ async fn every_error_in_a_body_is_reported() {
 
 #[tokio::test]
 async fn a_price_keeps_every_digit() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for digits in ["2499.00", "0", "0.1", "999999999999.9999", "123456789012.3456", "0.0001"] {
         let reply = client.post_text("/assets", &format!(r#"{{"name":"x","purchase_price":{digits}}}"#)).await;
         let expected = format!(r#""purchase_price":{digits},"#);
@@ -178,7 +178,7 @@ async fn a_price_keeps_every_digit() {
 
 #[tokio::test]
 async fn a_price_can_be_sent_as_text_wherever_it_can_be_sent() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let expected = r#""purchase_price":1249.00,"#;
     let created = client.post("/assets", json!({"name": "x", "purchase_price": "1249.00", "serial_number": "s"})).await;
     assert!(created.text().contains(expected), "{}", created.text());
@@ -208,7 +208,7 @@ async fn a_price_can_be_sent_as_text_wherever_it_can_be_sent() {
 
 #[tokio::test]
 async fn a_patch_distinguishes_absent_fields_null_and_values() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     let full = json!({"name": "x", "serial_number": "S1", "notes": "n", "purchase_price": 5, "custom_fields": {"a": 1}});
     let path = format!("/assets/{}", client.asset(full).await);
@@ -229,7 +229,7 @@ async fn a_patch_distinguishes_absent_fields_null_and_values() {
 
 #[tokio::test]
 async fn a_deleted_asset_is_not_found_and_its_tag_is_not_reused() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let id = client.asset(json!({"name": "x"})).await;
     let reply = client.delete(&format!("/assets/{id}")).await;
     assert_eq!((reply.status.as_u16(), reply.json()), (200, json!({"message": "Asset deleted."})));

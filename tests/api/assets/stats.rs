@@ -1,7 +1,7 @@
 //! Statistics: every count, right after every write.
 
 use crate::support::processes::{cancel, create_process, start};
-use crate::support::{Api, Client};
+use crate::support::{Api, Client, over_http};
 use serde_json::{Value, json};
 
 async fn stats(client: &Client) -> Value {
@@ -10,7 +10,7 @@ async fn stats(client: &Client) -> Value {
 
 #[tokio::test]
 async fn every_write_is_counted_at_once() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let empty = stats(&client).await;
     assert_eq!(empty["assets"]["total"], 0);
     assert_eq!(empty["assets"]["by_type"], json!({}));

@@ -1,6 +1,6 @@
 //! Asset tags: templates, number ranges and collisions.
 
-use crate::support::Api;
+use crate::support::{Api, over_http};
 use serde_json::json;
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn a_full_range_goes_on_with_one_more_digit_and_skips_tags_of_another_temp
 
 #[tokio::test]
 async fn a_free_tag_is_found_after_many_taken_ones() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     client.patch("/settings", json!({"asset_tag_template": "A-0NNN"})).await.data();
     for _ in 0..70 {
         client.asset(json!({"name": "x"})).await;

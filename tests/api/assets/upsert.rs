@@ -1,6 +1,6 @@
 //! Upserts of assets by their serial number.
 
-use crate::support::Api;
+use crate::support::{Api, over_http};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ const PATH: &str = "/assets/by-serial/S%2F1";
 
 #[tokio::test]
 async fn an_upsert_creates_and_then_changes_the_fields_that_are_sent() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let put = async |body: Value| client.send("PUT", PATH, Some("application/json"), body.to_string()).await;
     let made = put(json!({"name": "Laptop", "notes": "new"})).await;
     assert_eq!((made.status.as_u16(), made.data()["serial_number"].clone()), (201, json!("S/1")));
@@ -30,7 +30,7 @@ async fn an_upsert_creates_and_then_changes_the_fields_that_are_sent() {
 
 #[tokio::test]
 async fn after_its_asset_is_gone_or_has_another_serial_number_an_upsert_creates_again() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let put = async || client.send("PUT", PATH, Some("application/json"), "{\"name\": \"x\"}").await;
     let first = put().await.id();
     client.patch(&format!("/assets/{first}"), json!({"serial_number": "other"})).await.data();

@@ -1,6 +1,6 @@
 //! The largest catalog: lists read names, kinds and codes, and the schemas of their page only.
 
-use crate::support::{Api, Client, full_tests};
+use crate::support::{Api, Client, full_tests, over_http};
 use serde_json::{Value, json};
 use shared::domain::catalog::{AssetType, MAX_ASSET_TYPES};
 use shared::domain::values::id::Id;
@@ -80,7 +80,7 @@ async fn types_of_kind(client: &Client, kind: &str) -> String {
 /// Beyond a few megabytes, a list does not keep the records, and reads the page again.
 #[tokio::test]
 async fn a_list_of_large_records_has_the_same_pages() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let notes = "\u{1d11e}".repeat(10_000);
     for n in 0..120 {
         client.post("/catalog/manufacturers", json!({"name": format!("M{n}"), "notes": notes})).await.data();

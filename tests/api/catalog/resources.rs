@@ -1,11 +1,11 @@
 //! Asset types, manufacturers and models.
 
-use crate::support::{Api, UNKNOWN_ID};
+use crate::support::{UNKNOWN_ID, over_http};
 use serde_json::json;
 
 #[tokio::test]
 async fn entries_are_created_read_changed_and_deleted() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
     let manufacturer =
         client.post("/catalog/manufacturers", json!({"name": "Dell", "website": "https://dell.com", "notes": "n"})).await.id();
@@ -36,7 +36,7 @@ async fn entries_are_created_read_changed_and_deleted() {
 
 #[tokio::test]
 async fn codes_and_names_of_manufacturers_are_unique() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let again = client.post("/catalog/asset-types", json!({"name": "Other", "code": "LAP", "kind": "physical"})).await;
     let taken = again.problem(409, "DUPLICATE");
@@ -51,7 +51,7 @@ async fn codes_and_names_of_manufacturers_are_unique() {
 
 #[tokio::test]
 async fn a_model_must_refer_to_an_existing_manufacturer_and_type() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let body = json!({"name": "XPS", "manufacturer_id": UNKNOWN_ID, "asset_type_id": UNKNOWN_ID});
     assert_eq!(client.post("/catalog/models", body).await.field_errors(), ["/asset_type_id", "/manufacturer_id"]);
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
@@ -63,7 +63,7 @@ async fn a_model_must_refer_to_an_existing_manufacturer_and_type() {
 
 #[tokio::test]
 async fn a_model_in_use_keeps_its_type() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let (laptop, phone) =
         (client.asset_type("Laptop", "LAP", "physical").await, client.asset_type("Phone", "PHN", "physical").await);
     let model = client.model("Dell", "XPS", &laptop).await;
@@ -83,7 +83,7 @@ async fn a_model_in_use_keeps_its_type() {
 
 #[tokio::test]
 async fn an_invalid_schema_is_refused() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for schema in [
         json!([]),
         json!("x"),
@@ -102,7 +102,7 @@ async fn an_invalid_schema_is_refused() {
 
 #[tokio::test]
 async fn lists_are_searched_and_filtered() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     client.asset_type("Phone", "PHN", "physical").await;
     let xps = client.model("Dell", "XPS", &laptop).await;

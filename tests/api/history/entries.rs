@@ -3,7 +3,7 @@
 use crate::support::processes::{advance, create_process, start};
 use crate::support::samples::SIGNATURE;
 use crate::support::table::history::{changed_asset, versions};
-use crate::support::{Api, UNKNOWN_ID};
+use crate::support::{Api, UNKNOWN_ID, over_http};
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
 use shared::domain::history::event::hash;
@@ -11,7 +11,7 @@ use shared::domain::values::id::{AssetId, Id};
 
 #[tokio::test]
 async fn a_history_lists_who_changed_what_newest_first() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     let key = json!({"name": "ada's", "scopes": ["assets:read", "assets:write"], "user_id": user});
     let made = client.post("/keys", key).await.data();
@@ -64,7 +64,7 @@ async fn a_history_lists_who_changed_what_newest_first() {
 
 #[tokio::test]
 async fn a_history_has_pages() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let id = client.asset(json!({"name": "0"})).await;
     for name in 1..25 {
         client.patch(&format!("/assets/{id}"), json!({"name": name.to_string()})).await.data();
@@ -90,7 +90,7 @@ async fn a_history_has_pages() {
 
 #[tokio::test]
 async fn the_history_of_an_instance_has_its_steps_without_images() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let process = create_process(&client, json!([{"type": "signature", "key": "s", "label": "S"}])).await;
     let asset = client.asset(json!({"name": "x"})).await;
     let instance = start(&client, &process, &asset).await;
@@ -127,7 +127,7 @@ async fn a_deleted_resource_keeps_its_history_and_an_unknown_id_has_none() {
 
 #[tokio::test]
 async fn a_page_that_would_be_too_large_leaves_out_changes() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let id = client.asset(json!({"name": "x"})).await;
     for n in 0..60 {
         let notes: String = std::iter::repeat_n(char::from_u32(0x4e00 + n).unwrap(), 10_000).collect();
@@ -143,7 +143,7 @@ async fn a_page_that_would_be_too_large_leaves_out_changes() {
 
 #[tokio::test]
 async fn a_history_is_found_only_below_its_own_collection() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     let deleted = client.user("Grace").await;
     client.delete(&format!("/users/{deleted}")).await.data();

@@ -1,6 +1,6 @@
 //! Conventions for every route: reading bodies and paths, the order of checks, and errors of the service itself.
 
-use crate::support::{Api, call, log};
+use crate::support::{Api, call, log, over_http};
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
@@ -47,7 +47,7 @@ async fn malformed_bodies_are_400_and_change_nothing() {
 
 #[tokio::test]
 async fn route_method_key_scope_and_body_are_checked_in_this_order() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let without_key = client.with_key("");
     let reader = client.scoped(&["assets:read"]).await;
     without_key.get("/nothing").await.problem(404, "NOT_FOUND");
@@ -133,7 +133,7 @@ async fn an_unreachable_table_is_503_and_a_missing_one_is_500() {
 
 #[tokio::test]
 async fn half_a_surrogate_pair_is_refused_with_an_explanation() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let refused = client.post_text("/assets", r#"{"name":"x","\ud800":1}"#).await;
     assert_eq!(refused.field_errors(), [""]);
     assert!(refused.text().contains("half of a character"), "{}", refused.text());

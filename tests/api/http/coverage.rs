@@ -3,7 +3,7 @@
 use crate::support::document::BASE;
 use crate::support::operations::{METHODS, by_method, operations};
 use crate::support::samples::{SIGNING_PAGE, Samples, content_type};
-use crate::support::{Api, UNKNOWN_ID, sample};
+use crate::support::{Api, UNKNOWN_ID, over_http, sample};
 use shared::domain::keys::scope::Scope;
 use shared::domain::keys::token::Token;
 use std::collections::BTreeSet;
@@ -110,7 +110,7 @@ async fn another_tenants_resources_look_as_if_they_did_not_exist() {
 
 #[tokio::test]
 async fn every_response_has_a_new_id_and_must_not_be_stored() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let (_, operations) = operations(&client).await;
     let samples = Samples::create(&client).await;
     let mut ids = BTreeSet::new();
@@ -126,7 +126,7 @@ async fn every_response_has_a_new_id_and_must_not_be_stored() {
 
 #[tokio::test]
 async fn head_works_like_get_and_other_methods_are_405_with_allow() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let (document, operations) = operations(&client).await;
     let samples = Samples::create(&client).await;
     for operation in operations.iter().filter(|operation| operation.method == "GET") {
@@ -151,7 +151,7 @@ async fn head_works_like_get_and_other_methods_are_405_with_allow() {
 
 #[tokio::test]
 async fn every_route_refuses_unknown_query_parameters_by_name() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let (_, operations) = operations(&client).await;
     let samples = Samples::create(&client).await;
     for operation in operations.iter().filter(|operation| operation.needs_key) {

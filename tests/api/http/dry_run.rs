@@ -3,7 +3,7 @@
 use crate::support::operations::{Operation, dry_run, operations};
 use crate::support::processes::create_process;
 use crate::support::samples::{SIGNATURE, Samples};
-use crate::support::{Api, Client, Reply};
+use crate::support::{Api, Client, Reply, over_http};
 use serde_json::{Value, json};
 use shared::domain::values::time::Timestamp;
 
@@ -83,7 +83,7 @@ async fn check_nulls(client: &Client, path: &str, body: &Value, expected: &[&str
 
 #[tokio::test]
 async fn what_only_the_request_in_earnest_assigns_is_null_and_nothing_else() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let template = json!({"asset_tag_template": "{PREFIX}-{YYYY}-NNN-X"});
     client.patch("/settings", template).await.data();
     let asset = json!({"name": "AST-2026-001-X", "purchase_price": 1, "notes": "\"quoted\" \\"});

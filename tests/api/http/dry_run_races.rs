@@ -1,7 +1,7 @@
 //! Dry runs beside other writers, and several units of work in one dry run.
 
 use crate::support::operations::dry_run;
-use crate::support::{Api, Client, paused_runtime};
+use crate::support::{Api, Client, over_http, paused_runtime};
 use dev_server::faulty_table::Weaknesses;
 use futures_util::future::join_all;
 use serde_json::json;
@@ -13,7 +13,7 @@ use shared::store::{ChangeContext, DryRun, TenantStore, UnitOfWork, WriteError};
 
 #[tokio::test]
 async fn writers_and_dry_runs_of_one_record_do_each_other_no_harm() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "0"})).await);
     let tried = dry_run(&path);
     let tries = async {

@@ -2,7 +2,7 @@
 
 use crate::support::operations::dry_run;
 use crate::support::processes::{advance, create_process, start};
-use crate::support::{Api, Client, UNKNOWN_ID};
+use crate::support::{Api, Client, UNKNOWN_ID, over_http};
 use serde_json::{Value, json};
 
 /// Sends a request as a dry run and as a real request. Both must be refused alike, and neither must change the table.
@@ -100,7 +100,7 @@ async fn processes_are_refused_alike() {
 
 #[tokio::test]
 async fn requests_are_refused_alike_before_anything_is_decided() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = dry_run("/assets");
     client.with_key("").post(&path, json!({"name": "x"})).await.problem(401, "UNAUTHORIZED");
     let reader = client.scoped(&["assets:read"]).await;

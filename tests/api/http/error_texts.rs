@@ -3,7 +3,7 @@
 use crate::support::document::at;
 use crate::support::operations::operations;
 use crate::support::samples::{Samples, content_type};
-use crate::support::{Api, Client, Reply, UNKNOWN_ID, call};
+use crate::support::{Client, Reply, UNKNOWN_ID, call, over_http};
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn error_at(reply: &Reply, location: &str) -> String {
 
 #[tokio::test]
 async fn unknown_names_are_answered_with_the_known_ones_nearest_first() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let reply = client.post("/assets", json!({"nmae": "x", "serialNumber": "y"})).await;
     assert_eq!(error_at(&reply, "/name"), "is required", "although it was misspelt");
     assert!(error_at(&reply, "/nmae").starts_with("unknown field; known: name, "));
@@ -55,7 +55,7 @@ fn bounds(document: &Value, schema: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn enumerations_name_their_values_and_bounds_their_bounds() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let samples = Samples::create(&client).await;
     let (document, operations) = operations(&client).await;
     let mut seen = 0;
@@ -108,7 +108,7 @@ fn max_length(document: &Value, schema: &Value) -> Option<u64> {
 
 #[tokio::test]
 async fn a_text_that_is_too_long_is_answered_with_the_bound() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let samples = Samples::create(&client).await;
     let (document, operations) = operations(&client).await;
     let mut seen = 0;
@@ -140,7 +140,7 @@ async fn a_text_that_is_too_long_is_answered_with_the_bound() {
 
 #[tokio::test]
 async fn a_missing_field_is_named_wherever_another_was_misspelt() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let asset = client.asset(json!({"name": "a"})).await;
     let process = client.get("/processes?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
     let step = json!({"type": "text", "kye": "a", "label": "A"});
@@ -180,7 +180,7 @@ async fn detail(client: &Client, method: &str, path: &str, status: u16, code: &s
 
 #[tokio::test]
 async fn a_404_tells_a_wrong_path_from_a_missing_resource_and_says_what_exists() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let missing = detail(&client, "GET", &format!("/assets/{UNKNOWN_ID}"), 404, "NOT_FOUND").await;
     assert!(missing.contains("no such resource"), "{missing}");
     let wrong = detail(&client, "GET", &format!("/assets/{UNKNOWN_ID}/histroy"), 404, "NOT_FOUND").await;
@@ -200,7 +200,7 @@ async fn a_404_tells_a_wrong_path_from_a_missing_resource_and_says_what_exists()
 
 #[tokio::test]
 async fn a_405_says_what_the_path_takes_and_what_is_below_it() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = format!("/processes/instances/{UNKNOWN_ID}");
     let hint = detail(&client, "PATCH", &path, 405, "METHOD_NOT_ALLOWED").await;
     assert!(hint.starts_with("This path takes GET, HEAD. Below it: "), "{hint}");
@@ -213,7 +213,7 @@ async fn a_405_says_what_the_path_takes_and_what_is_below_it() {
 
 #[tokio::test]
 async fn a_compressed_body_is_a_415_that_names_what_is_supported() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for coding in ["gzip", "br, identity", "GZIP"] {
         let body = b"\x1f\x8b\x08\x00\x00".to_vec();
         let reply = client.send_with("POST", "/assets", Some("application/json"), body, &[("content-encoding", coding)]).await;
@@ -227,7 +227,7 @@ async fn a_compressed_body_is_a_415_that_names_what_is_supported() {
 
 #[tokio::test]
 async fn numbers_come_back_exactly_or_are_refused() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for rounded in ["9007199254740993.0", "0.12345678901234567890", "[1e-400]", "9007199254740993"] {
         let reply = client.post_text("/assets", &format!(r#"{{"name":"x","custom_fields":{{"n":{rounded}}}}}"#)).await;
         assert_eq!(reply.field_errors(), ["/custom_fields"], "{rounded}");
@@ -250,7 +250,7 @@ async fn numbers_come_back_exactly_or_are_refused() {
 
 #[tokio::test]
 async fn all_definitions_are_listed_without_parameters_however_large_they_are() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let label = "\"".repeat(250);
     let step = |n: usize| json!({"type": "checklist", "key": format!("k{n}"), "label": "L", "items": (0..29).map(|i| format!("{i}{label}")).collect::<Vec<_>>()});
     for n in 0..60 {
@@ -272,7 +272,7 @@ async fn all_definitions_are_listed_without_parameters_however_large_they_are() 
 
 #[tokio::test]
 async fn details_are_sentences() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let definition = client.get("/processes?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
     let problem = client.patch(&format!("/processes/{definition}"), json!({"name": "x"})).await.problem(409, "CONFLICT");
     assert_eq!(problem["detail"], "Only the status of a system process can change.");

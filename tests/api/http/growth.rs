@@ -3,7 +3,7 @@
 use crate::support::operations::operations;
 use crate::support::samples::{Samples, content_type};
 use crate::support::signing::{Link, signature_step, started};
-use crate::support::{Api, call, sample};
+use crate::support::{Api, call, over_http, sample};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
@@ -159,7 +159,7 @@ fn parameters(count: usize) -> String {
 
 #[tokio::test]
 async fn who_has_a_key_or_a_link_pays_twice_as_much_for_twice_as_many_names() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = started(&client, json!([signature_step()])).await;
     let signer = Link::for_guest(&client, &path).await.signer(&client);
     for (client, path) in [(&client, "/assets"), (&client, "/settings"), (&signer, "/sign/session")] {

@@ -1,8 +1,8 @@
 //! Characters that can't be seen: refused in fields of one line, and harmless on pages where they are stored already.
 
-use crate::support::Api;
 use crate::support::processes::{advance, start};
 use crate::support::table::history::set_text;
+use crate::support::{Api, over_http};
 use serde_json::json;
 use shared::domain::keys::token::Token;
 use shared::domain::record::Kind;
@@ -13,7 +13,7 @@ const HIDDEN: [&str; 6] = ["\u{202e}", "\u{2066}", "\u{200b}", "\u{200f}", "\u{f
 
 #[tokio::test]
 async fn fields_of_one_line_have_no_hidden_characters() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let bad = |hidden: &str| format!("a{hidden}b");
     for hidden in HIDDEN {
         let text = bad(hidden);
@@ -47,7 +47,7 @@ fn percent(text: &str) -> String {
 
 #[tokio::test]
 async fn an_address_is_taken_however_it_is_spelt() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let create = |email: &str| client.post("/users", json!({"email": email, "display_name": "x"}));
     let first = create("Ju\u{308}rgen@example.com").await;
     assert_eq!(first.data()["email"], "Ju\u{308}rgen@example.com", "it is kept as it was sent");

@@ -6,7 +6,7 @@ use crate::support::processes::{create_process, start_movement};
 use crate::support::samples::{SIGNATURE, Samples, content_type, event_count};
 use crate::support::signing::{Link, id_of, signature_step, started, step};
 use crate::support::table::history::event_chain;
-use crate::support::{Api, Client, Reply, Snapshot};
+use crate::support::{Api, Client, Reply, Snapshot, over_http};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -169,7 +169,7 @@ async fn a_refused_request_may_be_corrected_under_the_same_key() {
 
 #[tokio::test]
 async fn a_replayed_response_contains_the_signature() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let steps = json!([{"type": "signature", "key": "s", "label": "S"}, {"type": "text", "key": "t", "label": "T"}]);
     let process = create_process(&client, json!(steps)).await;
     let mut assets = Vec::new();
@@ -206,7 +206,7 @@ async fn a_request_whose_response_is_too_long_to_store_is_refused_before_it_is_e
 
 #[tokio::test]
 async fn the_same_text_as_csv_and_as_ndjson_are_two_requests() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let text = "{\"name\":\"a\"}\n{\"name\":\"b\"}\n";
     let send = async |content_type| {
         let headers = [("idempotency-key", "k")];

@@ -1,13 +1,13 @@
 //! `ETag`, `If-Match` and `If-None-Match`.
 
-use crate::support::Api;
 use crate::support::operations::{WRITE_METHODS, by_method, operations};
 use crate::support::samples::{Samples, content_type};
+use crate::support::{Api, over_http};
 use serde_json::json;
 
 #[tokio::test]
 async fn an_etag_is_the_same_in_every_response_until_the_resource_changes() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
     let model = client.model("Dell", "XPS", &asset_type).await;
     let made = client.post("/assets", json!({"name": "a", "model_id": model})).await;

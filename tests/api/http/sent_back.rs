@@ -1,9 +1,9 @@
 //! The response of a GET can be sent back with PATCH: it changes nothing, unless a read-only field differs.
 
-use crate::support::Api;
 use crate::support::document::at;
 use crate::support::operations::{Operation, by_method, operations};
 use crate::support::samples::Samples;
+use crate::support::{Api, over_http};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ async fn a_body_that_was_read_can_be_sent_back_and_changes_nothing() {
 
 #[tokio::test]
 async fn a_definition_of_the_system_can_be_sent_back_and_an_instance_with_its_id() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let samples = Samples::create(&client).await;
     let definitions = client.get("/processes").await.data();
     for definition in definitions.as_array().unwrap() {

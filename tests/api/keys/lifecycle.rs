@@ -1,6 +1,6 @@
 //! API keys: creating, rotating and revoking them, and their scopes.
 
-use crate::support::{Api, call};
+use crate::support::{Api, call, over_http};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_key_grants_only_scopes_that_its_creator_has() {
 
 #[tokio::test]
 async fn a_revoked_key_is_refused_with_the_next_request() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
     let other = client.with_key_of(&made);
     other.get("/assets").await.data();
@@ -121,7 +121,7 @@ async fn of_two_simultaneous_rotations_neither_returns_a_key_that_does_not_work(
 
 #[tokio::test]
 async fn a_bound_key_has_at_most_the_rights_of_its_owner() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     let path = format!("/users/{user}");
     let all: Vec<Value> = shared::domain::keys::scope::Scope::ALL.iter().map(|scope| json!(scope)).collect();
@@ -164,7 +164,7 @@ async fn the_last_use_is_recorded_once_an_hour() {
 
 #[tokio::test]
 async fn invalid_fields_of_a_key_are_refused_by_name() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let body = json!({"name": "", "scopes": ["assets"], "user_id": "x", "expires_at": "tomorrow", "rate_limit_per_minute": 0, "prefix": "x"});
     let faults = ["/expires_at", "/name", "/prefix", "/rate_limit_per_minute", "/scopes/0", "/user_id"];
     assert_eq!(client.post("/keys", body).await.field_errors(), faults);
@@ -175,7 +175,7 @@ async fn invalid_fields_of_a_key_are_refused_by_name() {
 
 #[tokio::test]
 async fn only_one_well_formed_authorization_header_counts() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let send = async |values: &[&str]| {
         let mut request = axum::http::Request::builder().uri("/v1/assets");
         for value in values {
@@ -198,7 +198,7 @@ async fn only_one_well_formed_authorization_header_counts() {
 /// Each wrong entry has an error, but a body of a megabyte must not have half a million.
 #[tokio::test]
 async fn errors_of_scopes_are_bounded() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let body = json!({"name": "k", "scopes": vec![1; 100_000]});
     let problem = client.post("/keys", body).await.problem(422, "VALIDATION_ERROR");
     assert_eq!(problem["errors"].as_array().unwrap().len(), 1000);

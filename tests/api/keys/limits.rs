@@ -1,6 +1,6 @@
 //! Rate limits of keys.
 
-use crate::support::{Api, Client, UNKNOWN_ID, log};
+use crate::support::{Api, Client, UNKNOWN_ID, log, over_http};
 use serde_json::json;
 use shared::store::keys::Keys;
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ async fn sixteen_simultaneous_requests_are_all_counted() {
 
 #[tokio::test]
 async fn every_response_to_a_valid_key_has_the_rate_limit_headers() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let lacking = client.scoped(&["assets:read"]).await;
     for reply in [
         client.get("/assets").await,
@@ -140,7 +140,7 @@ async fn every_response_to_a_valid_key_has_the_rate_limit_headers() {
 
 #[tokio::test]
 async fn both_secrets_of_a_rotated_key_share_one_limit() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let body = json!({"name": "k", "scopes": ["assets:read"], "rate_limit_per_minute": 4});
     let made = client.post("/keys", body).await.data();
     let old = client.with_key_of(&made);

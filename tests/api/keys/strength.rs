@@ -1,6 +1,6 @@
 //! A key hands out nothing that it does not have: no stronger keys, no higher roles, and no further requests this minute.
 
-use crate::support::{Api, Client, property, runtime};
+use crate::support::{Api, Client, over_http, property, runtime};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use shared::domain::keys::api_key::ApiKey;
@@ -54,7 +54,7 @@ async fn a_key_creates_and_rotates_only_keys_that_are_no_stronger() {
 
 #[tokio::test]
 async fn nobody_gives_a_role_above_their_own() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let scoped = client.scoped(&["users:read", "users:write"]).await;
     let viewer = client.user("Ada").await;
     let path = format!("/users/{viewer}");

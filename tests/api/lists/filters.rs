@@ -1,6 +1,6 @@
 //! Exact filters of lists and exports.
 
-use crate::support::{Api, Client, Replica};
+use crate::support::{Api, Client, Replica, over_http};
 use serde_json::{Value, json};
 
 /// The names of all entries, which must be on the first page.
@@ -19,7 +19,7 @@ async fn names(client: &Client, path: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn unique_values_find_the_one_that_has_them() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for (email, name, role) in [("Jürgen@Example.com", "Jürgen", "viewer"), ("ada+1@example.com", "Ada", "admin")] {
         client.post("/users", json!({"email": email, "display_name": name, "role": role})).await.data();
     }
@@ -89,7 +89,7 @@ async fn a_unique_value_costs_two_reads_however_many_there_are() {
 
 #[tokio::test]
 async fn models_are_found_by_name_without_regard_to_case() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     client.model("Dell", "Straße 1", &laptop).await;
     client.model("Lenovo", "STRASSE 1", &laptop).await;
@@ -160,7 +160,7 @@ async fn assets_are_found_by_when_they_were_changed() {
 
 #[tokio::test]
 async fn a_user_is_exported_by_address() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ada = client.user("Ada").await;
     client.user("Eve").await;
     let export = client.export("/users/export?email=ADA@example.com").await;
@@ -174,7 +174,7 @@ async fn a_user_is_exported_by_address() {
 
 #[tokio::test]
 async fn values_that_nothing_can_have_are_refused_with_what_would_be_accepted() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for (path, parameter, hint) in [
         ("/assets?status=in_use,,returned", "status", "separated by commas"),
         ("/assets?status=in_use,", "status", "separated by commas"),

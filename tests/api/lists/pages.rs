@@ -1,6 +1,6 @@
 //! Lists: pages, filters, search and order.
 
-use crate::support::{Api, Client, property, runtime};
+use crate::support::{Api, Client, over_http, property, runtime};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use shared::fields::ASSET_FILTERS;
@@ -12,7 +12,7 @@ async fn names(client: &Client, query: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn the_meta_of_every_page_is_right() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     assert_eq!(
         client.get("/assets").await.json(),
         json!({"data": [], "meta": {"total": 0, "page": 1, "limit": 20, "total_pages": 0}})
@@ -35,7 +35,7 @@ async fn the_meta_of_every_page_is_right() {
 
 #[tokio::test]
 async fn invalid_parameters_are_refused_by_name() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for (query, errors) in [
         ("?page=0", vec!["page"]),
         ("?page=-1&limit=0", vec!["limit", "page"]),
@@ -206,7 +206,7 @@ async fn exact_filters_find_one_asset() {
 
 #[tokio::test]
 async fn a_page_that_is_too_large_for_a_response_is_refused_with_a_limit_that_fits() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let (notes, text) = ("😀".repeat(10_000), "\"".repeat(16_000));
     for n in 0..60 {
         client.asset(json!({"name": format!("a{n}"), "notes": notes, "custom_fields": {"t": text}})).await;

@@ -1,7 +1,7 @@
 //! Process definitions: creating, changing and deleting them, and starting them on assets.
 
 use crate::support::processes::{create_process, start, system_process};
-use crate::support::{Api, UNKNOWN_ID};
+use crate::support::{Api, UNKNOWN_ID, over_http};
 use futures_util::future::join_all;
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 #[tokio::test]
 async fn a_new_tenant_has_seven_system_processes() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let list = client.get("/processes").await.json();
     assert_eq!(list["meta"], json!({"total": 7, "page": 1, "limit": 100, "total_pages": 1}));
     let onboarding = system_process(&client, "employee-onboarding").await;
@@ -51,7 +51,7 @@ async fn a_new_tenant_has_seven_system_processes() {
 
 #[tokio::test]
 async fn definitions_are_created_changed_and_deleted() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
     let body = json!({"name": "Lend out", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
     let made = client.post("/processes", body.clone()).await;
@@ -82,7 +82,7 @@ async fn definitions_are_created_changed_and_deleted() {
 
 #[tokio::test]
 async fn processes_with_the_same_name_get_different_slugs() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
     let body = json!({"name": "Lend out", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
     let made = join_all((0..40).map(|_| client.post("/processes", body.clone()))).await;
@@ -127,7 +127,7 @@ async fn a_process_starts_only_from_its_trigger_status() {
 
 #[tokio::test]
 async fn an_asset_lists_which_processes_can_start_and_why_others_can_not() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let asset = client.asset(json!({"name": "x"})).await;
     let path = format!("/assets/{asset}/processes");
     let own = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;

@@ -3,7 +3,7 @@
 use crate::support::processes::{advance, cancel, create_process, large_signature, start, system_process};
 use crate::support::samples::SIGNATURE;
 use crate::support::table::history::event_chain;
-use crate::support::{Api, UNKNOWN_ID};
+use crate::support::{Api, UNKNOWN_ID, over_http};
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ async fn while_a_process_runs_only_it_changes_the_status_of_the_asset() {
 
 #[tokio::test]
 async fn a_return_clears_the_assignment_and_a_repair_keeps_it() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     for (slug, data, status, stays_assigned) in
         [("repair", json!({"fault": "screen"}), "in_service", true), ("device-return", json!({}), "returned", false)]
@@ -119,7 +119,7 @@ async fn a_return_clears_the_assignment_and_a_repair_keeps_it() {
 
 #[tokio::test]
 async fn a_patch_with_the_id_of_an_instance_cancels_it() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let process = system_process(&client, "prepare").await;
     let asset = client.asset(json!({"name": "x"})).await;
     let instance = start(&client, &process, &asset).await;
@@ -133,7 +133,7 @@ async fn a_patch_with_the_id_of_an_instance_cancels_it() {
 
 #[tokio::test]
 async fn an_instance_keeps_the_steps_it_started_with() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
     let asset = client.asset(json!({"name": "x"})).await;
     let instance = start(&client, &process, &asset).await;
@@ -150,7 +150,7 @@ async fn an_instance_keeps_the_steps_it_started_with() {
 
 #[tokio::test]
 async fn instances_are_listed_by_status_asset_and_process() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let process = system_process(&client, "prepare").await;
     let mut assets = Vec::new();
     for _ in 0..3 {
@@ -180,7 +180,7 @@ async fn instances_are_listed_by_status_asset_and_process() {
 
 #[tokio::test]
 async fn a_list_of_signed_instances_stays_below_the_size_limit() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let signature = large_signature();
     let process = create_process(&client, json!([{"type": "signature", "key": "sign", "label": "S"}])).await;
     for _ in 0..40 {
@@ -200,7 +200,7 @@ async fn a_list_of_signed_instances_stays_below_the_size_limit() {
 
 #[tokio::test]
 async fn a_picked_user_must_still_be_active_at_the_end() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let steps = json!([{"type": "user_picker", "key": "u", "label": "U"}, {"type": "complete", "key": "end", "label": "End"}]);
     let process = create_process(&client, steps).await;
     for (name, is_assigned) in [("Ada", false), ("Eve", true)] {

@@ -6,7 +6,7 @@ use crate::support::processes::{
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::Link;
 use crate::support::table::history::event_chain;
-use crate::support::{Api, UNKNOWN_ID};
+use crate::support::{Api, UNKNOWN_ID, over_http};
 use dev_server::cpu_time::cpu_time;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ async fn one_signature_is_stored_for_several_assets() {
 
 #[tokio::test]
 async fn a_cancelled_instance_of_a_movement_keeps_its_image() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let steps = json!([{"type": "text", "key": "a", "label": "A"}, {"type": "signature", "key": "s", "label": "S"}]);
     let (process, ids) = (create_process(&client, steps).await, client.assets(2).await);
     let started = start_movement(&client, &process, &ids).await;
@@ -90,7 +90,7 @@ async fn a_cancelled_instance_of_a_movement_keeps_its_image() {
 
 #[tokio::test]
 async fn the_path_of_an_image_stands_for_the_signature() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let steps = json!([{"type": "signature", "key": "s", "label": "S"}, {"type": "complete", "key": "c", "label": "C"}]);
     let (process, ids) = (create_process(&client, steps).await, client.assets(2).await);
     let movement = start_movement(&client, &process, &ids).await["id"].as_str().unwrap().to_owned();
@@ -106,7 +106,7 @@ async fn the_path_of_an_image_stands_for_the_signature() {
 
 #[tokio::test]
 async fn a_closed_movement_has_the_status_of_its_furthest_instances() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
     let ids = client.assets(2).await;
     let started = start_movement(&client, &process, &ids).await;
@@ -151,7 +151,7 @@ async fn either_all_assets_start_or_none() {
 
 #[tokio::test]
 async fn twenty_assets_of_twenty_users_start_and_end_if_a_transaction_can_hold_them() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let steps = json!([{"type": "user_picker", "key": "u", "label": "U"}, {"type": "complete", "key": "c", "label": "C"}]);
     let process = create_process(&client, steps).await;
     let recipient = client.user("Recipient").await;
@@ -283,7 +283,7 @@ async fn what_can_start_fits_one_transaction_at_every_step() {
 /// An image is decoded once, not once for each instance.
 #[tokio::test]
 async fn the_largest_signatures_cost_no_more_for_many_assets() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let steps: Vec<Value> = (0..3).map(|n| json!({"type": "signature", "key": format!("s{n}"), "label": "S"})).collect();
     let process = create_process(&client, json!(steps)).await;
     let data = json!({"s0": blank_signature(2000, 2000), "s1": blank_signature(2000, 1999), "s2": blank_signature(1999, 2000)});

@@ -2,12 +2,12 @@
 
 use crate::support::processes::{advance, cancel, create_process, start};
 use crate::support::samples::SIGNATURE;
-use crate::support::{Api, UNKNOWN_ID};
+use crate::support::{Api, UNKNOWN_ID, over_http};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn invalid_steps_are_refused_by_location() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let steps =
         json!([{"type": "complete", "key": "a", "label": "A"}, {"type": "select", "key": "A", "label": "B", "options": []}]);
     let body = json!({"name": "x", "trigger_status": "lost", "target_status": "in_use", "steps": steps, "is_system": true});

@@ -4,7 +4,7 @@ use crate::support::processes::{advance_movement, cancel, create_process, large_
 use crate::support::receipts::public_keys;
 use crate::support::samples::SIGNATURE;
 use crate::support::table::history::{event_chain, event_key, set_text};
-use crate::support::{Api, Client};
+use crate::support::{Api, Client, over_http};
 use serde_json::{Value, json};
 use shared::domain::history::event::hash;
 use shared::domain::receipts::signed::check;
@@ -132,7 +132,7 @@ async fn a_movement_has_a_receipt_once_it_has_ended_and_not_if_nothing_was_compl
 
 #[tokio::test]
 async fn a_movements_page_shows_each_asset_and_the_signature_once() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let (path, movement) = movement(&client).await;
     client.patch("/settings", json!({"name": "Café <شركة>", "time_zone": "Asia/Kolkata", "locale": "de"})).await.data();
     let page = client.get(&format!("{path}?format=html")).await;

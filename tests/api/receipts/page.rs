@@ -1,9 +1,9 @@
 //! The receipt as a page to print.
 
-use crate::support::Api;
 use crate::support::processes::{advance, create_process, start};
 use crate::support::samples::SIGNATURE;
 use crate::support::table::history::set_attribute;
+use crate::support::{Api, over_http};
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
@@ -72,7 +72,7 @@ async fn the_page_shows_signatures_and_escapes_every_text() {
 /// The template, the tag and the organization are typed by people too, in any direction of writing.
 #[tokio::test]
 async fn the_page_names_the_organization_and_isolates_every_typed_text() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let settings =
         json!({"name": "שלום & Co", "asset_tag_template": "נכס-NNN", "time_zone": "America/New_York", "locale": "de-DE"});
     client.patch("/settings", settings).await.data();

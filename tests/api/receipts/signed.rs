@@ -1,10 +1,10 @@
 //! Receipts: their contents, and that anybody can verify them.
 
-use crate::support::Api;
 use crate::support::processes::{cancel, create_process, start, start_movement, system_process};
 use crate::support::receipts::{completed_receipt, public_keys};
 use crate::support::samples::SIGNATURE;
 use crate::support::table::history::{append_event, event_key, set_text};
+use crate::support::{Api, over_http};
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
 use shared::domain::history::event::hash;
@@ -13,7 +13,7 @@ use shared::domain::receipts::signed::check;
 
 #[tokio::test]
 async fn a_receipt_lists_who_did_what_and_when() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada Lovelace").await;
     let (_, path) = completed_receipt(&client, &user).await;
     let mut signed = client.get(&path).await.json();
@@ -109,7 +109,7 @@ async fn a_receipt_lists_who_did_what_and_when() {
 /// Needs only responses: the signature, the hashes of the images and those of the history.
 #[tokio::test]
 async fn anybody_can_verify_a_receipt() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     let (_, path) = completed_receipt(&client, &user).await;
     let text = client.get(&path).await.text().to_owned();
@@ -157,7 +157,7 @@ async fn a_receipt_is_the_same_whenever_it_is_requested() {
 
 #[tokio::test]
 async fn every_instance_of_a_movement_has_a_receipt() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let process = create_process(&client, json!([{"type": "signature", "key": "sign", "label": "S", "required": true}])).await;
     let assets = client.assets(2).await;
     let movement = start_movement(&client, &process, &assets).await;
@@ -173,7 +173,7 @@ async fn every_instance_of_a_movement_has_a_receipt() {
 
 #[tokio::test]
 async fn only_completed_instances_have_receipts() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let asset = client.asset(json!({"name": "x"})).await;
     let instance = start(&client, &system_process(&client, "prepare").await, &asset).await;
     let path = format!("/processes/instances/{instance}/receipt");
@@ -197,7 +197,7 @@ async fn no_receipt_is_made_from_a_broken_history() {
 
 #[tokio::test]
 async fn a_value_sent_ahead_is_submitted_by_its_sender() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let steps = json!([
         {"type": "text", "key": "a", "label": "A"}, {"type": "signature", "key": "s", "label": "S"},
         {"type": "complete", "key": "c", "label": "C"}

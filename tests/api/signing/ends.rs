@@ -4,7 +4,7 @@ use crate::support::processes::{advance, advance_movement, cancel, create_proces
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, link_status, signature_step, signer_named, started, step};
 use crate::support::table::history::event_chain;
-use crate::support::{Api, Client, Reply};
+use crate::support::{Api, Client, Reply, over_http};
 use serde_json::{Value, json};
 
 /// The time that the page offers the receipt after the last step.
@@ -77,7 +77,7 @@ async fn a_revoked_link_is_refused_with_the_next_request() {
 
 #[tokio::test]
 async fn a_link_ends_with_its_process_or_when_others_have_submitted_its_steps() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for how in ["cancelled", "its steps", "completed"] {
         let path = started(&client, steps()).await;
         let link = Link::for_guest(&client, &path).await;
@@ -192,7 +192,7 @@ async fn a_link_that_is_over_stays_over_for_the_same_reason() {
 
 #[tokio::test]
 async fn links_of_one_process_are_independent() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = started(&client, steps()).await;
     let first = Link::create(&client, &path, json!({"signer": {"name": "A"}, "until": "note"})).await;
     let second = Link::create(&client, &path, signer_named("B")).await;

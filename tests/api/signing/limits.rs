@@ -4,7 +4,7 @@ use crate::support::processes::{create_process, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, link_status, signature_step, signer_named, started, step};
 use crate::support::table::history::delete_item;
-use crate::support::{Api, Client};
+use crate::support::{Api, Client, over_http};
 use dev_server::invariants::violations;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use shared::store::keys::{Item, Keys};
 
 #[tokio::test]
 async fn whatever_can_be_started_can_be_signed_with_a_link() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let body = json!({"name": "Give back", "trigger_status": "in_use", "target_status": "returned", "steps": [signature_step()]});
     let process = client.post("/processes", body).await.id();
     let mut assets = Vec::new();
@@ -41,7 +41,7 @@ async fn whatever_can_be_started_can_be_signed_with_a_link() {
 
 #[tokio::test]
 async fn as_many_steps_fit_one_transaction_as_the_error_says() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let steps: Vec<Value> = (0..8).map(|number| step("confirmation", &format!("k{number}"))).collect();
     let process = create_process(&client, json!(steps)).await;
     let movement = start_movement(&client, &process, &client.assets(11).await).await;

@@ -6,7 +6,7 @@ use crate::support::operations::dry_run;
 use crate::support::processes::{advance, cancel, create_process, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, signature_step, signer_named, started, step};
-use crate::support::{Api, Client, UNKNOWN_ID, call};
+use crate::support::{Api, Client, UNKNOWN_ID, call, over_http};
 use axum::body::Body;
 use serde_json::{Value, json};
 use shared::domain::values::time::Timestamp;
@@ -31,7 +31,7 @@ fn time(value: &Value) -> Timestamp {
 
 #[tokio::test]
 async fn a_link_shows_its_url_once_and_leads_through_the_next_signature_for_three_days() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     let own_key = client.get("/keys").await.data()[0]["id"].clone();
     let (movement, _) = movement(&client).await;
@@ -102,7 +102,7 @@ async fn a_signer_is_a_user_or_somebody_with_a_name() {
 
 #[tokio::test]
 async fn a_link_ends_with_the_step_that_it_names() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let sign = |key: &str| step("signature", key);
     let steps = json!([step("text", "a"), sign("first"), step("text", "b"), sign("second"), step("text", "c")]);
     let path = started(&client, steps).await;
@@ -127,7 +127,7 @@ async fn a_link_ends_with_the_step_that_it_names() {
 
 #[tokio::test]
 async fn a_link_lives_from_a_minute_to_thirty_days() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let links = format!("{}/links", instance(&client).await);
     let with = |seconds: Value| json!({"signer": {"name": "Ada"}, "expires_in": seconds});
     for seconds in [60, 30 * 24 * 3600] {
@@ -166,7 +166,7 @@ async fn a_process_that_has_ended_and_an_instance_of_a_movement_get_no_link() {
 
 #[tokio::test]
 async fn links_are_listed_newest_first_in_pages() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let (movement, _) = movement(&client).await;
     let other = instance(&client).await;
     Link::for_guest(&client, &other).await;
@@ -217,7 +217,7 @@ async fn what_is_not_the_tenants_or_not_of_this_process_is_not_found() {
 
 #[tokio::test]
 async fn links_need_the_scopes_of_processes() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = instance(&client).await;
     let links = format!("{path}/links");
     let (reader, writer) = (client.scoped(&["processes:read"]).await, client.scoped(&["processes:write"]).await);

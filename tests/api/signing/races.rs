@@ -1,15 +1,15 @@
 //! Simultaneous requests about one link: a second tab, a double tap, a revocation that comes between.
 
-use crate::support::Api;
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, link_status, signature_step, signer_named, started, step};
 use crate::support::table::history::event_chain;
+use crate::support::{Api, over_http};
 use serde_json::json;
 
 /// Each link has idempotency keys of its own, and so has the API key that made it.
 #[tokio::test]
 async fn idempotency_keys_of_links_and_api_keys_do_not_meet() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let body = json!({"step_data": {"note": "n"}});
     let mut done = Vec::new();
     for _ in 0..2 {

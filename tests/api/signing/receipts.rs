@@ -7,7 +7,7 @@ use crate::support::receipts::public_keys;
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, signature_step, signer_named, started, step};
 use crate::support::table::history::event_chain;
-use crate::support::{Api, Client};
+use crate::support::{Api, Client, over_http};
 use serde_json::{Value, json};
 use shared::domain::history::chain::is_by_operator;
 use shared::domain::keys::token::Secret;
@@ -69,7 +69,7 @@ async fn everything_that_a_link_changes_names_the_link_and_its_signer() {
 
 #[tokio::test]
 async fn a_receipt_says_who_signed_through_which_link_and_whether_it_was_typed() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = started(&client, json!([step("text", "note"), signature_step(), step("signature", "typed")])).await;
     advance(&client, id_of(&path), json!({"note": "n"})).await.data();
     let link = Link::create(&client, &path, json!({"signer": {"name": "Grace <b>"}, "until": "typed"})).await;
@@ -101,7 +101,7 @@ async fn a_receipt_says_who_signed_through_which_link_and_whether_it_was_typed()
 
 #[tokio::test]
 async fn a_movements_receipt_names_the_link_for_every_asset() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let process = create_process(&client, json!([signature_step()])).await;
     let movement = start_movement(&client, &process, &client.assets(3).await).await;
     let path = format!("/movements/{}", movement["id"].as_str().unwrap());
@@ -127,7 +127,7 @@ async fn a_movements_receipt_names_the_link_for_every_asset() {
 /// A value that was stored ahead with a key and is submitted by a signer has both names.
 #[tokio::test]
 async fn a_value_that_was_stored_ahead_keeps_its_sender() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = started(&client, json!([step("text", "a"), step("text", "b"), signature_step()])).await;
     advance(&client, id_of(&path), json!({"a": "1", "b": "ahead"})).await.data();
     let link = Link::for_guest(&client, &path).await;

@@ -4,7 +4,7 @@ use crate::support::processes::{advance, cancel, create_process, start_movement}
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, link_status, signature_step, started, step};
 use crate::support::table::history::event_chain;
-use crate::support::{Api, Client, Reply};
+use crate::support::{Api, Client, Reply, over_http};
 use serde_json::{Map, Value, json};
 use shared::domain::values::id::{Id, LinkId};
 
@@ -79,7 +79,7 @@ async fn every_type_of_step_can_be_submitted_one_by_one_or_all_at_once() {
 
 #[tokio::test]
 async fn a_session_names_the_process_the_assets_and_the_signer() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     client.patch("/settings", json!({"name": "Analytical Engines"})).await.data();
     let user = client.user("Ada").await;
     let path = started(&client, json!([signature_step()])).await;
@@ -100,7 +100,7 @@ async fn a_session_names_the_process_the_assets_and_the_signer() {
 
 #[tokio::test]
 async fn a_movement_is_signed_for_as_a_whole() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let process = create_process(&client, json!([step("text", "note"), signature_step()])).await;
     let movement = start_movement(&client, &process, &client.assets(3).await).await;
     let path = format!("/movements/{}", movement["id"].as_str().unwrap());
@@ -126,7 +126,7 @@ async fn a_movement_is_signed_for_as_a_whole() {
 /// Nobody signs for an asset that is not handed over any more.
 #[tokio::test]
 async fn assets_whose_instance_was_cancelled_are_not_shown() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let process = create_process(&client, json!([signature_step()])).await;
     let movement = start_movement(&client, &process, &client.assets(3).await).await;
     let link = Link::for_guest(&client, &format!("/movements/{}", movement["id"].as_str().unwrap())).await;

@@ -3,7 +3,7 @@
 use crate::support::processes::{advance, blank_signature, cancel};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, signature_step, started, step};
-use crate::support::{Api, Client};
+use crate::support::{Client, over_http};
 use serde_json::{Value, json};
 
 /// Starts a process with a note and a required signature, and a link for both.
@@ -15,7 +15,7 @@ async fn two_steps(client: &Client) -> (String, Link) {
 
 #[tokio::test]
 async fn a_signature_that_others_have_stored_does_not_count() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for by_key in [true, false] {
         let (path, link) = two_steps(&client).await;
         let ahead = json!({"note": "n", "sign": SIGNATURE});
@@ -43,7 +43,7 @@ async fn a_signature_that_others_have_stored_does_not_count() {
 
 #[tokio::test]
 async fn an_optional_signature_can_be_left_out_although_one_is_stored() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = started(&client, json!([step("text", "note"), step("signature", "optional")])).await;
     advance(&client, id_of(&path), json!({"optional": SIGNATURE})).await.data();
     let signer = Link::for_guest(&client, &path).await.signer(&client);
@@ -54,7 +54,7 @@ async fn an_optional_signature_can_be_left_out_although_one_is_stored() {
 
 #[tokio::test]
 async fn an_inactive_user_signs_and_a_deleted_one_does_not() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Leaver").await;
     let path = started(&client, json!([step("user_picker", "who"), signature_step()])).await;
     let signer = Link::create(&client, &path, json!({"signer": {"user_id": user}})).await.signer(&client);
@@ -70,7 +70,7 @@ async fn an_inactive_user_signs_and_a_deleted_one_does_not() {
 
 #[tokio::test]
 async fn a_process_that_is_cancelled_after_the_link_was_used_has_no_receipt() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = started(&client, json!([signature_step(), step("text", "after")])).await;
     let signer = Link::for_guest(&client, &path).await.signer(&client);
     signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
@@ -84,7 +84,7 @@ async fn a_process_that_is_cancelled_after_the_link_was_used_has_no_receipt() {
 
 #[tokio::test]
 async fn a_session_names_whom_a_submission_picks_for_a_later_step() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.post("/users", json!({"email": "boss@example.com", "display_name": "Boss"})).await.id();
     for pick in ["boss@example.com", user.as_str()] {
         let path = started(&client, json!([step("text", "note"), step("user_picker", "who"), signature_step()])).await;

@@ -1,9 +1,9 @@
 //! Values that only links accept: e-mail addresses of users, and typed signatures; and the limits of common values.
 
-use crate::support::Api;
 use crate::support::processes::{advance, blank_signature, large_signature};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, link_status, signature_step, signer_named, started, step};
+use crate::support::{Api, over_http};
 use serde_json::{Map, Value, json};
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn a_user_is_picked_by_id_or_by_the_exact_address() {
 
 #[tokio::test]
 async fn a_picked_user_is_shown_by_name() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let ada = client.user("Ada").await;
     let path = started(&client, json!([step("text", "note"), step("user_picker", "who"), signature_step()])).await;
     advance(&client, id_of(&path), json!({"who": ada})).await.data();
@@ -133,7 +133,7 @@ async fn more_steps_than_a_transaction_holds_can_be_submitted_in_parts() {
 
 #[tokio::test]
 async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     let path = started(&client, json!([signature_step()])).await;
     let link = Link::create(&client, &path, json!({"signer": {"user_id": user}})).await;
@@ -151,7 +151,7 @@ async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
 /// Otherwise a link of any process with such a step would find out existing addresses and others' steps.
 #[tokio::test]
 async fn steps_outside_the_link_are_not_found_out_by_trying() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     client.user("Ada").await;
     let steps =
         json!([step("user_picker", "before"), signature_step(), step("user_picker", "after"), step("signature", "witness")]);
@@ -180,7 +180,7 @@ async fn steps_outside_the_link_are_not_found_out_by_trying() {
 
 #[tokio::test]
 async fn only_an_image_of_the_same_request_is_marked_as_typed() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = started(&client, json!([step("text", "note"), signature_step()])).await;
     // Somebody has drawn it.
     advance(&client, id_of(&path), json!({"note": "n", "sign": SIGNATURE})).await.data();
@@ -195,7 +195,7 @@ async fn only_an_image_of_the_same_request_is_marked_as_typed() {
 /// Clients send all values so far with each call.
 #[tokio::test]
 async fn a_typed_signature_may_be_sent_again_unchanged() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = started(&client, json!([signature_step(), step("text", "a"), step("text", "b")])).await;
     let link = Link::create(&client, &path, json!({"signer": {"name": "Grace"}, "until": "a"})).await;
     let signer = link.signer(&client);

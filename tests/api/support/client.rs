@@ -10,6 +10,8 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use shared::domain::keys::token::{Secret, Token};
 use shared::domain::values::id::TenantId;
+use std::any::Any;
+use std::sync::Arc;
 use tower::ServiceExt;
 
 /// A client with an API key. Paths are given without `/v1`.
@@ -19,6 +21,9 @@ pub struct Client {
     /// The key's text; without one, no `Authorization` header is sent.
     pub key: String,
     pub tenant: TenantId,
+    /// Ends with its last client.
+    #[expect(dead_code, reason = "only its end matters")]
+    pub table: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Client {

@@ -1,7 +1,7 @@
 //! The tenant's settings.
 
 use crate::support::table::history::event_chain;
-use crate::support::{Api, all_items};
+use crate::support::{Api, all_items, over_http};
 use aws_sdk_dynamodb::types::AttributeValue;
 use insta::assert_json_snapshot;
 use serde_json::json;
@@ -9,7 +9,7 @@ use shared::store::keys::Item;
 
 #[tokio::test]
 async fn new_settings_have_defaults_and_show_number_ranges() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     client.asset(json!({"name": "x"})).await;
     assert_json_snapshot!(client.get("/settings").await.data(), {".number_ranges[].fill_level" => "[level]"}, @r#"
     {
@@ -85,7 +85,7 @@ async fn settings_that_were_stored_without_a_time_zone_have_the_defaults() {
 
 #[tokio::test]
 async fn every_change_of_status_is_allowed_until_the_settings_restrict_it() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "x", "status": "scrapped"})).await);
     for status in ["returned", "in_service", "in_use", "preparing", "in_stock"] {
         client.patch(&path, json!({"status": status})).await.data();

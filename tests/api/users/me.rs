@@ -1,6 +1,6 @@
 //! `GET /v1/me`: the owner of a key.
 
-use crate::support::Api;
+use crate::support::{Api, over_http};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn a_key_says_what_it_is_and_what_it_permits() {
 
 #[tokio::test]
 async fn the_owner_and_what_the_role_leaves_of_the_scopes_are_shown() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let body = json!({"email": "ada@example.com", "display_name": "Ada", "role": "viewer"});
     let ada = client.post("/users", body).await.id();
     let key = json!({"name": "ada's", "scopes": ["assets:read", "assets:write", "keys:read"], "user_id": ada});

@@ -2,7 +2,7 @@
 
 use crate::support::document::served_document;
 use crate::support::processes::{create_process, system_process};
-use crate::support::{Api, Client, Disturbance, UNKNOWN_ID, at_each_place};
+use crate::support::{Api, Client, Disturbance, UNKNOWN_ID, at_each_place, over_http};
 use dev_server::faulty_table::planned::CallFailure;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn sorted(mut ids: Vec<String>) -> Vec<String> {
 
 #[tokio::test]
 async fn everything_that_can_be_returned_starts_together_and_the_rest_is_named() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     let laptops = in_use(&client, &user, 3).await;
     let stocked = client.assigned_asset("in stock", &user).await;
@@ -74,7 +74,7 @@ async fn everything_that_can_be_returned_starts_together_and_the_rest_is_named()
 
 #[tokio::test]
 async fn a_user_with_many_assets_gets_several_movements_and_a_single_asset_an_instance() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     in_use(&client, &user, 41).await;
     let done = offboard(&client, &user, json!({"deactivate": false})).await;
@@ -95,7 +95,7 @@ async fn a_user_with_many_assets_gets_several_movements_and_a_single_asset_an_in
 
 #[tokio::test]
 async fn what_is_wrong_is_refused_before_anything_changes() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     let asset = in_use(&client, &user, 1).await.remove(0);
     let path = format!("/users/{user}/offboard");

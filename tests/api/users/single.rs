@@ -1,12 +1,12 @@
 //! Creating, reading, changing and deleting users.
 
-use crate::support::Api;
+use crate::support::{Api, over_http};
 use insta::assert_json_snapshot;
 use serde_json::json;
 
 #[tokio::test]
 async fn a_new_user_has_every_field() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let reply = client.post("/users", json!({"email": "Ada@Example.com", "display_name": "Ada"})).await;
     assert_eq!(reply.status, 201);
     assert_eq!(reply.header("location"), format!("/v1/users/{}", reply.id()));
@@ -54,7 +54,7 @@ async fn email_addresses_are_unique_ignoring_case() {
 
 #[tokio::test]
 async fn a_user_with_assets_can_be_deactivated_but_not_deleted() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     let path = format!("/users/{user}");
     let mut assets = Vec::new();
@@ -75,7 +75,7 @@ async fn a_user_with_assets_can_be_deactivated_but_not_deleted() {
 
 #[tokio::test]
 async fn invalid_fields_are_refused_by_name() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let body = json!({"email": "nobody", "display_name": "", "role": "king", "is_active": "yes", "last_login_at": null});
     let errors = client.post("/users", body).await.field_errors();
     assert_eq!(errors, ["/display_name", "/email", "/is_active", "/last_login_at", "/role"]);
@@ -84,7 +84,7 @@ async fn invalid_fields_are_refused_by_name() {
 
 #[tokio::test]
 async fn users_are_searched_and_filtered() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for (name, role, is_active) in
         [("Ada Lovelace", "admin", true), ("Jürgen Müller", "viewer", true), ("Old Ada", "viewer", false)]
     {

@@ -2,7 +2,7 @@
 
 use crate::support::table::history::event_chain;
 use crate::support::webhooks::deliveries::{URL, path};
-use crate::support::{Api, Client};
+use crate::support::{Api, Client, over_http};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::app::App;
@@ -59,7 +59,7 @@ async fn a_webhook_is_created_listed_changed_and_deleted() {
 
 #[tokio::test]
 async fn addresses_and_events_are_checked_together() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     for url in [
         "http://hooks.example.com/",
         "https://127.0.0.1/",
@@ -157,7 +157,7 @@ async fn only_admins_have_the_scopes_of_webhooks() {
             assert_eq!(role.allows(scope), is_admin, "{role} {scope}");
         }
     }
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     client.patch(&format!("/users/{user}"), json!({"role": "technician"})).await.data();
     let key = json!({"name": "k", "scopes": ["webhooks:read", "webhooks:write"], "user_id": user});

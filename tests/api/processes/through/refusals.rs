@@ -1,9 +1,9 @@
 //! Steps that can't be submitted together.
 
 use super::{steps, values};
-use crate::support::Api;
 use crate::support::processes::{advance, cancel, create_process, start, system_process};
 use crate::support::samples::SIGNATURE;
+use crate::support::{Api, over_http};
 use serde_json::{Map, Value, json};
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn the_recipient_must_be_active_in_a_handover_in_one_call() {
 
 #[tokio::test]
 async fn more_steps_than_a_transaction_holds_are_refused_with_the_number_that_fits() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let user = client.user("Ada").await;
     let process = create_process(&client, steps()).await;
     let path = format!("/processes/{process}/start");

@@ -1,14 +1,14 @@
 //! Races of many requests, whose answers are counted.
 
-use crate::support::Api;
 use crate::support::table::history::event_chain;
+use crate::support::{Api, over_http};
 use futures_util::future::join_all;
 use serde_json::json;
 use std::collections::BTreeSet;
 
 #[tokio::test]
 async fn simultaneous_creations_get_different_tags() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let made = join_all((0..24).map(|n| client.post("/assets", json!({"name": format!("a{n}"), "asset_type_id": laptop})))).await;
     let tags: BTreeSet<String> = made.iter().map(|reply| reply.data()["asset_tag"].as_str().unwrap().to_owned()).collect();

@@ -1,0 +1,32 @@
+"""Runs those tests of the API that need nothing but HTTP through the gateway, each with a new tenant."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from aws import expect, outputs
+
+FUNCTION = re.compile(r"^async fn (\w+)\(\) .*?^}", re.MULTILINE | re.DOTALL)
+
+
+def over_http(folder):
+    """Returns the names of the tests whose bodies begin with a client that is `over_http`."""
+    for file in sorted(folder.rglob("*.rs")):
+        module = [*file.relative_to(folder).parts[:-1], file.stem]
+        names = [part for part in module if part not in ("mod", "main")]
+        for test in FUNCTION.finditer(file.read_text(encoding="utf-8")):
+            if "over_http()" in test[0]:
+                yield "::".join([*names, test[1]])
+
+
+def run(repository, binary):
+    names = sorted(over_http(repository / "tests/api"))
+    environment = os.environ | {"TEST_DEPLOYED_API": outputs()["BaseUrl"].removesuffix("/v1")}
+    # Two at once, as the emulated account answers one request after the other.
+    command = [binary, "--exact", "--test-threads=2", *names]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    result = re.search(r"^test result: ok\. (\d+) passed; 0 failed; 0 ignored", done.stdout, re.MULTILINE)
+    expect(result and int(result[1]) == len(names), done.stdout[-20000:] + done.stderr[-2000:])
+    return len(names)
