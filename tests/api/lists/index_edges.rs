@@ -1,6 +1,6 @@
 //! List indexes at the limits of time, memory and concurrency.
 
-use crate::support::{Api, Client, Replica, over_http, sample};
+use crate::support::{Api, Client, Replica, sample};
 use serde_json::{Value, json};
 
 /// Reads of the index, the events and the table since the last call.
@@ -182,7 +182,7 @@ async fn an_index_that_lags_is_not_read_with_every_list() {
 
 #[tokio::test(start_paused = true)]
 async fn a_capital_sharp_s_is_found_by_every_spelling() {
-    let client = over_http().await;
+    let (_api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "GROẞE KISTE"})).await;
     for word in ["gro%C3%9Fe", "GRO%E1%BA%9EE", "grosse", "GROSSE"] {
         assert_eq!(client.total(&format!("/assets?q={word}")).await, 1, "{word}");
