@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from aws import expect, outputs
 
@@ -24,9 +23,10 @@ def over_http(folder):
 def run(repository, binary):
     names = sorted(over_http(repository / "tests/api"))
     environment = os.environ | {"TEST_DEPLOYED_API": outputs()["BaseUrl"].removesuffix("/v1")}
-    # Functions start anew for each request at the same time, and more of them would take longer than they wait for one another.
+    # Few at once: the account starts a function for each simultaneous request, and a start takes long beside many others.
     command = [binary, "--exact", "--test-threads=4", *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
     result = re.search(r"^test result: ok\. (\d+) passed; 0 failed; 0 ignored", done.stdout, re.MULTILINE)
-    expect(result and int(result[1]) == len(names), done.stdout[-20000:] + done.stderr[-2000:])
+    errors = done.stdout.partition("\nfailures:\n")[2][-8000:] + done.stderr[-2000:]
+    expect(result and int(result[1]) == len(names) >= 100, f"of {len(names)} tests, not all passed: {errors}")
     return len(names)
