@@ -54,6 +54,30 @@ async fn unique_values_find_the_one_that_has_them() {
 }
 
 #[tokio::test]
+async fn several_values_are_separated_by_commas_or_sent_one_by_one() {
+    let client = over_http().await;
+    for status in ["in_stock", "preparing", "in_use", "scrapped"] {
+        client.asset(json!({"name": status, "status": status})).await;
+    }
+    for query in
+        ["status=in_use,preparing", "status=in_use&status=preparing", "status=in_use&sort=-name&status=preparing&limit=9"]
+    {
+        let mut found = names(&client, &format!("/assets?{query}")).await;
+        found.sort();
+        assert_eq!(found, ["in_use", "preparing"], "{query}");
+    }
+    for (path, wrong) in [
+        ("/assets?status=in_use&status=in_use", vec!["status"]),
+        ("/assets?status=in_use&status=", vec!["status"]),
+        ("/assets?q=a&q=b&kind=physical&kind=logical", vec!["kind", "q"]),
+        ("/assets?colour=a&colour=b", vec!["colour"]),
+    ] {
+        assert_eq!(client.get(path).await.field_errors(), wrong, "{path}");
+    }
+    assert_eq!(client.get("/events?types=asset.created&types=user.*&limit=1").await.status, 200);
+}
+
+#[tokio::test]
 async fn a_unique_value_finds_whoever_has_it_now() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;

@@ -17,13 +17,16 @@ use crate::http::error::ApiError;
 use crate::http::openapi::describe::Schemas;
 use crate::store::{AssetSort, Assignee, PageRequest, Statuses};
 use percent_encoding::percent_decode_str;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::str::FromStr;
 use utoipa::openapi::path::Parameter;
 
 const MAX_PAGE_NUMBER: u32 = 1_000_000_000;
 
 pub trait FromParam: Sized {
+    /// The parameter takes several values: separated by commas, or each in a parameter of its own.
+    const IS_LIST: bool = false;
+
     /// `text` is decoded.
     ///
     /// # Errors
@@ -34,8 +37,12 @@ pub trait FromParam: Sized {
 
 /// Reads parameters by their `FromStr`.
 macro_rules! from_param {
-    ($($type:ty,)*) => {$(
+    (lists: $($type:ty,)*) => { $crate::http::requests::params::from_param! { @ true $($type,)* } };
+    ($($type:ty,)*) => { $crate::http::requests::params::from_param! { @ false $($type,)* } };
+    (@ $is_list:literal $($type:ty,)*) => {$(
         impl $crate::http::requests::params::FromParam for $type {
+            const IS_LIST: bool = $is_list;
+
             fn from_param(text: &str) -> Result<Self, $crate::domain::values::field_error::ValueError> {
                 text.parse()
             }
@@ -45,8 +52,12 @@ macro_rules! from_param {
 pub(in crate::http) use from_param;
 
 from_param! {
-    AssetId, AssetKind, AssetSort, AssetTypeId, Assignee, Date, DeliveryStatus, EventId, EventTypes,
-    InstanceStatus, ManufacturerId, ModelId, Name, ProcessId, Role, SearchText, Slug, Statuses, TenantId, UserId,
+    AssetId, AssetKind, AssetSort, AssetTypeId, Assignee, Date, DeliveryStatus, EventId, InstanceStatus, ManufacturerId, ModelId,
+    Name, ProcessId, Role, SearchText, Slug, TenantId, UserId,
+}
+
+from_param! {
+    lists: EventTypes, LabelIds, Statuses,
 }
 
 /// Reads a value that can contain a `+` and no space.
@@ -68,7 +79,7 @@ impl FromParam for Timestamp {
 }
 
 from_param! {
-    LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels,
+    LabelFormat, LabelSize, Resolution, SheetLayout, SkippedLabels,
 }
 
 impl FromParam for bool {
@@ -140,7 +151,8 @@ impl Limit {
 }
 
 pub struct Params {
-    given: Vec<(String, Option<String>)>,
+    /// Each name once, with all its values until they are taken.
+    given: Vec<(String, Vec<String>)>,
     /// Names that were asked for.
     known: Vec<&'static str>,
     errors: Vec<FieldError>,
@@ -151,32 +163,29 @@ impl Params {
     ///
     /// Returns [`ApiError::Malformed`] for bad percent-encoding.
     pub fn parse(query: &str) -> Result<Self, ApiError> {
-        let pairs = query.split('&').filter(|pair| !pair.is_empty());
-        let (mut given, mut errors, mut names) = (Vec::new(), Vec::new(), HashSet::new());
-        for pair in pairs {
+        let (mut given, mut places) = (Vec::<(String, Vec<String>)>::new(), HashMap::new());
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let name = decode(name)?;
-            let value = decode(value)?;
-            if names.insert(name.clone()) {
-                given.push((name, Some(value)));
-            } else {
-                errors.push(FieldError::parameter(&name, "must be sent once"));
+            let (name, value) = (decode(name)?, decode(value)?);
+            let place = *places.entry(name.clone()).or_insert(given.len());
+            match given.get_mut(place) {
+                Some((_, values)) => values.push(value),
+                None => given.push((name, vec![value])),
             }
         }
-        Ok(Self { given, known: Vec::new(), errors })
+        Ok(Self { given, known: Vec::new(), errors: Vec::new() })
     }
 
     /// Takes an optional parameter. Records an error if its value is bad.
     pub fn take<T: FromParam>(&mut self, name: &'static str) -> Option<T> {
         self.known.push(name);
-        let value = self.given.iter_mut().find(|(known, _)| known == name).and_then(|(_, value)| value.take())?;
-        match T::from_param(&value) {
-            Ok(value) => Some(value),
-            Err(error) => {
-                self.errors.push(FieldError::parameter(name, error.to_string()));
-                None
-            }
-        }
+        let values = std::mem::take(&mut self.given.iter_mut().find(|(known, _)| known == name)?.1);
+        let value = match values.as_slice() {
+            [] => return None,
+            [_, _, ..] if !T::IS_LIST => Err(ValueError::new("must be sent once")),
+            values => T::from_param(&values.join(",")),
+        };
+        value.map_err(|error| self.errors.push(FieldError::parameter(name, error.to_string()))).ok()
     }
 
     /// Ends the reading, and reports unknown parameters.
@@ -185,7 +194,7 @@ impl Params {
     ///
     /// Returns [`ApiError::Invalid`] with every error that was found.
     pub fn finish(mut self) -> Result<(), ApiError> {
-        let unknown = self.given.iter().filter(|(_, value)| value.is_some()).enumerate();
+        let unknown = self.given.iter().filter(|(_, values)| !values.is_empty()).enumerate();
         let detail = |name, index| match self.known.is_empty() {
             true => "unknown; this endpoint takes no parameters".to_owned(),
             false => unknown_name(name, &self.known, "parameter", index),
