@@ -35,7 +35,7 @@ const QUERY_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>
 const PATH_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\');
 
 /// Below these paths, all the rest is one part. The gateway also decodes the slashes in it.
-const ONE_PART: [&str; 1] = ["/v1/assets/by-serial/"];
+const ONE_PART: [&str; 2] = ["/v1/assets/by-serial/", "/v1/assets/by-tag/"];
 
 /// The time left for other work after the last snapshot, in addition to its own.
 const RESERVE: Duration = Duration::from_secs(60);

@@ -2,19 +2,19 @@
 
 use crate::bulk::operation::AssetOperation;
 use crate::bulk::write::{Action, Target};
-use crate::expand::{ExpandedUsers, without_users};
+use crate::expand::{Expand, ExpandedUsers, without_users};
 use crate::query::{AssetQuery, OneAssetQuery};
 use crate::wire::{AssetPatch, AssetView, DELETED, DeletedAsset, NewAsset};
-use shared::auth::{Command, UnverifiedRequest};
-use shared::domain::assets::asset::Asset;
+use shared::auth::{Caller, Command, UnverifiedRequest};
+use shared::domain::assets::asset::{Asset, CatalogNames};
 use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
-use shared::http::openapi::{AssetConflict, AssetDeletionConflict, ChangeErrors, InputErrors, RequestConflict, ResourceErrors};
+use shared::http::openapi::{AssetConflict, AssetDeletionConflict, ChangeErrors, DuplicateConflict, InputErrors, ResourceErrors};
 use shared::http::requests::body::ReadOnlyFields;
-use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::extract::{JsonBody, PathId, PathTag, QueryParams};
 use shared::http::requests::params;
 use shared::http::responses::{Created, Json, Versioned, or_not_found};
 use shared::store::{AssetFilter, Page, TenantStore};
@@ -41,8 +41,8 @@ pub async fn list_assets(request: UnverifiedRequest, query: QueryParams<AssetQue
 
 /// Create an asset
 ///
-/// The service generates the asset tag from the tenant's template.
-#[utoipa::path(post, path = "/assets", tag = "assets", security(("api_key" = ["assets:write"])), responses(InputErrors, RequestConflict))]
+/// Unless the body has an `asset_tag`, the service generates one from the tenant's template.
+#[utoipa::path(post, path = "/assets", tag = "assets", security(("api_key" = ["assets:write"])), responses(InputErrors, DuplicateConflict))]
 pub async fn create_asset(request: UnverifiedRequest, body: JsonBody<NewAsset>) -> Result<Created<AssetView>, ApiError> {
     let (caller, (operation, inputs)) = request
         .authorize_and_read(Scope::AssetsWrite, async |store| {
@@ -65,20 +65,53 @@ pub async fn get_asset(
     id: PathId<AssetId>,
     query: QueryParams<OneAssetQuery>,
 ) -> Result<Versioned<AssetView>, ApiError> {
-    let (caller, (asset, names, expand)) = request
-        .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
-            let id = id.parse()?;
-            let Some(at) = query.as_of else { return Ok((or_not_found(store.get::<Asset>(id).await?)?, None, query.expand)) };
-            params::check_past("as_of", at, store.store().now())?;
-            if query.expand.is_some() {
-                let detail = "can't be sent with as_of: it shows users as they are now";
-                return Err(ApiError::Invalid(vec![FieldError::parameter("expand", detail)]));
-            }
-            let (asset, names) = or_not_found(store.asset_as_of(id, at).await?)?;
-            Ok((asset, Some(names), query.expand))
-        })
-        .await?;
-    let users = ExpandedUsers::read(&caller, asset.value.assigned_to, expand);
+    let read = async |store, query| read_asset(&store, id.parse()?, query).await;
+    let (caller, found) = request.authorize_with_query(Scope::AssetsRead, query, read).await?;
+    show(&caller, found).await
+}
+
+/// Get the asset with a tag
+///
+/// As `GET /assets/{id}`, for who has scanned a label. Tags are the same in upper and lower case.
+#[utoipa::path(get, path = "/assets/by-tag/{tag}", tag = "assets", security(("api_key" = ["assets:read"])), responses(ResourceErrors))]
+pub async fn get_asset_by_tag(
+    request: UnverifiedRequest,
+    tag: PathTag,
+    query: QueryParams<OneAssetQuery>,
+) -> Result<Versioned<AssetView>, ApiError> {
+    let read = async |store: TenantStore, query| {
+        let owners = store.owners::<Asset>(&[Asset::unique_tag(&tag.parse()?)]).await?;
+        read_asset(&store, or_not_found(owners.into_values().next())?, query).await
+    };
+    let (caller, found) = request.authorize_with_query(Scope::AssetsRead, query, read).await?;
+    show(&caller, found).await
+}
+
+/// An asset, now or at an earlier time.
+struct FoundAsset {
+    asset: Stored<Asset>,
+    /// The names of the catalog at an earlier time.
+    names: Option<CatalogNames>,
+    expand: Option<Expand>,
+}
+
+async fn read_asset(store: &TenantStore, id: AssetId, query: OneAssetQuery) -> Result<FoundAsset, ApiError> {
+    let OneAssetQuery { as_of, expand } = query;
+    let Some(at) = as_of else {
+        return Ok(FoundAsset { asset: or_not_found(store.get::<Asset>(id).await?)?, names: None, expand });
+    };
+    params::check_past("as_of", at, store.store().now())?;
+    if expand.is_some() {
+        let detail = "can't be sent with as_of: it shows users as they are now";
+        return Err(ApiError::Invalid(vec![FieldError::parameter("expand", detail)]));
+    }
+    let (asset, names) = or_not_found(store.asset_as_of(id, at).await?)?;
+    Ok(FoundAsset { asset, names: Some(names), expand })
+}
+
+async fn show(caller: &Caller, found: FoundAsset) -> Result<Versioned<AssetView>, ApiError> {
+    let FoundAsset { asset, names, expand } = found;
+    let users = ExpandedUsers::read(caller, asset.value.assigned_to, expand);
     let view = async {
         match names {
             Some(names) => Ok(Versioned { version: asset.version, data: AssetView::new(asset.clone(), names) }),

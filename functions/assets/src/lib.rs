@@ -16,7 +16,7 @@ use bulk::{batch, by_serial, export, import};
 pub use wire::AssetView;
 
 shared::endpoints! {
-    handlers: list_assets, create_asset, get_asset, update_asset, delete_asset;
+    handlers: list_assets, create_asset, get_asset, get_asset_by_tag, update_asset, delete_asset;
     batch: batch_assets;
     import: import_assets;
     export: export_assets;

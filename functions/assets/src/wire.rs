@@ -5,20 +5,22 @@ use crate::expand::AssignedUser;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use shared::domain::assets::asset::{Asset, CatalogNames, Status};
+use shared::domain::assets::asset_tag::AssetTag;
 use shared::domain::assets::change::AssetChange;
 use shared::domain::assets::details::AssetDetailsChange;
 use shared::domain::catalog::AssetKind;
 use shared::domain::catalog::custom_fields::CustomFields;
-use shared::domain::record::Stored;
+use shared::domain::record::{Patch, Stored};
 use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::values::money::{Price, PriceNumber};
 use shared::domain::values::text::{Line, Name, Notes};
 use shared::domain::values::time::{Date, Timestamp};
 use utoipa::ToSchema;
 
+/// Of an existing asset; of a new one, all but the first.
 const READ_ONLY: &[&str] = &[
-    "id",
     "asset_tag",
+    "id",
     "asset_type_name",
     "asset_kind",
     "catalog_manufacturer_name",
@@ -33,6 +35,8 @@ shared::body! {
     pub struct NewAsset {
         /// Display name.
         required name: Name,
+        /// The tag that it already wears, unique without regard to case. Default: generated from the tenant's template.
+        nullable asset_tag: AssetTag,
         /// Asset type. Default: the model's.
         nullable asset_type_id: AssetTypeId,
         /// Initial status. Default `in_stock`.
@@ -51,7 +55,7 @@ shared::body! {
         /// Assigned user, who must be active.
         nullable assigned_to: UserId,
     }
-    read_only: READ_ONLY, into: AssetChange { errors: Vec::new() }
+    read_only: READ_ONLY.split_at(1).1, into: AssetChange { errors: Vec::new() }
 }
 
 shared::body! {
@@ -77,7 +81,7 @@ shared::body! {
         /// Assigned user, who must be active. Null ends the assignment.
         nullable assigned_to: UserId,
     }
-    unchanged: READ_ONLY, into: AssetChange { errors: Vec::new() }
+    unchanged: READ_ONLY, into: AssetChange { asset_tag: Patch::Absent, errors: Vec::new() }
 }
 
 asset_view! {
@@ -87,7 +91,7 @@ asset_view! {
     pub struct AssetView {
         /// ID.
         id: AssetId = asset.id,
-        /// Asset tag, generated from the tenant's template. Never changes.
+        /// Asset tag. Never changes.
         asset_tag: String = asset.asset_tag,
         /// Display name.
         name: Name = asset.name,

@@ -1,5 +1,6 @@
 //! Asset tags: templates, number ranges and collisions.
 
+use crate::support::bulk::{outcomes, statuses};
 use crate::support::{Api, over_http};
 use serde_json::json;
 
@@ -43,4 +44,80 @@ async fn a_free_tag_is_found_after_many_taken_ones() {
     client.patch("/settings", json!({"asset_tag_template": "A-NNNN"})).await.data();
     let tag = client.post("/assets", json!({"name": "x"})).await.data()["asset_tag"].as_str().unwrap().to_owned();
     assert!(("A-0071".."A-0200").contains(&tag.as_str()), "{tag}");
+}
+
+#[tokio::test]
+async fn a_thing_keeps_the_tag_that_it_wears() {
+    let client = over_http().await;
+    let made = client.post("/assets", json!({"name": "Laptop", "asset_tag": "Inv/0143"})).await;
+    assert_eq!((made.status.as_u16(), made.data()["asset_tag"].clone()), (201, json!("Inv/0143")));
+    for path in ["/assets/by-tag/Inv%2F0143", "/assets/by-tag/INV%2F0143"] {
+        let found = client.get(path).await;
+        assert_eq!((found.data(), found.header("etag")), (made.data(), made.header("etag")));
+    }
+    client.get("/assets/by-tag/INV-0144").await.problem(404, "NOT_FOUND");
+    let path = format!("/assets/{}", made.id());
+    assert_eq!(client.patch(&path, json!({"asset_tag": "other"})).await.field_errors(), ["/asset_tag"]);
+    assert_eq!(client.patch(&path, json!({"asset_tag": "Inv/0143", "name": "Notebook"})).await.data()["name"], "Notebook");
+    for invalid in [json!(""), json!("two words"), json!("Ä1"), json!("x".repeat(65)), json!(7)] {
+        assert_eq!(client.post("/assets", json!({"name": "x", "asset_tag": invalid})).await.field_errors(), ["/asset_tag"]);
+    }
+    let double = json!({"name": "x", "asset_tag": "iNV/0143"});
+    for dry_run in ["", "?dry_run=true"] {
+        let problem = client.post(&format!("/assets{dry_run}"), double.clone()).await.problem(409, "DUPLICATE");
+        assert_eq!((&problem["asset_id"], &problem["field"]), (&json!(made.id()), &json!("asset_tag")));
+    }
+    let planned = client.post("/assets?dry_run=true", json!({"name": "x", "asset_tag": "T1"})).await.data();
+    assert_eq!((&planned["asset_tag"], &planned["id"]), (&json!("T1"), &json!(null)));
+    client.delete(&path).await;
+    client.get("/assets/by-tag/Inv%2F0143").await.problem(404, "NOT_FOUND");
+    client.post("/assets", double).await.problem(409, "DUPLICATE");
+}
+
+#[tokio::test]
+async fn own_tags_come_by_every_way_to_create_and_numbers_pass_them() {
+    let client = over_http().await;
+    let batch = [
+        json!({"op": "create", "body": {"name": "a", "asset_tag": "AST-000002"}}),
+        json!({"op": "create", "body": {"name": "b"}}),
+    ];
+    let made = client.batch("/assets/batch", &batch, false).await.data();
+    let tag = |made: &serde_json::Value, index: usize| made[index]["data"]["asset_tag"].clone();
+    assert_eq!((tag(&made, 0), tag(&made, 1)), (json!("AST-000002"), json!("AST-000001")));
+    assert_eq!(client.post("/assets", json!({"name": "c"})).await.data()["asset_tag"], "AST-000003");
+    let twice = [
+        json!({"op": "create", "body": {"name": "a", "asset_tag": "X"}}),
+        json!({"op": "create", "body": {"name": "b", "asset_tag": "x"}}),
+    ];
+    client.batch("/assets/batch", &twice, true).await.problem(409, "DUPLICATE");
+    assert_eq!(statuses(&client.batch("/assets/batch", &twice, false).await), [201, 409]);
+    let put = async |body: serde_json::Value| {
+        client.send("PUT", "/assets/by-serial/S1", Some("application/json"), body.to_string()).await
+    };
+    assert_eq!(put(json!({"name": "d", "asset_tag": "D1"})).await.data()["asset_tag"], "D1");
+    assert_eq!(put(json!({"name": "d", "asset_tag": "d1"})).await.status, 200);
+    assert_eq!(put(json!({"name": "d", "asset_tag": "D2"})).await.field_errors(), ["/asset_tag"]);
+    let csv = "name,asset_tag\nd,D1\ne,E1\nf,\n";
+    assert_eq!(outcomes(&client.import("/assets", "?match=asset_tag", csv).await), ["unchanged", "refused", "refused"]);
+    let all = "?match=asset_tag&create_unmatched=true";
+    assert_eq!(outcomes(&client.import("/assets", all, csv).await), ["unchanged", "created", "created"]);
+    assert_eq!(client.get("/assets/by-tag/e1").await.data()["name"], "e");
+    let reply = client.import("/assets", "", "name,asset_tag\ng,G1\nh,e1\n").await;
+    assert_eq!(
+        (outcomes(&reply), &reply.data()[1]["errors"][0]["code"]),
+        (vec!["created".into(), "refused".into()], &json!("DUPLICATE"))
+    );
+}
+
+#[tokio::test]
+async fn a_tag_is_found_in_two_round_trips_and_only_in_its_tenant() {
+    let (api, client) = Api::with_tenant().await;
+    client.asset(json!({"name": "x", "asset_tag": "T1"})).await;
+    client.get("/assets/by-tag/T1").await.data();
+    api.meter.take();
+    client.get("/assets/by-tag/T1").await.data();
+    let cost = api.meter.take();
+    assert!(cost.round_trips <= 2 && cost.calls <= 2 && cost.read_units <= 3.0, "{cost:?}");
+    api.tenant().await.get("/assets/by-tag/T1").await.problem(404, "NOT_FOUND");
+    client.scoped(&["users:read"]).await.get("/assets/by-tag/T1").await.problem(403, "FORBIDDEN");
 }

@@ -15,6 +15,8 @@ pub const SIGNATURE: &str =
 
 /// A serial number that no asset has yet.
 const NEW_SERIAL: &str = "SN%2F1";
+/// The tag of the first asset.
+const OLD_TAG: &str = "AST-000001";
 
 /// The key of the sample process's signature step.
 const SIGNATURE_STEP: &str = "sign";
@@ -138,7 +140,7 @@ impl Samples {
             return format!("{below}?ids={}", self.idle_asset);
         }
         if !path.contains("{id}") {
-            return below.replace("{serial}", NEW_SERIAL);
+            return below.replace("{serial}", NEW_SERIAL).replace("{tag}", OLD_TAG);
         }
         let collection = path.split("/{id}").next().unwrap();
         let sample = |wanted: &str| self.ids.iter().find(|(known, _)| *known == wanted);

@@ -12,6 +12,7 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::Id;
 use shared::fields::ASSET_COLUMNS;
 use shared::http::bulk::import::{AssetMatch, ImportResult, OnError, row_response};
+use shared::http::bulk::matching::MatchColumn;
 use shared::http::bulk::rows_body::RowsBody;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ImportConflict, ImportErrors};
@@ -26,6 +27,9 @@ shared::query! {
         /// Which asset a row updates: the one with its `id`, `asset_tag` or `serial_number`. Default `none`: every row
         /// creates an asset.
         r#match: AssetMatch as AssetMatch,
+        /// Whether a row that names no asset by `match` creates one: without a value, or with an asset tag that no asset has.
+        /// Default false: it is refused.
+        create_unmatched: bool as bool,
         /// `skip`: good rows are written even if others are refused. `abort`: none is. Default `skip`.
         on_error: OnError as OnError,
     }
@@ -45,16 +49,34 @@ pub async fn import_assets(
     let (caller, query) = request.authorize_with_query(Scope::AssetsWrite, query, async |_, query| Ok(query)).await?;
     let matching = query.r#match.unwrap_or(AssetMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != AssetMatch::None);
-    let rows = body.parse(&caller, ASSET_COLUMNS, matched)?;
+    let create_unmatched = query.create_unmatched.unwrap_or_default();
+    let mut rows = body.parse(&caller, ASSET_COLUMNS, matched)?;
+    if let Some(name) = matched {
+        MatchColumn { name, compared: compared(matching), create_unmatched }.check(&mut rows);
+    }
     caller
         .execute_import(query.on_error.unwrap_or(OnError::Skip), |caller| {
             let rows = rows.iter().cloned().map(ImportRow::new).collect();
-            operations(caller, rows, matching)
+            operations(caller, rows, matching, create_unmatched)
         })
         .await
 }
 
-async fn operations(caller: Caller, rows: Vec<ImportRow>, matching: AssetMatch) -> Result<Vec<AssetOperation>, ApiError> {
+/// The form in which two rows name the same asset.
+fn compared(matching: AssetMatch) -> fn(&str) -> String {
+    match matching {
+        // IDs and tags are the same in upper and lower case.
+        AssetMatch::None | AssetMatch::Id | AssetMatch::AssetTag => str::to_lowercase,
+        AssetMatch::SerialNumber => str::to_owned,
+    }
+}
+
+async fn operations(
+    caller: Caller,
+    rows: Vec<ImportRow>,
+    matching: AssetMatch,
+    create_unmatched: bool,
+) -> Result<Vec<AssetOperation>, ApiError> {
     let mut names = NamesInRows::default();
     rows.iter().for_each(|row| row.add_names(matching, &mut names));
     if !names.emails.is_empty() {
@@ -64,7 +86,7 @@ async fn operations(caller: Caller, rows: Vec<ImportRow>, matching: AssetMatch) 
     let assets = Arc::new(AssetsInBulk::default());
     let named = NamedRecords::read(&caller.store, &names).await?;
     let operation = |row: ImportRow| {
-        let (target, action) = row.into_action(matching, &named);
+        let (target, action) = row.into_action(matching, create_unmatched, &named);
         AssetOperation { respond, locate, missing, ..AssetOperation::new(&assets, target, action) }
     };
     Ok(rows.into_iter().map(operation).collect())

@@ -214,7 +214,7 @@ impl Command for AssetOperation {
 
     fn classify_failure(&self, error: WriteError, _: &AssetOutcome) -> CommitFailure<ApiError> {
         match error {
-            // An older template gave a tag.
+            // The tag is taken. The next attempt has another number, or finds whose tag it is.
             WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
             error => error.into(),
         }
@@ -232,9 +232,15 @@ impl Operation for AssetOperation {
         Self::reserve_all(principal, &unreserved.copied().collect::<Vec<_>>()).await
     }
 
+    fn unique_values(&self) -> Vec<(&'static str, String)> {
+        let tag = self.change().and_then(|change| change.asset_tag.value());
+        tag.map(|tag| Asset::unique_tag(tag)).map(|unique| (unique.field, unique.value)).into_iter().collect()
+    }
+
     fn subjects(&self) -> Vec<String> {
         let serial = self.target.serial().map(|serial| format!("serial {serial}"));
-        self.asset_id().map(|id| format!("asset {id}")).into_iter().chain(serial).collect()
+        let tags = self.unique_values().into_iter().map(|(_, tag)| format!("tag {tag}"));
+        self.asset_id().map(|id| format!("asset {id}")).into_iter().chain(serial).chain(tags).collect()
     }
 
     async fn inputs(&self, principal: &Principal, is_retry: bool) -> Result<Inputs, ApiError> {

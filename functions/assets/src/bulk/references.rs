@@ -34,8 +34,11 @@ fn unique(field: &'static str, values: &BTreeSet<String>) -> Vec<Unique> {
 impl NamedRecords {
     /// Takes one round trip; for models it reads the whole catalog, which is small.
     pub(crate) async fn read(store: &TenantStore, names: &NamesInRows) -> Result<Self, StoreError> {
-        let (codes, emails, tags) =
-            (unique("code", &names.type_codes), unique("email", &names.emails), unique("asset_tag", &names.tags));
+        let (codes, emails, tags) = (
+            unique("code", &names.type_codes),
+            unique("email", &names.emails),
+            names.tags.iter().map(|tag| Asset::unique_tag(tag)).collect::<Vec<_>>(),
+        );
         let models = async { if names.has_models { models_by_name(store).await } else { Ok(HashMap::new()) } };
         let (types, users, assets, models) = tokio::try_join!(
             store.owners::<AssetType>(&codes),
@@ -55,7 +58,7 @@ impl NamedRecords {
     }
 
     pub(crate) fn asset(&self, tag: &str) -> Option<AssetId> {
-        self.assets.get(tag).copied()
+        self.assets.get(&Asset::unique_tag(tag).value).copied()
     }
 
     /// The only model with this name of the manufacturer with this name, or the number of such models.

@@ -3,8 +3,10 @@
 use super::references::{NamedRecords, NamesInRows};
 use super::write::{Action, AssetWrite, Target};
 use shared::domain::assets::asset::Status;
+use shared::domain::assets::asset_tag::AssetTag;
 use shared::domain::assets::change::AssetChange;
 use shared::domain::assets::details::AssetDetailsChange;
+use shared::domain::assets::serial_number::is_placeholder;
 use shared::domain::catalog::TypeCode;
 use shared::domain::catalog::custom_fields::CustomFields;
 use shared::domain::record::Patch;
@@ -20,6 +22,8 @@ shared::body! {
     pub struct AssetRow {
         /// Display name.
         optional name: Name,
+        /// Tag of a new asset. That of an existing one can't change.
+        nullable asset_tag: AssetTag,
         /// Status.
         optional status: Status,
         /// Asset type.
@@ -46,7 +50,7 @@ shared::body! {
         /// All custom field values.
         nullable custom_fields: CustomFields,
     }
-    unchanged: &["id", "asset_tag", "created_at"]
+    unchanged: &["id", "created_at"]
 }
 
 pub(crate) struct ImportRow {
@@ -77,8 +81,8 @@ impl ImportRow {
         serial.map(|serial| String::from(serial.clone())).filter(|serial| !serial.is_empty())
     }
 
-    pub(crate) fn into_action(self, matching: AssetMatch, named: &NamedRecords) -> (Target, Action) {
-        let target = self.target(matching, named);
+    pub(crate) fn into_action(self, matching: AssetMatch, create_unmatched: bool, named: &NamedRecords) -> (Target, Action) {
+        let target = self.target(matching, create_unmatched, named);
         let Self { row, fields, mut errors } = self;
         let Some(fields) = fields else { return (Target::New, Action::Refuse(errors)) };
         let target = match target {
@@ -132,6 +136,7 @@ impl ImportRow {
         }
         let change = AssetChange {
             name: fields.name,
+            asset_tag: fields.asset_tag,
             status: fields.status,
             asset_type_id,
             model_id,
@@ -148,10 +153,17 @@ impl ImportRow {
         (target, Action::Write(Box::new(write)))
     }
 
-    fn target(&self, matching: AssetMatch, named: &NamedRecords) -> Result<Target, FieldError> {
+    fn target(&self, matching: AssetMatch, create_unmatched: bool, named: &NamedRecords) -> Result<Target, FieldError> {
         match matching {
             AssetMatch::None => Ok(Target::New),
-            AssetMatch::SerialNumber => Ok(self.matched_serial(matching).map_or(Target::New, Target::Serial)),
+            AssetMatch::SerialNumber => match self.matched_serial(matching) {
+                Some(serial) if is_placeholder(&serial) => {
+                    let detail =
+                        "is a placeholder, not a serial number; empty it, and send create_unmatched=true to create the asset";
+                    Err(FieldError::column("serial_number", detail))
+                }
+                serial => Ok(serial.map_or(Target::New, Target::Serial)),
+            },
             AssetMatch::Id => match self.row.text("id") {
                 None => Ok(Target::New),
                 Some(id) => {
@@ -160,10 +172,14 @@ impl ImportRow {
             },
             AssetMatch::AssetTag => match self.row.text("asset_tag") {
                 None => Ok(Target::New),
-                Some(tag) => {
-                    let missing = || FieldError::column("asset_tag", "is not the tag of an asset of this tenant");
-                    named.asset(&tag).map(Target::Id).ok_or_else(missing)
-                }
+                Some(tag) => match named.asset(&tag) {
+                    Some(id) => Ok(Target::Id(id)),
+                    None if create_unmatched => Ok(Target::New),
+                    None => {
+                        let detail = "is not the tag of an asset of this tenant; with create_unmatched=true, the row creates it";
+                        Err(FieldError::column("asset_tag", detail))
+                    }
+                },
             },
         }
     }

@@ -8,9 +8,10 @@ use shared::domain::request::StoredResponse;
 use shared::domain::user::{Email, UserChange};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
-use shared::domain::values::text::Name;
+use shared::domain::values::text::{Name, fold};
 use shared::fields::USER_COLUMNS;
 use shared::http::bulk::import::{ImportResult, OnError, UserMatch, row_response};
+use shared::http::bulk::matching::MatchColumn;
 use shared::http::bulk::rows::Row;
 use shared::http::bulk::rows_body::RowsBody;
 use shared::http::error::ApiError;
@@ -25,6 +26,8 @@ shared::query! {
     pub struct UserImportQuery {
         /// Which user a row updates: the one with its `id` or `email`. Default `none`: every row creates a user.
         r#match: UserMatch as UserMatch,
+        /// Whether a row without a value in the column of `match` creates a user. Default false: it is refused.
+        create_unmatched: bool as bool,
         /// `skip`: good rows are written even if others are refused. `abort`: none is. Default `skip`.
         on_error: OnError as OnError,
     }
@@ -58,7 +61,11 @@ pub async fn import_users(
     let (caller, query) = request.authorize_with_query(Scope::UsersWrite, query, async |_, query| Ok(query)).await?;
     let matching = query.r#match.unwrap_or(UserMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != UserMatch::None);
-    let rows = body.parse(&caller, USER_COLUMNS, matched)?;
+    let create_unmatched = query.create_unmatched.unwrap_or_default();
+    let mut rows = body.parse(&caller, USER_COLUMNS, matched)?;
+    if let Some(name) = matched {
+        MatchColumn { name, compared: fold, create_unmatched }.check(&mut rows);
+    }
     let rows = &rows;
     caller.execute_import(query.on_error.unwrap_or(OnError::Skip), |caller| operations(caller, rows, matching)).await
 }

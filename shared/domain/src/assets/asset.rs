@@ -68,7 +68,7 @@ impl CatalogNames {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asset {
     pub id: AssetId,
-    /// Generated from the tenant's template. Never changes.
+    /// Generated from the tenant's template, unless the creation brought one. Never changes.
     pub asset_tag: String,
     pub name: Name,
     pub status: Status,
@@ -100,6 +100,12 @@ pub struct Asset {
 }
 
 impl Asset {
+    /// Unique without regard to case.
+    #[must_use]
+    pub fn unique_tag(tag: &str) -> Unique {
+        Unique { field: "asset_tag", value: tag.to_ascii_uppercase(), reserved_after_deletion: true }
+    }
+
     /// The asset carries the model's manufacturer and type; if the model changed them after it was read, the asset must not be
     /// linked to it.
     fn model_reference(&self, id: ModelId) -> Reference {
@@ -158,7 +164,7 @@ impl Record for Asset {
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "asset_tag", value: self.asset_tag.clone(), reserved_after_deletion: true }]
+        vec![Self::unique_tag(&self.asset_tag)]
     }
 
     fn references(&self) -> Vec<Reference> {

@@ -1,11 +1,13 @@
 //! Assets: their fields, changes, transitions, tags, labels and statistics.
 
 pub mod asset;
+pub mod asset_tag;
 pub mod change;
 pub mod csv_cell;
 pub mod details;
 pub mod label;
 pub mod label_url;
+pub mod serial_number;
 pub mod stats;
 pub mod tag;
 pub mod transitions;

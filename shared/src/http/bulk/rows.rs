@@ -41,7 +41,7 @@ pub enum CustomCell {
 pub struct Row {
     members: Vec<(String, String)>,
     pub custom_fields: Vec<(String, CustomCell)>,
-    errors: Vec<FieldError>,
+    pub(super) errors: Vec<FieldError>,
 }
 
 impl Row {

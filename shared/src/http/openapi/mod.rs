@@ -188,7 +188,7 @@ conflicts! {
     /// 409 of a deletion of an asset.
     AssetDeletionConflict: Conflict ProcessRunning;
     /// 409 of a batch of assets.
-    AssetBatchConflict: Conflict ProcessRunning TransitionNotAllowed RequestInProgress;
+    AssetBatchConflict: Conflict Duplicate ProcessRunning TransitionNotAllowed RequestInProgress;
     /// 409 of a batch of users.
     UserBatchConflict: Conflict Duplicate InUse RequestInProgress;
     /// 409 of a start of a process.

@@ -6,7 +6,7 @@
 
 use super::body::FromBody;
 use super::params::FromQuery;
-pub use super::path::{PathId, PathSerial, PathStepKey};
+pub use super::path::{PathId, PathSerial, PathStepKey, PathTag};
 use super::receive::{ReceivedBody, ReceivedRequest};
 use super::unread::{Unread, VerifiedSender};
 use crate::domain::values::field_error::FieldError;

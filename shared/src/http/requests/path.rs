@@ -40,11 +40,14 @@ pub type PathParam<P> = Unread<InPath<P>>;
 pub type PathId<I> = PathParam<I>;
 pub type PathStepKey = PathParam<StepKey>;
 pub type PathSerial = PathParam<SerialNumber>;
+pub type PathTag = PathParam<Tag>;
 
 pub struct InPath<P>(PhantomData<P>);
 /// Any text; perhaps no step has this key.
 pub struct StepKey;
 pub struct SerialNumber;
+/// Any text; perhaps no asset has this tag.
+pub struct Tag;
 
 macro_rules! path_ids {
     ($($id:ty: $name:literal, $description:literal;)*) => {$(
@@ -78,6 +81,16 @@ path_ids! {
 impl PathParameter for StepKey {
     const NAME: &'static str = "key";
     const DESCRIPTION: &'static str = "Step key";
+    type Value = String;
+
+    fn read(text: &str) -> Result<String, ApiError> {
+        Ok(text.to_owned())
+    }
+}
+
+impl PathParameter for Tag {
+    const NAME: &'static str = "tag";
+    const DESCRIPTION: &'static str = "Asset tag";
     type Value = String;
 
     fn read(text: &str) -> Result<String, ApiError> {

@@ -12,10 +12,10 @@
 //! 4. `derived.rs`, `counters.rs`: items that can be computed from the records.
 //!
 //! Claims of serial numbers need no check: an upsert replaces one whose asset doesn't exist, and one that is lost was needed
-//! only until lists show its asset.
+//! only until lists show its asset. Nor do counters of asset tags: a creation passes tags that are taken.
 //!
 //! Each repair is a transaction of its own, on condition that its items are still as they were read. The decisions are
-//! pure functions: `domain::history::chain::state`, `process_links.rs` and `tag_counters.rs`.
+//! pure functions: `domain::history::chain::state` and `process_links.rs`.
 
 /// Evaluates an expression with `$T` as the type of the records of a kind.
 macro_rules! with_type {
@@ -51,7 +51,6 @@ mod record_repair;
 mod removal;
 mod responses;
 mod scan;
-mod tag_counters;
 mod torn_histories;
 mod unreadable;
 

@@ -23,6 +23,8 @@ pub async fn buy(scenario: &Scenario, people: &People, catalog: &Catalog) -> Str
         )
         .await;
     scenario.get(&path).await;
+    let tag = scenario.client.get(&path).await.data()["asset_tag"].as_str().unwrap().to_owned();
+    scenario.get(&format!("/assets/by-tag/{tag}")).await;
     scenario.get("/assets?q=macbook&sort=-created_at&limit=2").await;
     scenario.get(&format!("{path}/processes")).await;
 

@@ -17,9 +17,9 @@ pub struct Damage {
 
 impl Damage {
     /// No other item shows the damage: a request's idempotency key is only in its response, and an upsert of an asset only in its
-    /// claim. Once lists show the asset, the claim is of no use.
+    /// claim. Once lists show the asset, the claim is of no use. A creation passes tags that a counter gives once more.
     fn is_invisible(&self) -> bool {
-        ["IDEMPOTENCY#", "SERIAL#"].iter().any(|prefix| self.key.1.starts_with(prefix))
+        ["IDEMPOTENCY#", "SERIAL#", "SEQUENCE#"].iter().any(|prefix| self.key.1.starts_with(prefix))
     }
 }
 

@@ -6,18 +6,20 @@ use crate::inputs::{AssetInputs, change_error, free_tag};
 use shared::auth::Principal;
 use shared::domain::assets::asset::Asset;
 use shared::domain::assets::tag::TagRange;
+use shared::domain::record::Record;
 use shared::domain::values::field_error::FieldError;
-use shared::domain::values::id::AssetId;
+use shared::domain::values::id::{AssetId, Id};
 use shared::domain::values::text::Name;
 use shared::http::error::ApiError;
-use std::collections::{BTreeSet, HashMap};
+use shared::store::WriteError;
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 /// Reservations for the asset that an operation may create.
 pub(in crate::bulk) struct Reserved {
     id: AssetId,
     tag: Option<String>,
-    /// The new asset without its tag, until it is attempted.
+    /// The new asset, without its tag if that is to be generated, until it is attempted.
     draft: Mutex<Option<Asset>>,
 }
 
@@ -31,14 +33,10 @@ impl AssetOperation {
     /// Reserves IDs and tags for the assets that the operations will probably create, both in the order of the operations.
     pub(super) async fn reserve_all(principal: &Principal, operations: &[&Self]) -> Result<(), ApiError> {
         let ids = principal.store.new_ids(principal.context.at, operations.len())?;
-        let mut serials = BTreeSet::new();
-        // Of several operations with the same serial number, only the first may create an asset.
-        let mut is_first = |operation: &Self| operation.target.serial().is_none_or(|serial| serials.insert(serial.to_owned()));
-        let new_asset = |(operation, id): (&&Self, &AssetId)| {
-            if is_first(operation) { operation.new_asset(principal, *id) } else { None }
-        };
+        let new_asset = |(operation, id): (&&Self, &AssetId)| operation.new_asset(principal, *id);
+        let new_assets: Vec<Option<(Asset, Option<TagRange>)>> = operations.iter().zip(&ids).map(new_asset).collect();
         let (drafts, ranges): (Vec<Option<Asset>>, Vec<Option<TagRange>>) =
-            operations.iter().zip(&ids).map(new_asset).map(Option::unzip).unzip();
+            new_assets.into_iter().map(|new| new.map_or((None, None), |(draft, range)| (Some(draft), range))).unzip();
         let mut counts: HashMap<String, (&TagRange, u64)> = HashMap::new();
         for range in ranges.iter().flatten() {
             counts.entry(range.counter()).or_insert((range, 0)).1 += 1;
@@ -59,12 +57,13 @@ impl AssetOperation {
         Ok(())
     }
 
-    /// Draft and range of the tag, if the operation creates an asset.
-    fn new_asset(&self, principal: &Principal, id: AssetId) -> Option<(Asset, TagRange)> {
+    /// Draft and range of the tag, if the operation creates an asset. An asset that brings its tag has no range.
+    fn new_asset(&self, principal: &Principal, id: AssetId) -> Option<(Asset, Option<TagRange>)> {
         let (Action::Write(write), Ok((None, _))) = (&self.action, self.found()) else { return None };
         let inputs = self.assets.inputs(None, &write.change).ok()?;
         let draft = self.draft(principal, write, &inputs, id).ok()?;
-        Some((draft, inputs.tag_range(principal).ok()?))
+        let range = if draft.asset_tag.is_empty() { Some(inputs.tag_range(principal).ok()?) } else { None };
+        Some((draft, range))
     }
 
     /// Creates the asset of a request with one operation.
@@ -78,7 +77,7 @@ impl AssetOperation {
         principal.execute(self, inputs).await
     }
 
-    /// Adds the new asset of a creation. It gets its tag here, once it has no other errors.
+    /// Adds the new asset of a creation. Unless it brings its tag, it gets one here, once it has no other errors.
     pub(super) async fn with_tag(&self, principal: &Principal, inputs: Inputs, is_retry: bool) -> Result<Inputs, ApiError> {
         let (Action::Write(write), None) = (&self.action, &inputs.asset.asset) else { return Ok(inputs) };
         let reserved = self.reserved.get().ok_or_else(|| ApiError::Internal("an operation without an ID".into()))?;
@@ -87,6 +86,15 @@ impl AssetOperation {
             Some(draft) => draft,
             None => self.draft(principal, write, &inputs.asset, reserved.id)?,
         };
+        if !draft.asset_tag.is_empty() {
+            if is_retry {
+                let owners = principal.store.owners::<Asset>(&draft.unique()).await?;
+                if let Some(owner) = owners.into_values().find(|owner| *owner != draft.id) {
+                    return Err(WriteError::Duplicate("asset_tag", Some((Asset::KIND, owner.uuid()))).into());
+                }
+            }
+            return Ok(Inputs { draft: Some(draft), ..inputs });
+        }
         let range = inputs.asset.tag_range(principal)?;
         draft.asset_tag = match &reserved.tag {
             _ if is_retry => free_tag(principal, &range, &draft).await?,
@@ -96,7 +104,7 @@ impl AssetOperation {
         Ok(Inputs { draft: Some(draft), ..inputs })
     }
 
-    /// The new asset, still without its tag.
+    /// The new asset, without its tag if that is to be generated.
     fn draft(&self, principal: &Principal, write: &AssetWrite, inputs: &AssetInputs, id: AssetId) -> Result<Asset, ApiError> {
         let mut change = write.with_custom_fields(None, inputs);
         write.unchanged.refuse_in_creation(&mut change.errors);

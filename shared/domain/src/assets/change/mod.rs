@@ -4,6 +4,7 @@
 mod tests;
 
 use crate::assets::asset::{Asset, Status};
+use crate::assets::asset_tag::AssetTag;
 use crate::assets::details::{AssetDetails, AssetDetailsChange};
 use crate::assets::transitions::Transitions;
 use crate::catalog::custom_fields::{CustomFields, SchemaError, Validations};
@@ -24,6 +25,8 @@ record_change! {
         set_or_clear model: Line,
         set_or_clear notes: Notes,
     } and {
+        /// Of a new asset; null lets the service generate one.
+        pub asset_tag: Patch<AssetTag>,
         pub details: AssetDetailsChange,
         pub asset_type_id: Patch<AssetTypeId>,
         pub model_id: Patch<ModelId>,
@@ -93,6 +96,11 @@ impl AssetChange {
     /// Returns the errors of the request, and those that need none of the records it refers to.
     fn errors_without_references(&self, current: Option<&Asset>) -> Vec<FieldError> {
         let mut errors = self.errors.clone();
+        // Tags are the same in upper and lower case.
+        let keeps_tag = |asset: &Asset| self.asset_tag.value().is_some_and(|tag| tag.eq_ignore_ascii_case(&asset.asset_tag));
+        if !self.asset_tag.is_absent() && current.is_some_and(|asset| !keeps_tag(asset)) {
+            errors.push(FieldError::field("asset_tag", "is read-only and can't change"));
+        }
         let texts = [("manufacturer", &self.manufacturer), ("model", &self.model)];
         if self.model_id.value().is_some() {
             for (field, _) in texts.iter().filter(|(_, text)| text.value().is_some()) {
@@ -116,7 +124,7 @@ impl AssetChange {
 }
 
 impl Asset {
-    /// Creates an asset, which has no tag yet.
+    /// Creates an asset, whose tag is empty unless the change brings one.
     ///
     /// # Errors
     ///
@@ -130,7 +138,7 @@ impl Asset {
     ) -> Result<Self, AssetChangeError> {
         let blank = Self {
             id,
-            asset_tag: String::new(),
+            asset_tag: change.asset_tag.value().map(|tag| tag.to_string()).unwrap_or_default(),
             name,
             status: Status::InStock,
             asset_type_id: None,
