@@ -2,6 +2,22 @@
 
 mod asset_details;
 
+/// The rows that an error names.
+const MAX_NAMED_ROWS: usize = 5;
+
+/// The error of a row whose value, by which it names what it updates, others have too. `rows` are all that have it, `own` is this
+/// one.
+#[must_use]
+pub fn same_value(rows: &[u64], own: u64) -> String {
+    let others = rows.iter().filter(|row| **row != own).map(u64::to_string);
+    let (shown, more) = (others.take(MAX_NAMED_ROWS).collect::<Vec<_>>().join(", "), rows.len().saturating_sub(1));
+    match more {
+        1 => format!("has the same value in row {shown}"),
+        more if more <= MAX_NAMED_ROWS => format!("has the same value in rows {shown}"),
+        more => format!("has the same value in rows {shown} and {} more", more - MAX_NAMED_ROWS),
+    }
+}
+
 /// The form of the cells of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellType {
@@ -101,3 +117,15 @@ pub const USER_COLUMNS: &[Column] = &[
 ];
 
 const EMAIL: &str = "email emailaddress mail useremail userprincipalname upn primaryuserupn emailadresse";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_with_the_same_value_name_one_another() {
+        assert_eq!(same_value(&[1, 5], 5), "has the same value in row 1");
+        assert_eq!(same_value(&[1, 2, 7], 2), "has the same value in rows 1, 7");
+        assert_eq!(same_value(&[1, 2, 3, 4, 5, 6, 7, 8], 1), "has the same value in rows 2, 3, 4, 5, 6 and 2 more");
+    }
+}

@@ -20,9 +20,12 @@ pub struct Import {
     /// Print a --map option for each column that looks familiar, and import nothing
     #[arg(long)]
     pub suggest: bool,
-    /// By what a row finds the thing that it updates; with serial_number and email, a row that finds nothing creates
+    /// By what a row finds the thing that it updates; with serial_number and email, a value that nothing has creates it
     #[arg(long = "match", value_name = "COLUMN", default_value = "none")]
     pub match_by: MatchBy,
+    /// Let rows without a value to match create things, and tags that no asset has
+    #[arg(long)]
+    pub create_unmatched: bool,
     /// What happens to the good rows when one is refused
     #[arg(long, default_value = "skip")]
     pub on_error: OnError,

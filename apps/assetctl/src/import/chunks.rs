@@ -2,8 +2,12 @@
 
 use crate::import::rows::csv_rows::CsvRows;
 use crate::import::rows::ndjson_rows::NdjsonRows;
-use crate::import::rows::{Original, Row, RowError};
+use crate::import::rows::{Original, Row, RowError, Sendable};
+use fields::same_value;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, Read};
+use std::rc::Rc;
 
 /// Rows of a request.
 pub const MAX_ROWS: usize = 200;
@@ -69,8 +73,13 @@ impl Chunk {
     }
 }
 
+/// Numbers of the rows that name the same thing to update, by the hash of the value.
+#[derive(Debug, Default)]
+pub struct Doubles(HashMap<u64, Vec<u64>>);
+
 pub struct Chunks<R> {
     rows: Rows<R>,
+    doubles: Rc<Doubles>,
     header: Vec<u8>,
     next: Option<Row>,
     number: u64,
@@ -78,8 +87,8 @@ pub struct Chunks<R> {
 }
 
 impl<R: Read> Chunks<R> {
-    pub fn new(rows: Rows<R>) -> Self {
-        Self { header: rows.header(), rows, next: None, number: 0, position: 0 }
+    pub fn new(rows: Rows<R>, doubles: Rc<Doubles>) -> Self {
+        Self { header: rows.header(), rows, doubles, next: None, number: 0, position: 0 }
     }
 
     pub fn next(&mut self) -> io::Result<Option<Chunk>> {
@@ -95,7 +104,7 @@ impl<R: Read> Chunks<R> {
                 self.next = Some(row);
                 break;
             }
-            chunk.add(row, &self.header);
+            chunk.add(row, &self.header, &self.doubles);
         }
         let position = self.rows.raw_position();
         chunk.raw_length = position.saturating_sub(self.position);
@@ -105,9 +114,31 @@ impl<R: Read> Chunks<R> {
     }
 }
 
+impl Doubles {
+    /// Reads all rows.
+    pub fn find<R: Read>(mut rows: Rows<R>) -> io::Result<Self> {
+        let (mut first, mut doubles) = (HashMap::new(), HashMap::new());
+        while let Some(row) = rows.next()? {
+            let Some((_, key)) = row.sendable.ok().and_then(|sendable| sendable.matched) else { continue };
+            match first.entry(key) {
+                Entry::Vacant(entry) => drop(entry.insert(row.number)),
+                Entry::Occupied(entry) => doubles.entry(key).or_insert_with(|| vec![*entry.get()]).push(row.number),
+            }
+        }
+        Ok(Self(doubles))
+    }
+
+    fn check(&self, number: u64, sendable: Sendable) -> Result<Sendable, Vec<RowError>> {
+        match sendable.matched.as_ref().and_then(|(column, key)| Some((column, self.0.get(key)?))) {
+            Some((column, rows)) => Err(vec![RowError::of_column(column, same_value(rows, number))]),
+            None => Ok(sendable),
+        }
+    }
+}
+
 impl Chunk {
-    fn add(&mut self, row: Row, header: &[u8]) {
-        let errors = match row.sendable {
+    fn add(&mut self, row: Row, header: &[u8], doubles: &Doubles) {
+        let errors = match row.sendable.and_then(|sendable| doubles.check(row.number, sendable)) {
             Ok(sendable) if header.len() + sendable.bytes.len() > MAX_BODY => {
                 vec![RowError::of_row("is longer than a request may be, 1 MB")]
             }
@@ -138,7 +169,7 @@ mod tests {
         let (names, records) = read_header(Text::new(text.as_bytes(), UTF_8, true), b',').unwrap();
         let targets = resolve(Kind::Assets, &names, &[]).unwrap();
         let fields = Fields { kind: Kind::Assets, date_format: None, decimal_comma: false, match_column: Some("serial_number") };
-        let mut chunks = Chunks::new(Rows::Csv(Box::new(CsvRows::new(names, records, targets, fields))));
+        let mut chunks = Chunks::new(Rows::Csv(Box::new(CsvRows::new(names, records, targets, fields))), Rc::default());
         std::iter::from_fn(|| chunks.next().unwrap()).collect()
     }
 

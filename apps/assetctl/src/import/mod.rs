@@ -183,6 +183,9 @@ impl Run<'_> {
         let options = self.options;
         let mut query = vec![("match", options.match_by.column().unwrap_or("none").to_owned())];
         query.push(("on_error", if options.on_error == OnError::Abort { "abort" } else { "skip" }.to_owned()));
+        if options.create_unmatched {
+            query.push(("create_unmatched", "true".to_owned()));
+        }
         if is_dry_run {
             query.push(("dry_run", "true".to_owned()));
         }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Must change when rows are grouped differently.
-const CHUNKING: &str = "1";
+const CHUNKING: &str = "2";
 
 /// With everything that decides about the requests.
 pub fn heading(options: &Import, connection: &Connection, source: &Source) -> Result<Heading> {
@@ -25,6 +25,7 @@ pub fn heading(options: &Import, connection: &Connection, source: &Source) -> Re
         ("--users", options.users.to_string()),
         ("--map", mappings.join(" ")),
         ("--match", options.match_by.column().unwrap_or("none").to_owned()),
+        ("--create-unmatched", options.create_unmatched.to_string()),
         ("--on-error", if options.on_error == OnError::Abort { "abort" } else { "skip" }.to_owned()),
         ("--date-format", options.date_format.as_ref().map_or(String::new(), |format| format.given().to_owned())),
         ("--decimal-comma", options.decimal_comma.to_string()),
@@ -46,6 +47,9 @@ pub fn resend_command(options: &Import, refused: Option<&Path>) -> Option<String
     words.extend(options.mappings.iter().map(as_option));
     if let Some(column) = options.match_by.column() {
         words.push(format!("--match {column}"));
+    }
+    if options.create_unmatched {
+        words.push("--create-unmatched".into());
     }
     if let Some(format) = &options.date_format {
         words.push(format!("--date-format {}", quote(format.given())));

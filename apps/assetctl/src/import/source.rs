@@ -3,7 +3,7 @@
 use crate::error::{CliError, Result};
 use crate::format::Format;
 use crate::import::args::Import;
-use crate::import::chunks::{Chunks, Rows};
+use crate::import::chunks::{Chunks, Doubles, Rows};
 use crate::import::columns::fields::Fields;
 use crate::import::columns::{Target, resolve, suggest, target, trimmed};
 use crate::import::rows::csv_rows::{CsvRows, read_header};
@@ -12,9 +12,11 @@ use crate::import::rows::encoding::{EncodingSource, Examination, examine};
 use crate::import::rows::ndjson_rows::{NdjsonRows, member_names};
 use crate::import::rows::{Original, sniff};
 use crate::output::count;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 const MAX_UNKNOWN: usize = 50;
 
@@ -25,6 +27,7 @@ pub struct Source {
     pub delimiter: u8,
     /// The names of the columns of CSV, or of all members of NDJSON.
     pub names: Vec<String>,
+    doubles: OnceCell<Rc<Doubles>>,
 }
 
 impl Source {
@@ -40,7 +43,7 @@ impl Source {
         }
         let sample = decode_sample(&examination.sample, examination.encoding);
         let delimiter = options.delimiter.map_or_else(|| sniff::delimiter(&sample), |delimiter| delimiter.byte());
-        let mut source = Self { path, examination, format, delimiter, names: Vec::new() };
+        let mut source = Self { path, examination, format, delimiter, names: Vec::new(), doubles: OnceCell::new() };
         source.names = match format {
             Format::Csv => read_header(source.text(true)?, delimiter)?.0,
             Format::Ndjson => source.member_names(options)?,
@@ -96,20 +99,28 @@ impl Source {
     }
 
     pub fn chunks(&self, options: &Import, targets: &[Target]) -> Result<Chunks<File>> {
+        let doubles = match self.doubles.get() {
+            Some(doubles) => Rc::clone(doubles),
+            None if options.match_by.column().is_none() => Rc::default(),
+            None => Rc::new(Doubles::find(self.rows(options, targets)?)?),
+        };
+        Ok(Chunks::new(self.rows(options, targets)?, Rc::clone(self.doubles.get_or_init(|| doubles))))
+    }
+
+    fn rows(&self, options: &Import, targets: &[Target]) -> Result<Rows<File>> {
         let fields = Fields {
             kind: options.kind(),
             date_format: options.date_format.clone(),
             decimal_comma: options.decimal_comma,
             match_column: options.match_by.column(),
         };
-        let rows = match self.format {
+        Ok(match self.format {
             Format::Csv => {
                 let (names, records) = read_header(self.text(true)?, self.delimiter)?;
                 Rows::Csv(Box::new(CsvRows::new(names, records, targets.to_vec(), fields)))
             }
             Format::Ndjson => Rows::Ndjson(Box::new(NdjsonRows::new(self.text(false)?, options.mappings.clone(), fields))),
-        };
-        Ok(Chunks::new(rows))
+        })
     }
 
     fn text(&self, with_end: bool) -> Result<Text<File>> {

@@ -160,18 +160,18 @@ fn a_service_that_stays_away_is_given_up_and_the_import_resumed() {
 
 #[test]
 fn rows_for_the_same_thing_keep_their_order() {
-    let mut text = String::from("name,serial_number\n");
+    let mut text = String::from("display_name,email\n");
     for row in 0..4_000 {
-        text.push_str(&format!("Laptop {row},S{}\n", row % 700));
+        text.push_str(&format!("{row},user{}@example.com\n", row % 700));
     }
     let (server, folder) = (slow(5), Folder::new());
-    let path = folder.file("laptops.csv", text);
-    assert_eq!(import(&server.url, &path, &["--match", "serial_number"]).code, 0);
+    let path = folder.file("users.csv", text);
+    assert_eq!(import(&server.url, &path, &["--users"]).code, 0);
     let seen = server.seen();
-    assert_eq!(seen.rows.len(), 700);
-    for row in &seen.rows {
-        let serial: u64 = row["serial_number"][1..].parse().unwrap();
-        let last = (0..4_000).rev().find(|row| row % 700 == serial).unwrap();
-        assert_eq!(row["name"], format!("Laptop {last}"));
+    assert_eq!(seen.rows.len(), 4_000);
+    for user in 0..700 {
+        let email = format!("user{user}@example.com");
+        let rows = seen.rows.iter().filter(|row| row["email"] == email).map(|row| row["display_name"].parse::<u64>().unwrap());
+        assert!(rows.is_sorted(), "{email}");
     }
 }

@@ -45,6 +45,24 @@ impl Fields {
     }
 }
 
+impl Fields {
+    /// The hash of the value by which a row names what it updates.
+    pub fn match_key(&self, field: &str, value: &str) -> Option<u64> {
+        // An apostrophe may be one that the service removes.
+        let value = value.trim_start_matches('\'').trim();
+        if self.match_column != Some(field) || value.is_empty() || value == "\\N" {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        match field {
+            "serial_number" => value.hash(&mut hasher),
+            // The others are the same in upper and lower case.
+            _ => value.to_lowercase().hash(&mut hasher),
+        }
+        Some(hasher.finish())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

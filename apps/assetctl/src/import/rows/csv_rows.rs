@@ -74,7 +74,7 @@ impl<R: Read> CsvRows<R> {
             errors.extend(self.check_length(record));
         }
         let was_refused = self.names.iter().any(|name| name == REASONS);
-        let (mut cells, mut keys) = (StringRecord::new(), Vec::new());
+        let (mut cells, mut keys, mut matched) = (StringRecord::new(), Vec::new(), None);
         for ((name, target), cell) in self.names.iter().zip(&self.targets).zip(&record.cells) {
             if (record.is_unreadable || was_refused) && cell.contains('\u{fffd}') && name != REASONS {
                 errors.push(RowError::of_column(name, MISSING));
@@ -83,6 +83,7 @@ impl<R: Read> CsvRows<R> {
                 Target::Field(field) => match self.fields.convert(field, cell) {
                     Ok(converted) => {
                         keys.extend(self.fields.key(field, cell));
+                        matched = self.fields.match_key(field, cell).map(|key| (name.clone(), key)).or(matched);
                         cells.push_field(converted.as_deref().unwrap_or(cell));
                     }
                     Err(detail) => errors.push(RowError::of_column(name, detail)),
@@ -93,7 +94,7 @@ impl<R: Read> CsvRows<R> {
                 Target::Ignored | Target::Nameless => {}
             }
         }
-        if errors.is_empty() { Ok(Sendable { bytes: encode(&cells), keys }) } else { Err(errors) }
+        if errors.is_empty() { Ok(Sendable { bytes: encode(&cells), keys, matched }) } else { Err(errors) }
     }
 
     fn check_length(&self, record: &Record) -> Option<RowError> {

@@ -52,6 +52,8 @@ pub struct Sendable {
     pub bytes: Vec<u8>,
     /// Hashes of the values by which it could touch the same record as another row.
     pub keys: Vec<u64>,
+    /// The column by which it names what it updates, with the hash of its value.
+    pub matched: Option<(String, u64)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -81,7 +81,7 @@ impl<R: Read> NdjsonRows<R> {
             };
             vec![RowError::of_row(detail)]
         })?;
-        let (mut errors, mut sent, mut keys) = (Vec::new(), Vec::<(String, Box<RawValue>)>::new(), Vec::new());
+        let (mut errors, mut sent, mut keys, mut matched) = (Vec::new(), Vec::<(String, Box<RawValue>)>::new(), Vec::new(), None);
         for (name, value) in members {
             if name == UNREADABLE {
                 errors.push(RowError::of_column(&name, "replace this line by the object that it should be"));
@@ -98,13 +98,15 @@ impl<R: Read> NdjsonRows<R> {
             }
             let text = serde_json::from_str::<String>(value.get()).ok();
             keys.extend(text.as_deref().and_then(|text| self.fields.key(&field, text)));
+            let match_key = text.as_deref().and_then(|text| self.fields.match_key(&field, text));
+            matched = match_key.map(|key| (name.clone(), key)).or(matched);
             match text.map_or(Ok(None), |text| self.fields.convert(&field, &text)) {
                 Ok(None) => sent.push((field, value)),
                 Ok(Some(converted)) => sent.push((field, raw(&converted))),
                 Err(detail) => errors.push(RowError::of_column(&name, detail)),
             }
         }
-        if errors.is_empty() { Ok(Sendable { bytes: encode(&sent), keys }) } else { Err(errors) }
+        if errors.is_empty() { Ok(Sendable { bytes: encode(&sent), keys, matched }) } else { Err(errors) }
     }
 }
 

@@ -33,6 +33,11 @@ pub fn mess(row: u64) -> Mess {
     }
 }
 
+/// The row has the serial number of another one.
+pub fn is_doubled(row: u64) -> bool {
+    [row, row + 1].iter().any(|row| mess(*row) == Mess::DoubledSerial)
+}
+
 pub const GERMAN_HEADER: &str = "Gerät;Hersteller;Modell;Seriennummer;Kaufdatum;Kaufpreis;Garantie bis;Benutzer E-Mail;Bemerkung";
 
 /// Options of `assetctl import` for [`german_laptops`].
