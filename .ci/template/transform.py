@@ -198,7 +198,7 @@ def check_alarms(template):
             namespace = "${AWS::StackName}" if namespace == {"Ref": "AWS::StackName"} else namespace
             check_metric(where, namespace, metric["MetricName"], dimensions)
             seen.add(metric["MetricName"])
-    wanted = {"5xx", "Latency", "Throttles", "Errors", "ReadThrottleEvents", "WriteThrottleEvents", "SystemErrors", "UnreadableRecords"}
+    wanted = {"5xx", "Latency", "Throttles", "Errors", "ReadThrottleEvents", "WriteThrottleEvents", "SystemErrors", "UnreadableRecords", "OversizedLists"}
     wanted |= {"IteratorAge", "ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesNotVisible"}
     wanted |= {"ApproximateNumberOfMessagesVisible", "RecursiveInvocationsDropped"}
     check(seen == wanted, f"alarms watch {sorted(seen)}")

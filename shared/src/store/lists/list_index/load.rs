@@ -58,11 +58,11 @@ impl<'l, I: ListIndex> Loading<'l, I> {
         set_cursor(&mut partial, page.last_evaluated_key);
         partial.spent = self.spent_before + self.began.elapsed();
         let budget = store.list_indexes.budget();
-        if partial.index.bytes() > budget {
+        if partial.exceeds(budget) {
             partial.index.shrink_to_fit();
         }
         let bytes = partial.index.bytes();
-        if bytes > budget { Err(RefreshError::TooLarge) } else { Ok(bytes) }
+        if partial.exceeds(budget) { Err(RefreshError::TooLarge) } else { Ok(bytes) }
     }
 }
 
