@@ -50,3 +50,4 @@ pub(in crate::store) use other_columns::{InstanceColumns, InstanceFacet, Movemen
 pub(in crate::store) use refresh::Freshness;
 pub(in crate::store) use rows::{Columns, Filter, RowQuery, SearchTerms, SortBy, SortOrder, SortedRows};
 pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
+pub(in crate::store) use snapshots::pace::Pace;

@@ -13,6 +13,7 @@ use crate::store::keys::{ENTRY, Keys};
 use crate::store::table::delays::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay};
 use crate::store::table::error::StoreError;
 use crate::store::table::torn_reads::TornReadRetry;
+use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use chrono::TimeDelta;
 use std::collections::HashSet;
 use uuid::Uuid;
@@ -208,10 +209,11 @@ impl TenantStore {
     ) -> Result<(Vec<ChangeEvent>, HashSet<UnknownEvent>), RefreshError> {
         let (from, to) = Keys::events_since(since.plus(-CLOCK_SKEW));
         let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
-        let mut pages = query.into_paginator().send();
+        let mut pages = query.return_consumed_capacity(ReturnConsumedCapacity::Total).into_paginator().send();
         let (mut events, mut unknown_events, mut pages_read) = (Vec::new(), HashSet::new(), 0);
         while let Some(page) = pages.next().await {
             let page = page.map_err(StoreError::from)?;
+            self.keep_pace(&page).await;
             for item in page.items.unwrap_or_default() {
                 let entry = item.get(ENTRY).and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
                 match ChangeEvent::parse(entry)? {
