@@ -30,5 +30,5 @@ METRICS = {
     },
     ("AWS/DynamoDB", ("Operation", "TableName")): {"SystemErrors", "SuccessfulRequestLatency"},
     # Our own, which metric filters of the template count.
-    ("${AWS::StackName}", ()): {"UncountedRequests", "UnreadableRecords", "UnusedSnapshots"},
+    ("${AWS::StackName}", ()): {"UncountedRequests", "UnreadableRecords", "OversizedLists", "UnusedSnapshots"},
 }

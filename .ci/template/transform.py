@@ -17,7 +17,7 @@ from samtranslator.yaml_helper import yaml_parse
 ERRORS = []
 
 # The functions that don't serve requests, and how long each may take.
-BACKGROUND = {"SnapshotsFunction": 840, "FanoutFunction": 60, "DeliverFunction": 30}
+BACKGROUND = {"SnapshotsFunction": 290, "FanoutFunction": 60, "DeliverFunction": 30}
 
 # A table that was restored from a backup.
 RESTORED = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${RestoredTable}"
@@ -198,7 +198,7 @@ def check_alarms(template):
             namespace = "${AWS::StackName}" if namespace == {"Ref": "AWS::StackName"} else namespace
             check_metric(where, namespace, metric["MetricName"], dimensions)
             seen.add(metric["MetricName"])
-    wanted = {"5xx", "Latency", "Throttles", "Errors", "ReadThrottleEvents", "WriteThrottleEvents", "SystemErrors", "UnreadableRecords"}
+    wanted = {"5xx", "Latency", "Throttles", "Errors", "ReadThrottleEvents", "WriteThrottleEvents", "SystemErrors", "UnreadableRecords", "OversizedLists"}
     wanted |= {"IteratorAge", "ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesNotVisible"}
     wanted |= {"ApproximateNumberOfMessagesVisible", "RecursiveInvocationsDropped"}
     check(seen == wanted, f"alarms watch {sorted(seen)}")
@@ -238,7 +238,7 @@ def check_bucket(template):
     check("VersioningConfiguration" not in properties, "replaced snapshots would not expire")
     check("BucketEncryption" in properties, "the bucket is not encrypted")
     (rule,) = of_type(template, "AWS::Events::Rule").values()
-    check(rule["ScheduleExpression"] == "rate(15 minutes)", f"schedule {rule['ScheduleExpression']}")
+    check(rule["ScheduleExpression"] == "rate(5 minutes)", f"schedule {rule['ScheduleExpression']}")
 
 
 def check_queues(template):

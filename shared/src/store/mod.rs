@@ -48,7 +48,8 @@ use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::Client;
 use keys::Keys;
 use lists::list_index::ListIndexCache;
-use std::sync::Arc;
+use lists::list_index::Pace;
+use std::sync::{Arc, Mutex};
 use table::blob_cache::BlobCache;
 use tenants::leases::Leases;
 
@@ -67,6 +68,8 @@ pub struct Store {
     random: Random,
     list_indexes: Arc<ListIndexCache>,
     snapshots: Option<Arc<dyn ObjectStore>>,
+    /// Of the writer of snapshots. Nobody else waits between reads.
+    read_pace: Option<Arc<Mutex<Pace>>>,
     blobs: Arc<BlobCache>,
     leases: Arc<Leases>,
 }
@@ -95,6 +98,7 @@ impl Store {
             random,
             list_indexes,
             snapshots: None,
+            read_pace: None,
             blobs: Arc::default(),
             leases: Arc::default(),
         }

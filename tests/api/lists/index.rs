@@ -1,7 +1,7 @@
 //! List indexes: their reads, repeated loads, and memory.
 
 use crate::support::table::history::{delete_item, set_attribute};
-use crate::support::{Api, Client, Replica, UNKNOWN_ID};
+use crate::support::{Api, Client, Replica, UNKNOWN_ID, log};
 use aws_sdk_dynamodb::types::AttributeValue;
 use dev_server::faulty_table::planned::CallFailure;
 use serde_json::{Value, json};
@@ -190,19 +190,26 @@ async fn a_list_index_that_missed_a_change_is_loaded_again() {
     assert_eq!(names(&client).await, ["b"]);
 }
 
+/// An index that is too large is refused at once, and by everything that needs it.
 #[tokio::test(start_paused = true)]
-async fn a_tenant_above_the_memory_budget_gets_right_lists() {
+async fn lists_above_the_memory_budget_are_refused_without_reading() {
     let (api, client, _) = two_assets().await;
     let client = api.replica(0, 100).client(&client);
-    for _ in 0..3 {
-        assert_eq!(names(&client).await, ["a", "b"]);
+    log::begin();
+    let refused = client.get("/assets").await;
+    let problem = refused.problem(503, "UNAVAILABLE");
+    assert!(problem["detail"].as_str().unwrap().contains("must give the function more memory"), "{problem}");
+    assert_eq!(refused.header("retry-after"), "600");
+    assert!(log::text().contains(r#""metric":"oversized_lists""#), "{}", log::text());
+    api.faults.take_requests();
+    for path in ["/assets", "/assets?page=2&q=a", "/stats"] {
+        client.get(path).await.problem(503, "UNAVAILABLE");
     }
-    assert_eq!(index_reads(&api), 1, "loading is not tried with every list");
-    let page = client.get("/assets?limit=1&page=2").await.json();
-    assert_eq!((&page["meta"]["total"], &page["data"][0]["name"]), (&json!(2), &json!("a")));
+    let queries = api.faults.take_requests().iter().filter(|(operation, _)| operation == "Query").count();
+    assert_eq!(queries, 0, "nothing is read for a list that is refused");
     api.advance_clock(601);
-    assert_eq!(names(&client).await, ["a", "b"]);
-    assert_eq!(index_reads(&api), 1, "but from time to time");
+    client.get("/assets").await.problem(503, "UNAVAILABLE");
+    assert_eq!(index_reads(&api), 1, "loading is tried again from time to time");
 }
 
 #[tokio::test(start_paused = true)]

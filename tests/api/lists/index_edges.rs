@@ -74,7 +74,7 @@ async fn many_recent_events_are_read_without_loading_the_list_index_again() {
 
 /// The replica holds the list index after a list.
 async fn holds_list_index(replica: &Replica, client: &Client) -> bool {
-    replica.client(client).get("/assets").await.data();
+    replica.client(client).get("/assets").await;
     replica.store.list_index_bytes() > 0
 }
 
@@ -98,31 +98,6 @@ async fn a_list_index_that_fits_into_the_budget_is_held() {
     let before = unlimited.store.list_index_bytes();
     unlimited.client(&client).get("/assets").await.data();
     assert!(unlimited.store.list_index_bytes() < before + 20 * 400, "20 assets take little more memory");
-}
-
-/// A list without a list index, while an asset that it has found is changed before it is read.
-#[tokio::test(start_paused = true)]
-async fn a_list_from_the_table_has_no_asset_that_no_longer_matches() {
-    let (api, client) = Api::with_tenant().await;
-    let ids = [client.asset(json!({"name": "a"})).await, client.asset(json!({"name": "b"})).await];
-    client.asset(json!({"name": "c"})).await;
-    let reader = api.replica(0, 0).client(&client);
-    reader.get("/assets?status=in_stock").await.data();
-    for (id, change) in [(&ids[0], Some(json!({"status": "in_use"}))), (&ids[1], None)] {
-        // A new key is read alone, so that the page is the first batch.
-        let reader = reader.scoped(&["assets:read"]).await;
-        let reading = reader.get("/assets?status=in_stock&limit=2");
-        let changing = async {
-            match change {
-                Some(change) => drop(client.patch(&format!("/assets/{id}"), change).await.data()),
-                None => drop(client.delete(&format!("/assets/{id}")).await),
-            }
-        };
-        let listed = api.faults.overtake("BatchGetItem", reading, changing).await.0.json();
-        let rows = listed["data"].as_array().unwrap();
-        assert!(rows.iter().all(|asset| asset["status"] == "in_stock" && asset["id"] != id.as_str()), "{listed}");
-        assert_eq!(listed["meta"]["total"].as_u64().unwrap().min(2) as usize, rows.len(), "{listed}");
-    }
 }
 
 #[tokio::test]

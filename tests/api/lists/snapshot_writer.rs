@@ -3,6 +3,7 @@
 use crate::lists::snapshots::Snapshots;
 use chrono::TimeDelta;
 use serde_json::json;
+use shared::domain::values::id::{EventId, Id};
 use shared::store::SnapshotReport;
 
 #[tokio::test]
@@ -82,4 +83,36 @@ async fn nothing_is_loaded_for_snapshots_that_cannot_be_read() {
     assert_eq!(snapshots.write().await, SnapshotReport { failed: 4, ..SnapshotReport::default() });
     let requests = snapshots.api.faults.take_requests();
     assert!(requests.iter().all(|(_, request)| request["IndexName"] != "list_index"), "{requests:?}");
+}
+
+/// Of the events since a snapshot, or of the last hour after a load, only those of the last minute are read consistently.
+#[tokio::test(start_paused = true)]
+async fn old_events_are_read_at_half_the_price() {
+    let snapshots = Snapshots::start().await;
+    let id = snapshots.client.asset(json!({"name": "c"})).await;
+    for n in 0..300 {
+        snapshots.client.patch(&format!("/assets/{id}"), json!({"notes": format!("{n}").repeat(500)})).await.data();
+    }
+    let deleted = snapshots.client.asset(json!({"name": "d"})).await;
+    snapshots.client.delete(&format!("/assets/{deleted}")).await;
+    snapshots.api.advance_clock(600);
+    // Of 1,050 KB of events: whether there are many takes 110 units of each kind of record.
+    for (is_followed, most) in [(true, 900.0), (false, 520.0)] {
+        if !is_followed {
+            snapshots.objects.clear();
+        }
+        snapshots.api.faults.take_requests();
+        snapshots.api.meter.take();
+        assert_eq!(snapshots.write().await.written, 4);
+        let units = snapshots.api.meter.take().read_units;
+        assert!(units < most, "{units} units, followed: {is_followed}");
+        let seen = snapshots.api.faults.take_requests();
+        assert_eq!(seen.iter().all(|(_, request)| request["IndexName"] != "list_index"), is_followed);
+        let recent = EventId::new(snapshots.api.now().plus(TimeDelta::seconds(-75)), [0; 10]).short();
+        for (_, request) in seen.iter().filter(|(_, request)| request["ConsistentRead"] == true && request["Limit"] != 1) {
+            let from = request["ExpressionAttributeValues"][":from"]["S"].as_str().unwrap_or("~");
+            assert!(!from.starts_with("EVENT#") || *from > *format!("EVENT#{recent}"), "{request}");
+        }
+    }
+    assert_eq!(snapshots.cold_list().await.0.len(), 3);
 }

@@ -31,12 +31,17 @@ pub struct Conflict {
     pub context: Map<String, Value>,
 }
 
+const LIST_MEMORY: &str = "The organization has more records than this deployment's lists can hold. Its operator must give the \
+    function more memory.";
+
 /// The part of the system that did not respond in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependency {
     Table,
     /// A list index that is being loaded, probably for this many seconds.
     ListIndex(u64),
+    /// The memory for a list index, which is tried again after this many seconds.
+    ListMemory(u64),
     /// The index of a history, which lacks entries, perhaps for this many seconds.
     History(u64),
     /// The encryption of signing keys: AWS KMS, or a key in a file.
@@ -191,6 +196,7 @@ impl ApiError {
                 let reason = match dependency {
                     Dependency::Table => "The database is busy.",
                     Dependency::ListIndex(_) => return "The list is being prepared. Try again.".into(),
+                    Dependency::ListMemory(_) => return LIST_MEMORY.into(),
                     Dependency::History(_) => return "The latest entries of the history can't be read yet. Try again.".into(),
                     Dependency::KeyEncryption => "The key service did not respond.",
                     Dependency::Queue => "The queue of deliveries did not respond.",
@@ -266,7 +272,10 @@ impl ApiError {
     /// In seconds, if waiting helps.
     fn retry_after(&self) -> Option<i64> {
         match self {
-            Self::Unavailable(Dependency::ListIndex(seconds) | Dependency::History(seconds), _) => i64::try_from(*seconds).ok(),
+            Self::Unavailable(
+                Dependency::ListIndex(seconds) | Dependency::ListMemory(seconds) | Dependency::History(seconds),
+                _,
+            ) => i64::try_from(*seconds).ok(),
             Self::Unavailable(..) => Some(1),
             Self::Conflict(conflict) if conflict.code == ConflictCode::RequestInProgress => Some(1),
             Self::RateLimited(wait) => Some(*wait),

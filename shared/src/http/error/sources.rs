@@ -13,6 +13,7 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::Unavailable(_) => Self::Unavailable(Dependency::Table, error.into()),
             StoreError::NotLoaded(seconds) => Self::Unavailable(Dependency::ListIndex(seconds), error.into()),
+            StoreError::ListTooLarge(seconds) => Self::Unavailable(Dependency::ListMemory(seconds), error.into()),
             StoreError::HistoryBehind(seconds) => Self::Unavailable(Dependency::History(seconds), error.into()),
             StoreError::TooLate => Self::timed_out(error),
             StoreError::Unsettled(_) => Self::Unavailable(Dependency::Change, error.into()),

@@ -81,12 +81,7 @@ impl TenantStore {
 
     async fn ids_by_serial(&self, serials: &BTreeSet<String>) -> Result<Vec<(String, AssetId)>, StoreError> {
         let select = |index: &AssetIndex| ids_of(&index.assets, serials);
-        if let Some(ids) = self.with_list_index(Freshness::Refreshed, select).await? {
-            return Ok(ids);
-        }
-        let mut ids = Vec::new();
-        self.each_page_of_rows(|rows| ids.extend(ids_of(rows, serials))).await?;
-        Ok(ids)
+        Ok(self.with_list_index(Freshness::Refreshed, select).await?.0)
     }
 }
 

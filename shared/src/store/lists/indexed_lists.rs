@@ -11,8 +11,7 @@ use crate::store::TenantStore;
 use crate::store::lists::filter_values::Assignee;
 use crate::store::lists::filters::{AssetFilter, InstanceFilter, UserFilter};
 use crate::store::lists::list_index::{
-    AssetColumns, AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SortedRows,
-    UserColumns,
+    AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SortedRows, UserColumns,
 };
 use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
@@ -23,8 +22,6 @@ use uuid::Uuid;
 
 /// The records that are read at once, where a whole list is needed.
 const MAX_PAGE: u32 = 100;
-/// The records that a page names because they can't be read.
-pub(in crate::store) const MAX_UNREADABLE: usize = 100;
 
 impl TenantStore {
     /// Each asset has the catalog names that it shows.
@@ -45,14 +42,7 @@ impl TenantStore {
             (total, rows.iter().map(|row| (row.sort_key.id(), row.version, index.catalog_names(row.facet))).collect())
         };
         let arrange = |records: &[&Stored<Asset>]| self.arrange(&filter.row_query(logical_types().clone()), records);
-        if let Some(page) = self.page_from_index::<AssetIndex, _>(request, select, arrange).await? {
-            return Ok(page);
-        }
-        let logical_types = self.logical_types(filter).await?;
-        let page = self.page_from_table::<AssetColumns>(request, &filter.row_query(logical_types)).await?;
-        let names = self.catalog_names(&page.items).await?;
-        let Page { items, total, request, unreadable } = page;
-        Ok(Page { items: items.into_iter().zip(names).collect(), total, request, unreadable })
+        self.page_from_index::<AssetIndex, _>(request, select, arrange).await
     }
 
     /// # Errors
@@ -98,10 +88,8 @@ impl TenantStore {
             let (total, rows) = query.select(rows(index), request);
             (total, rows.iter().map(|row| (row.sort_key.id(), row.version, ())).collect())
         };
-        match self.page_from_index::<I, _>(request, select, |records| self.arrange(query, records)).await? {
-            Some(page) => Ok(page.map(|(stored, ())| stored)),
-            None => self.page_from_table(request, query).await,
-        }
+        let page = self.page_from_index::<I, _>(request, select, |records| self.arrange(query, records)).await?;
+        Ok(page.map(|(stored, ())| stored))
     }
 
     /// The user with this address, if it matches the rest of the filter.

@@ -1,10 +1,9 @@
-//! Pages of lists: from a list index, or from the table itself.
+//! Pages of lists, from a list index.
 
 use crate::domain::record::{Record, Stored};
 use crate::domain::values::id::Id;
 use crate::store::TenantStore;
-use crate::store::lists::indexed_lists::MAX_UNREADABLE;
-use crate::store::lists::list_index::{Columns, Freshness, ListIndex, RowQuery, SortKey, SortValue, SortedRows, row_from_item};
+use crate::store::lists::list_index::{Columns, Freshness, ListIndex, RowQuery, SortedRows, row_from_item};
 use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
 use crate::store::table::item;
@@ -12,7 +11,6 @@ use crate::store::table::read::BatchGet;
 use crate::store::table::torn_reads::{Contradiction, TornReadRetry};
 use futures_util::try_join;
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use uuid::Uuid;
 
 /// The most attempts to make a page whose records change while they are read. Waiting for a transaction that is visible
@@ -30,26 +28,27 @@ type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
 struct Unreadable;
 
 impl TenantStore {
-    /// `select` selects the page from the list index. `None` if there is no index.
+    /// `select` selects the page from the list index.
     ///
     /// Takes two round trips: one for the events since the last list, one for the records of the page. If the table contradicts
     /// the index, a record has changed in between or a transaction is visible only in part. Both are read again, at the same
     /// time, but of the records only those. A contradiction that lasts longer than a transaction can explain leads to a new load
-    /// and, if that doesn't help, to `None`. If records keep changing, `arrange` chooses and sorts those of the last page.
+    /// and, if that doesn't help, to an index of the records themselves. If records keep changing, `arrange` chooses and sorts
+    /// those of the last page.
     pub(in crate::store) async fn page_from_index<I: ListIndex, E>(
         &self,
         request: PageRequest,
         select: impl Fn(&I) -> Selection<E>,
         arrange: impl Fn(&[&Stored<I::Entity>]) -> Result<Vec<Uuid>, StoreError>,
-    ) -> Result<Option<Page<(Stored<I::Entity>, E)>>, StoreError> {
+    ) -> Result<Page<(Stored<I::Entity>, E)>, StoreError> {
         let mut records = HashMap::new();
         let mut contradictions: Vec<Contradiction> = Vec::new();
         let (mut freshness, mut torn_read_retry, mut changes) = (Freshness::Refreshed, TornReadRetry::default(), 0);
+        let mut is_refused = false;
         loop {
             let contradicting = contradictions.iter().map(|contradiction| contradiction.id);
-            let (selection, reread) =
+            let (((total, rows), unreadable), reread) =
                 try_join!(self.with_list_index(freshness, &select), self.records::<I::Entity>(contradicting))?;
-            let Some((total, rows)) = selection else { return Ok(None) };
             records.extend(reread);
             let unread: Vec<Uuid> = rows.iter().map(|row| row.0).filter(|id| !records.contains_key(id)).collect();
             records.extend(self.records(unread).await?);
@@ -57,15 +56,16 @@ impl TenantStore {
             let is_persistent = contradictions.iter().any(|contradiction| contradiction.persists(&earlier));
             changes += u32::from(!is_persistent);
             if contradictions.is_empty() {
-                return Ok(Some(page_of(request, (total, rows), records)));
+                return Ok(page_of(request, (total, rows), records).with_unreadable(unreadable));
             }
-            if changes >= MAX_CHANGES && !is_persistent {
-                return arranged_page(request, (total, rows), records, arrange).map(Some);
+            if is_refused || changes >= MAX_CHANGES && !is_persistent {
+                return Ok(arranged_page(request, (total, rows), records, arrange)?.with_unreadable(unreadable));
             }
             if is_persistent && freshness == Freshness::Reloaded {
                 // A secondary index that far behind is not loaded for every list.
                 self.refuse_list_index::<I>().await;
-                return Ok(None);
+                is_refused = true;
+                continue;
             }
             if !is_persistent {
                 torn_read_retry = TornReadRetry::default();
@@ -142,81 +142,5 @@ impl TenantStore {
         }
         let (_, matching) = query.select(&rows, PageRequest { number: 1, limit: u32::MAX });
         Ok(matching.iter().map(|row| row.sort_key.id()).collect())
-    }
-
-    /// All records of a kind, page by page. Returns the ids of the records that can't be read.
-    pub(in crate::store) async fn each_page_of_rows<C: Columns>(
-        &self,
-        mut visit: impl FnMut(&SortedRows<C>),
-    ) -> Result<Vec<Uuid>, StoreError> {
-        let mut unreadable = Vec::new();
-        let mut pages = self.of_kind(C::Record::KIND).into_paginator().send();
-        while let Some(page) = pages.next().await {
-            let mut rows = SortedRows::default();
-            for item in page?.items.unwrap_or_default() {
-                match row_from_item::<C>(&item) {
-                    Ok(row) => rows.upsert(row),
-                    // Says so, and which record it is.
-                    Err(_) => match item::read::<C::Record>(item) {
-                        Ok(stored) => return Err(StoreError::broken(format!("no row of the record {}", stored.value.id()))),
-                        Err(error) => unreadable.extend(error.unreadable_id()?),
-                    },
-                }
-            }
-            visit(&rows);
-        }
-        Ok(unreadable)
-    }
-
-    /// Reads all records of a kind: correct for every tenant, at a cost that grows with it. Keeps only keys and sort values in
-    /// memory. A record that changes while the others are read counts as it is at the end.
-    pub(in crate::store) async fn page_from_table<C: Columns>(
-        &self,
-        request: PageRequest,
-        query: &RowQuery<'_, C>,
-    ) -> Result<Page<Stored<C::Record>>, StoreError> {
-        let mut matching: Vec<(Option<SortValue<'static>>, SortKey, u64)> = Vec::new();
-        let select = |rows: &SortedRows<C>| {
-            query.scan(rows, |position| {
-                let sort_value = query.order.as_ref().and_then(|order| rows.sort_value(position, &order.sort_by));
-                let sort_value = sort_value.map(SortValue::into_owned);
-                matching.extend(rows.row(position).map(|row| (sort_value, row.sort_key, row.version)));
-                ControlFlow::Continue(())
-            });
-        };
-        let mut unreadable = self.each_page_of_rows(select).await?;
-        matching.sort_unstable_by(|a, b| match (&query.order, &a.0, &b.0) {
-            (Some(order), Some(first), Some(second)) => order.compare((first, a.1), (second, b.1)),
-            _ => a.1.cmp(&b.1),
-        });
-        let (mut total, limit) = (matching.len(), request.limit as usize);
-        let (mut items, mut has_changed, mut left) = (Vec::new(), false, matching.get(request.skip()..).unwrap_or_default());
-        // A record that is deleted or does not match any more is replaced by the next.
-        while items.len() < limit && !left.is_empty() {
-            let (next, rest) = left.split_at(left.len().min(limit - items.len()));
-            let id = |key: &SortKey| Some(<C::Record as Record>::Id::from_uuid(key.id()));
-            let batch = next.iter().fold(BatchGet::new(), |batch, (_, key, _)| batch.with::<C::Record>(id(key)));
-            let records = self.batch_get(batch).await?;
-            for (_, key, version) in next {
-                match records.get::<C::Record>(id(key)) {
-                    Ok(Some(stored)) if stored.version == *version || !self.arrange(query, &[&stored])?.is_empty() => {
-                        has_changed |= stored.version != *version;
-                        items.push(stored);
-                    }
-                    Ok(_) => total -= 1,
-                    Err(error) => {
-                        total -= 1;
-                        unreadable.extend(error.unreadable_id()?);
-                    }
-                }
-            }
-            left = rest;
-        }
-        if has_changed {
-            let places = places(self.arrange(query, &items.iter().collect::<Vec<_>>())?);
-            items.sort_unstable_by_key(|stored| places.get(&stored.value.id().uuid()).copied());
-        }
-        unreadable.truncate(MAX_UNREADABLE);
-        Ok(Page { items, total, request, unreadable })
     }
 }

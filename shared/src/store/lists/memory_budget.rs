@@ -1,6 +1,6 @@
 //! The memory budget of list indexes.
 
-/// Sets the budget, in bytes.
+/// Sets the budget, in bytes. With 0, every list reads the records themselves, if there are few.
 const BUDGET: &str = "LIST_INDEX_BYTES";
 /// Lambda sets this variable to a function's memory in MB ("Using Lambda environment variables" in the AWS guide).
 const FUNCTION_MEMORY: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";

@@ -2,6 +2,9 @@
 
 use uuid::Uuid;
 
+/// The records that a page names because they can't be read.
+pub(in crate::store) const MAX_UNREADABLE: usize = 100;
+
 /// The page of a list that a request selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
@@ -33,6 +36,14 @@ impl<T> Page<T> {
         let total = list.len();
         let items = list.into_iter().skip(request.skip()).take(request.limit as usize).collect();
         Self { items, total, request, unreadable: Vec::new() }
+    }
+
+    /// With those of the list's records besides that can't be read, of which a page names some.
+    #[must_use]
+    pub(in crate::store) fn with_unreadable(mut self, others: Vec<Uuid>) -> Self {
+        self.unreadable.extend(others);
+        self.unreadable.truncate(MAX_UNREADABLE);
+        self
     }
 
     pub fn map<V>(self, view: impl FnMut(T) -> V) -> Page<V> {

@@ -2,14 +2,12 @@
 
 use crate::domain::assets::asset::CatalogNames;
 use crate::domain::assets::stats::{AssetTally, CountedAssets};
-use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::Process;
 use crate::domain::processes::stats::InstanceStats;
-use crate::domain::record::{Record, Stored};
 use crate::domain::values::id::Id;
 use crate::store::TenantStore;
-use crate::store::lists::list_index::{AssetColumns, AssetFacet, AssetIndex, Freshness, InstanceColumns, SortedRows, summed};
+use crate::store::lists::list_index::{AssetColumns, AssetFacet, AssetIndex, Freshness, InstanceColumns, SortedRows};
 use crate::store::table::error::StoreError;
 use futures_util::try_join;
 use std::collections::HashMap;
@@ -30,10 +28,7 @@ impl TenantStore {
             count_facets(&mut tally, &index.assets, |facet| index.catalog_names(facet));
             tally
         };
-        match self.with_list_index(Freshness::Refreshed, from_index).await? {
-            Some(tally) => Ok(tally),
-            None => self.asset_stats_from_table().await,
-        }
+        Ok(self.with_list_index(Freshness::Refreshed, from_index).await?.0)
     }
 
     /// Cancelled instances count, too.
@@ -47,13 +42,8 @@ impl TenantStore {
             count(&mut counts, rows);
             counts
         };
-        let counts = async {
-            match self.with_list_index(Freshness::Refreshed, from_index).await? {
-                Some(counts) => Ok(counts),
-                None => self.instance_counts_from_table().await,
-            }
-        };
-        let (counts, processes) = try_join!(counts, self.all_without_blobs::<Process>())?;
+        let counts = self.with_list_index(Freshness::Refreshed, from_index);
+        let ((counts, _), processes) = try_join!(counts, self.all_without_blobs::<Process>())?;
         let names: HashMap<Uuid, &str> = processes.iter().map(|it| (it.value.id.uuid(), &*it.value.name)).collect();
         let mut stats = InstanceStats::default();
         for ((status, process), instances) in counts {
@@ -61,35 +51,6 @@ impl TenantStore {
             stats.add(status, process.and_then(|id| names.get(&id).copied()).unwrap_or(&id), instances);
         }
         Ok(stats)
-    }
-
-    /// Counts the assets in the table itself, for a tenant whose list index is too large or inconsistent.
-    async fn asset_stats_from_table(&self) -> Result<AssetTally, StoreError> {
-        let (types, models, manufacturers) =
-            try_join!(self.by_id::<AssetType>(), self.by_id::<Model>(), self.by_id::<Manufacturer>(),)?;
-        let mut tally = AssetTally::default();
-        let names = |facet: &AssetFacet| {
-            let model = facet.model.and_then(|id| models.get(&id));
-            let manufacturer = model.and_then(|model| manufacturers.get(&model.value.manufacturer_id.uuid()));
-            CatalogNames::of(facet.asset_type.and_then(|id| types.get(&id)), model, manufacturer)
-        };
-        // Records that can't be read are left out, as from lists.
-        self.each_page_of_rows(|rows| {
-            rows.iter().filter_map(|row| summed(&row)).for_each(|asset| tally.sums.add(&asset));
-            count_facets(&mut tally, rows, names);
-        })
-        .await?;
-        Ok(tally)
-    }
-
-    async fn instance_counts_from_table(&self) -> Result<InstanceCounts, StoreError> {
-        let mut counts = InstanceCounts::new();
-        self.each_page_of_rows(|rows| count(&mut counts, rows)).await?;
-        Ok(counts)
-    }
-
-    async fn by_id<T: Record>(&self) -> Result<HashMap<Uuid, Stored<T>>, StoreError> {
-        Ok(self.all_without_blobs::<T>().await?.into_iter().map(|stored| (stored.value.id().uuid(), stored)).collect())
     }
 }
 

@@ -27,6 +27,9 @@ pub enum StoreError {
     /// A list index is being loaded. After this many seconds, a request probably has time enough to load the rest.
     #[error("a list index is being loaded")]
     NotLoaded(u64),
+    /// A list index exceeds the memory for it. After this many seconds it is tried again.
+    #[error("a list index exceeds the memory budget")]
+    ListTooLarge(u64),
     /// The index of a history lacks entries. After this many seconds it may have them.
     #[error("the latest entries of a history can't be read yet; try again")]
     HistoryBehind(u64),

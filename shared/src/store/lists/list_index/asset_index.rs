@@ -46,7 +46,7 @@ pub struct AssetIndex {
 }
 
 /// `None` for an asset without a status, of which there are none.
-pub fn summed(row: &RowRef<'_, AssetColumns>) -> Option<SummedAsset> {
+fn summed(row: &RowRef<'_, AssetColumns>) -> Option<SummedAsset> {
     let AssetColumns { assigned_to, warranty_until, price, .. } = *row.columns;
     Some(SummedAsset { status: row.facet.status?, price, is_assigned: assigned_to.is_some(), warranty_until })
 }

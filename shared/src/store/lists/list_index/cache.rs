@@ -29,8 +29,19 @@ pub enum CacheSlot<I> {
     Loading(PartialIndex<I>),
     /// An index, up to date as of the last list.
     Loaded(LoadedIndex<I>),
-    /// No index until this time, because it would be too large or inconsistent: lists read the table itself.
-    Unavailable(Timestamp),
+    /// No index until this time: its load would end in the same way.
+    Refused(Refusal, Timestamp),
+}
+
+/// Why there is no index for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It would exceed the memory budget: there are no lists.
+    TooLarge,
+    /// The table contradicts the secondary index, or the budget is 0: lists read the records themselves.
+    Contradicted,
+    /// The same, and there are too many records to be read for each list.
+    TooMany,
 }
 
 impl<I> CacheSlot<I> {

@@ -17,6 +17,7 @@ use crate::store::table::torn_reads::TornReadRetry;
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures_util::TryFutureExt;
 use futures_util::future::try_join_all;
 use std::collections::HashSet;
@@ -58,11 +59,11 @@ impl<'l, I: ListIndex> Loading<'l, I> {
         set_cursor(&mut partial, page.last_evaluated_key);
         partial.spent = self.spent_before + self.began.elapsed();
         let budget = store.list_indexes.budget();
-        if partial.index.bytes() > budget {
+        if partial.exceeds(budget) {
             partial.index.shrink_to_fit();
         }
         let bytes = partial.index.bytes();
-        if bytes > budget { Err(RefreshError::TooLarge) } else { Ok(bytes) }
+        if partial.exceeds(budget) { Err(RefreshError::TooLarge) } else { Ok(bytes) }
     }
 }
 
@@ -233,8 +234,20 @@ impl TenantStore {
     }
 
     pub(super) async fn page(&self, query: QueryFluentBuilder) -> Result<QueryOutput, StoreError> {
+        let query = query.return_consumed_capacity(ReturnConsumedCapacity::Total);
         let send = || query.clone().send().map_err(StoreError::from);
-        self.while_throttled(StoreError::is_throttling, send).await
+        let page = self.while_throttled(StoreError::is_throttling, send).await?;
+        self.keep_pace(&page).await;
+        Ok(page)
+    }
+
+    /// The writer of snapshots pauses after a page.
+    pub(super) async fn keep_pace(&self, page: &QueryOutput) {
+        if let Some(pace) = &self.store.read_pace {
+            let units = page.consumed_capacity.as_ref().and_then(|capacity| capacity.capacity_units).unwrap_or_default();
+            let pause = pace.lock().unwrap_or_else(PoisonError::into_inner).pause_after(units);
+            tokio::time::sleep(pause).await;
+        }
     }
 
     /// Repeats a read after a random pause while it is throttled: function instances that start together throttle one

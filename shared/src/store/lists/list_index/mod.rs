@@ -15,7 +15,8 @@
 //! - *Torn reads*: reads see the items of a transaction one by one. Events that don't follow from the index, and records
 //!   that contradict it, are read again for as long as a transaction may take to become visible as a whole.
 //! - *Inconsistency*: an index that is contradicted for longer is discarded and loaded again. If that doesn't help, lists
-//!   read the table itself for a while.
+//!   read the records themselves for a while, if there are few.
+//! - *Memory*: an index that exceeds the budget is refused at once for a while, and lists with it.
 //!
 //! docs/adr/0008-list-index.md has the reasons, the delays that are allowed for, and the costs.
 
@@ -31,6 +32,7 @@ mod load;
 mod open_instances;
 mod other_columns;
 mod partial_index;
+mod records;
 mod refresh;
 mod refresh_error;
 mod rows;
@@ -38,7 +40,7 @@ mod snapshot_writer;
 mod snapshots;
 
 pub(in crate::store) use asset_columns::{AssetColumns, AssetFacet};
-pub(in crate::store) use asset_index::{AssetIndex, summed};
+pub(in crate::store) use asset_index::AssetIndex;
 pub(in crate::store) use cache::ListIndexCache;
 pub(in crate::store) use change_event::ChangeEvent;
 pub(in crate::store) use columns::row_from_item;
@@ -46,5 +48,6 @@ pub(in crate::store) use index::ListIndex;
 pub(in crate::store) use open_instances::OpenInstances;
 pub(in crate::store) use other_columns::{InstanceColumns, InstanceFacet, MovementColumns, UserColumns, UserFacet};
 pub(in crate::store) use refresh::Freshness;
-pub(in crate::store) use rows::{Columns, Filter, RowQuery, SearchTerms, SortBy, SortKey, SortOrder, SortValue, SortedRows};
+pub(in crate::store) use rows::{Columns, Filter, RowQuery, SearchTerms, SortBy, SortOrder, SortedRows};
 pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
+pub(in crate::store) use snapshots::pace::Pace;

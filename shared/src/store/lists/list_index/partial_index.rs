@@ -11,6 +11,11 @@ use std::time::Duration;
 pub const PARALLEL_RANGES: usize = 4;
 /// In seconds.
 const MAX_RETRY_AFTER: u64 = 30;
+/// The share of the buckets from which, and up to which, the rest is estimated. The hashes of ids spread rows over buckets, so the
+/// size of the whole is known after 40 buckets to a tenth: each of the ranges ends within a bucket. Later, a load may as well end.
+const ESTIMATED_SHARES: std::ops::Range<f64> = 0.01..0.05;
+/// The multiple of the memory budget that a load's estimate must exceed: more than the estimate can be wrong.
+const CLEARLY_TOO_LARGE: f64 = 1.25;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Cursor {
@@ -91,6 +96,14 @@ impl<I: ListIndex> PartialIndex<I> {
         (before + read.sum::<usize>()) as f64 / bucket_count::<I>() as f64
     }
 
+    /// It takes more than `budget` bytes, or will certainly do when it is loaded.
+    pub fn exceeds(&self, budget: usize) -> bool {
+        let (bytes, share) = (self.index.bytes(), self.share_read());
+        // Sections differ in how many rows their buckets have.
+        let is_estimated = I::SECTIONS.len() == 1 && ESTIMATED_SHARES.contains(&share);
+        bytes > budget || is_estimated && bytes as f64 / share > budget as f64 * CLEARLY_TOO_LARGE
+    }
+
     /// In seconds: then a request probably finds the index loaded, or has enough time to load the rest, for which it has
     /// `budget`.
     pub fn retry_after(&self, budget: Duration) -> u64 {
@@ -119,6 +132,9 @@ pub fn split(next: usize, count: usize, last_key: Item) -> Vec<BucketRange> {
 mod tests {
     use super::super::{AssetIndex, InstanceColumns, SortedRows};
     use super::*;
+    use crate::domain::record::Kind;
+    use crate::domain::values::id::{Id, TenantId};
+    use crate::store::keys::Keys;
 
     fn key(bucket: &AttributeValue) -> Item {
         Item::from([(keys::LS.to_owned(), bucket.clone())])
@@ -147,6 +163,26 @@ mod tests {
         assert!(text(BUCKETS - 1) < text(BUCKETS));
         assert_eq!(bucket::<Instances>(2 * BUCKETS), None);
         assert_eq!(bucket_number::<AssetIndex>(&key(&bucket::<Instances>(0).unwrap())), None);
+    }
+
+    #[test]
+    fn an_index_that_will_be_too_large_is_known_after_one_percent_of_the_buckets() {
+        let mut partial = PartialIndex::<AssetIndex>::new(Timestamp::default());
+        let keys = Keys::of(TenantId::new(Timestamp::default(), [0; 10]));
+        let mut asset = keys.record(Kind::Asset, uuid::Uuid::max()).item();
+        asset.insert("version".to_owned(), AttributeValue::N("1".to_owned()));
+        partial.index.load_item(Kind::Asset, &asset).unwrap();
+        let bytes = partial.index.bytes();
+        for (buckets, budget, exceeds) in [
+            (BUCKETS / 50, bytes * 30, true),
+            (BUCKETS / 50, bytes * 45, false),
+            (BUCKETS / 200, bytes * 30, false),
+            (BUCKETS / 2, bytes, false),
+            (BUCKETS / 2, bytes - 1, true),
+        ] {
+            partial.ranges = split(buckets, BUCKETS, key(&bucket::<AssetIndex>(buckets).unwrap()));
+            assert_eq!(partial.exceeds(budget), exceeds, "{buckets} buckets of {bytes} bytes, budget {budget}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Keeping a list index up to date (docs/adr/0008).
 
 use super::apply_events::apply_events;
-use super::cache::{CacheSlot, LoadedIndex, SharedSlot};
+use super::cache::{CacheSlot, LoadedIndex, Refusal, SharedSlot};
 use super::change_event::{ChangeEvent, UnknownEvent};
 use super::index::ListIndex;
 use super::refresh_error::RefreshError;
@@ -13,12 +13,14 @@ use crate::store::keys::{ENTRY, Keys};
 use crate::store::table::delays::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay};
 use crate::store::table::error::StoreError;
 use crate::store::table::torn_reads::TornReadRetry;
+use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use chrono::TimeDelta;
 use std::collections::HashSet;
+use uuid::Uuid;
 
 /// The age at which an index is loaded again, so that any undetected error in it ends by then.
 const RELOADED_AFTER: TimeDelta = TimeDelta::hours(1);
-/// The time for which lists read the table after an index turned out to be too large.
+/// The time for which lists are refused after an index turned out to be too large.
 const RETRY_AFTER_TOO_LARGE: TimeDelta = TimeDelta::minutes(10);
 /// The number of rows of the secondary index that cost as much as one page of events. If there are more events, loading the index
 /// again is cheaper than reading them.
@@ -34,51 +36,69 @@ pub enum Freshness {
 }
 
 impl TenantStore {
-    /// Refreshes or loads the index first. `None` if lists must read the table itself.
+    /// Refreshes or loads the index first. While the secondary index contradicts the table, or without any memory for indexes, it is made of the records
+    /// themselves; the second value then has the ids of those that can't be read.
     ///
     /// The index contains every write before this call.
     ///
     /// # Errors
     ///
-    /// Returns a [`StoreError`] when the table can't be read. The index then is as it was before, or is dropped.
+    /// Returns [`StoreError::ListTooLarge`] when the index exceeds the memory budget, [`StoreError::NotLoaded`] when it is not
+    /// loaded yet, or must be read from the table and is too large for that, and another error when the table can't be read. The
+    /// index then is as it was before, or is dropped.
     pub async fn with_list_index<I: ListIndex, T>(
         &self,
         freshness: Freshness,
         read: impl FnOnce(&I) -> T,
-    ) -> Result<Option<T>, StoreError> {
+    ) -> Result<(T, Vec<Uuid>), StoreError> {
         let shared = self.store.list_indexes.slot::<I>(self.id);
         let mut slot = shared.lock().await;
         let now = self.store.now();
-        if let CacheSlot::Unavailable(until) = &*slot
-            && *until > now
-        {
-            return Ok(None);
-        }
-        let retry_after = match self.refresh_or_load(&mut slot, &shared, freshness, now).await {
-            Ok((loaded, bytes)) => {
-                let result = read(&loaded.index);
-                self.store.list_indexes.set_bytes::<I>(self.id, &shared, bytes);
-                return Ok(Some(result));
+        let is_refused = matches!(&*slot, CacheSlot::Refused(_, until) if *until > now);
+        if self.store.list_indexes.budget() == 0 && !is_refused {
+            self.refuse(&mut slot, &shared, Refusal::Contradicted);
+        } else if !is_refused {
+            match self.refresh_or_load(&mut slot, &shared, freshness, now).await {
+                Ok((loaded, bytes)) => {
+                    let result = read(&loaded.index);
+                    self.store.list_indexes.set_bytes::<I>(self.id, &shared, bytes);
+                    return Ok((result, Vec::new()));
+                }
+                Err(RefreshError::Store(error)) => return Err(error),
+                Err(RefreshError::TooLarge) => self.refuse(&mut slot, &shared, Refusal::TooLarge),
+                Err(RefreshError::Inconsistent | RefreshError::TooManyEvents) => {
+                    self.refuse(&mut slot, &shared, Refusal::Contradicted);
+                }
             }
-            Err(RefreshError::Store(error)) => return Err(error),
-            Err(RefreshError::TooLarge) => RETRY_AFTER_TOO_LARGE,
-            Err(RefreshError::Inconsistent | RefreshError::TooManyEvents) => retry_after_inconsistent(),
-        };
-        self.refuse(&mut slot, &shared, now.plus(retry_after));
-        Ok(None)
+        }
+        if let CacheSlot::Refused(Refusal::Contradicted, until) = *slot {
+            if let Some((index, unreadable)) = self.index_of_records::<I>().await? {
+                return Ok((read(&index), unreadable));
+            }
+            *slot = CacheSlot::Refused(Refusal::TooMany, until);
+        }
+        let CacheSlot::Refused(refusal, until) = *slot else { return Err(StoreError::broken("a list index without a state")) };
+        let kind = I::Entity::KIND.noun();
+        let seconds = u64::try_from(until.since(now).num_seconds()).unwrap_or_default().max(1);
+        if refusal == Refusal::TooLarge {
+            tracing::error!(metric = "oversized_lists", tenant_id = %self.id, kind, "a list index exceeds the memory budget");
+            return Err(StoreError::ListTooLarge(seconds));
+        }
+        Err(StoreError::NotLoaded(seconds))
     }
 
-    /// Drops the list index of a kind, which the table contradicts also after a load, and lets lists read the table
-    /// itself until the secondary index has caught up.
+    /// Drops the list index of a kind, which the table contradicts also after a load, until the secondary index has caught up.
     pub async fn refuse_list_index<I: ListIndex>(&self) {
         let shared = self.store.list_indexes.slot::<I>(self.id);
         let mut slot = shared.lock().await;
-        self.refuse(&mut slot, &shared, self.store.now().plus(retry_after_inconsistent()));
+        self.refuse(&mut slot, &shared, Refusal::Contradicted);
     }
 
-    fn refuse<I: ListIndex>(&self, slot: &mut CacheSlot<I>, shared: &SharedSlot<I>, until: Timestamp) {
-        tracing::warn!(tenant_id = %self.id, kind = I::Entity::KIND.noun(), until = %until, "lists read the table itself");
-        *slot = CacheSlot::Unavailable(until);
+    fn refuse<I: ListIndex>(&self, slot: &mut CacheSlot<I>, shared: &SharedSlot<I>, refusal: Refusal) {
+        let time = if refusal == Refusal::TooLarge { RETRY_AFTER_TOO_LARGE } else { retry_after_inconsistent() };
+        let until = self.store.now().plus(time);
+        tracing::warn!(tenant_id = %self.id, kind = I::Entity::KIND.noun(), %until, ?refusal, "there is no list index for a while");
+        *slot = CacheSlot::Refused(refusal, until);
         self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
     }
 
@@ -173,7 +193,7 @@ impl TenantStore {
     }
 }
 
-/// The time for which lists read the table itself after the index could not be made consistent: by then the secondary index
+/// The time without an index after it could not be made consistent: by then the secondary index
 /// contains the changes that could not be read from the events.
 fn retry_after_inconsistent() -> TimeDelta {
     max_secondary_index_delay() + CLOCK_SKEW
@@ -189,10 +209,11 @@ impl TenantStore {
     ) -> Result<(Vec<ChangeEvent>, HashSet<UnknownEvent>), RefreshError> {
         let (from, to) = Keys::events_since(since.plus(-CLOCK_SKEW));
         let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
-        let mut pages = query.into_paginator().send();
+        let mut pages = query.return_consumed_capacity(ReturnConsumedCapacity::Total).into_paginator().send();
         let (mut events, mut unknown_events, mut pages_read) = (Vec::new(), HashSet::new(), 0);
         while let Some(page) = pages.next().await {
             let page = page.map_err(StoreError::from)?;
+            self.keep_pace(&page).await;
             for item in page.items.unwrap_or_default() {
                 let entry = item.get(ENTRY).and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
                 match ChangeEvent::parse(entry)? {

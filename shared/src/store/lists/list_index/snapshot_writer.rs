@@ -4,6 +4,7 @@ use super::cache::{CacheSlot, LoadedIndex, SharedSlot};
 use super::index::ListIndex;
 use super::refresh_error::RefreshError;
 use super::snapshots::format::{SnapshotSource, encode_snapshot};
+use super::snapshots::pace::Pace;
 use super::{AssetIndex, InstanceColumns, MovementColumns, SortedRows, UserColumns};
 use crate::aws::object_store::{ObjectStore, ObjectStoreError};
 use crate::domain::record::{Kind, Record};
@@ -17,6 +18,7 @@ use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::types::Select;
 use chrono::TimeDelta;
 use futures_util::future::join_all;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const KINDS: [Kind; 4] = [Kind::Asset, Kind::User, Kind::Instance, Kind::Movement];
@@ -166,7 +168,7 @@ impl TenantStore {
                 }
                 Ok(true) if self.store.now() >= until => return false,
                 Ok(true) => {
-                    let written = tokio::time::timeout(MAX_SNAPSHOT_TIME, self.write_snapshot_of(kind, objects)).await;
+                    let written = tokio::time::timeout(MAX_SNAPSHOT_TIME, self.paced().write_snapshot_of(kind, objects)).await;
                     written.unwrap_or(Err(SnapshotWriteError::TooSlow))
                 }
                 Err(error) => Err(error),
@@ -181,6 +183,12 @@ impl TenantStore {
             }
         }
         true
+    }
+
+    /// This tenant's reads, with pauses.
+    fn paced(&self) -> Self {
+        let store = Store { read_pace: Some(Arc::new(Mutex::new(Pace::begin()))), ..self.store.clone() };
+        Self { store, ..self.clone() }
     }
 
     async fn write_snapshot_of(&self, kind: Kind, objects: &dyn ObjectStore) -> Result<(), SnapshotWriteError> {
@@ -247,11 +255,17 @@ impl TenantStore {
         now: Timestamp,
     ) -> Result<Option<(Timestamp, LoadedIndex<I>)>, SnapshotWriteError> {
         match self.load_snapshot::<I>(now, |_| {}).await? {
-            Some((header, mut loaded)) if !self.is_old(header.loaded_at, now) => match self.refresh(&mut loaded, now).await {
-                Ok(()) => Ok(Some((header.loaded_at, loaded))),
-                Err(RefreshError::Store(error)) => Err(error.into()),
-                Err(_) => Ok(None),
-            },
+            Some((header, mut loaded)) if !self.is_old(header.loaded_at, now) => {
+                let followed = match self.follow_old_events(&mut loaded, now).await {
+                    Ok(()) => self.refresh(&mut loaded, now).await,
+                    failed => failed,
+                };
+                match followed {
+                    Ok(()) => Ok(Some((header.loaded_at, loaded))),
+                    Err(RefreshError::Store(error)) => Err(error.into()),
+                    Err(_) => Ok(None),
+                }
+            }
             _ => Ok(None),
         }
     }

@@ -14,8 +14,8 @@ mod texts;
 mod trigrams;
 
 pub(super) use facets::Facet;
-pub use order::{SortBy, SortOrder, SortValue};
-pub use row::{Columns, Row, RowRef, SortKey};
+pub use order::{SortBy, SortOrder};
+pub use row::{Columns, Row, RowRef};
 pub(super) use row::{TextColumns, exact};
 pub use row_query::{Filter, RowQuery};
 pub use search_terms::SearchTerms;

@@ -1,6 +1,6 @@
 //! The orders of lists.
 
-use super::row::{Columns, SortKey};
+use super::row::Columns;
 use crate::domain::values::time::Timestamp;
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,16 +9,6 @@ use std::cmp::Ordering;
 pub enum SortValue<'a> {
     Time(Timestamp),
     Text(Cow<'a, str>),
-}
-
-impl SortValue<'_> {
-    /// Without the reference to the row.
-    pub fn into_owned(self) -> SortValue<'static> {
-        match self {
-            Self::Time(at) => SortValue::Time(at),
-            Self::Text(text) => SortValue::Text(text.into_owned().into()),
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -42,10 +32,5 @@ pub struct SortOrder<C: Columns> {
 impl<C: Columns> SortOrder<C> {
     pub fn compare_values(&self, a: &SortValue<'_>, b: &SortValue<'_>) -> Ordering {
         if self.descending { b.cmp(a) } else { a.cmp(b) }
-    }
-
-    /// Compares two rows by their values, then by id.
-    pub fn compare(&self, a: (&SortValue<'_>, SortKey), b: (&SortValue<'_>, SortKey)) -> Ordering {
-        self.compare_values(a.0, b.0).then_with(|| a.1.id().cmp(&b.1.id()))
     }
 }

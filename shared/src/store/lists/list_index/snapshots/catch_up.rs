@@ -60,7 +60,9 @@ impl TenantStore {
     /// Reads the events that the secondary index may lack, page by page.
     async fn latest_versions<I: ListIndex>(&self, loaded: &LoadedIndex<I>) -> Result<LatestVersions, RefreshError> {
         let (from, to) = Keys::events_since(loaded.loaded_at.plus(-max_secondary_index_delay_of_snapshots()));
-        let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
+        // The load has read the last minute consistently, and no replica of a partition lags longer behind.
+        let query = self.events_query(from, to).consistent_read(false);
+        let query = query.projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
         let mut latest = LatestVersions::new();
         let mut start_key = None::<Item>;
         loop {
