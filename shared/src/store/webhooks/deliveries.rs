@@ -155,7 +155,7 @@ impl TenantStore {
         let last = delivery.attempts.last().map_or(delivery.requested_at, |attempt| attempt.at);
         item.insert(EXPIRES.to_owned(), expiry(last));
         if status != DeliveryStatus::Delivered {
-            item.insert(LS.to_owned(), Keys::delivery_status(webhook_id, status, event_id));
+            item.insert(LS.to_owned(), Keys::delivery_status(status, event_id));
         }
         Ok(item)
     }
