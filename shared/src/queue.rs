@@ -37,7 +37,7 @@ pub fn is_arn_of(arn: &str, url: &str) -> bool {
     name.is_some() && arn.rsplit(':').next() == name
 }
 
-/// Queues that deliver each message at least once, in no order. The messages of one webhook are a group: many of them don't
+/// Queues that deliver each message at least once, in no order. The messages of one tenant are a group: many of them don't
 /// delay those of others.
 pub trait Queue: Send + Sync {
     /// Sends messages for a first attempt, however many. If it fails, some may have been sent.
@@ -47,7 +47,7 @@ pub trait Queue: Send + Sync {
     /// Returns a [`QueueError`] when the queue did not take all of them.
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
 
-    /// Sends messages that wait for their next attempt to the queue of retries. If it fails, some may have been sent.
+    /// Sends messages to the queue of retries: those that wait for their next attempt, and those that would hold up others. If it fails, some may have been sent.
     ///
     /// # Errors
     ///

@@ -130,7 +130,7 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     assert_eq!(entries.len(), 1);
     assert_eq!(entries[0]["MessageGroupId"].as_str().unwrap().len(), 22);
     let body = entries[0]["MessageBody"].as_str().unwrap();
-    assert_eq!(serde_json::from_str::<Value>(body).unwrap()["webhook_id"], id);
+    assert_eq!(serde_json::from_str::<Value>(body).unwrap()["webhook_ids"], json!([id]));
     // The receiver does not exist, so the message waits in the queue of retries, where it is not in flight.
     let deliver = setup.start("deliver").await;
     let handled = invoke(&deliver, &batch(&[body]), DELIVER_TIMEOUT).await;
@@ -138,7 +138,8 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     let retried = setup.sqs.take_requests();
     let [(operation, retry)] = retried.as_slice() else { panic!("{retried:?}") };
     assert_eq!((operation.as_str(), &retry["QueueUrl"]), ("SendMessageBatch", &json!(setup.retry_queue_url)));
-    assert_eq!(retry["Entries"][0]["MessageBody"], body);
+    let body = retry["Entries"][0]["MessageBody"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(body).unwrap()["webhook_id"], id);
     assert!((5..=6).contains(&retry["Entries"][0]["DelaySeconds"].as_u64().unwrap()), "{retry}");
     // From there, it is hidden until the next attempt.
     let mut from_retries = batch(&[body]);
@@ -198,6 +199,7 @@ async fn a_misconfigured_function_names_the_variable_to_set() {
     for (function, variables, expected) in [
         ("fanout", vec![], "set DELIVERY_QUEUE_URL"),
         ("fanout", vec![other_queue], "DELIVERY_QUEUE_URL must begin with http:// or https://"),
+        ("fanout", vec![queue], "set RETRY_QUEUE_URL"),
         ("fanout", vec![queue, address], "AWS_ENDPOINT_URL_SQS must begin with http:// or https://"),
         ("deliver", vec![key], "set DELIVERY_QUEUE_URL"),
         ("deliver", vec![key, queue], "set RETRY_QUEUE_URL"),

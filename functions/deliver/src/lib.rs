@@ -1,37 +1,51 @@
-//! Delivers events to webhooks: each message of the queue is one delivery, or a replay that sends such messages.
+//! Delivers events to webhooks: each message of the queue is an event for the webhooks that want it, one delivery, or something
+//! that leads to such messages.
 
 mod delivery;
 mod disabling;
+mod first_attempts;
 mod replay;
 mod secrets;
 mod sender;
+mod settling;
+mod shared_reads;
 mod transport;
+mod webhooks;
 
 pub use sender::{Resolve, Resolver, Sender, SignedDelivery};
 pub use transport::Transport;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::TimeDelta;
+use delivery::Place;
 use futures_util::future::join_all;
 use secrets::Secrets;
-use shared::domain::webhooks::{Message, RETRY_DELAYS};
+use shared::domain::webhooks::{DeliveryRequest, Message, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
 use shared::lambda::BatchHandler;
 use shared::log::error_chain;
 use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError};
-use shared::store::Store;
+use shared::store::{Store, StoreError, WriteError};
+use shared_reads::SharedReads;
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
+use webhooks::{Age, RecentWebhooks};
 
-/// The message comes back.
+/// The time until a message that failed is tried again, in milliseconds: in the queue of first attempts, and in that of retries.
+/// Up to as much again is added at random.
+const SOON: u64 = 5_000;
+const LATER: u64 = 60_000;
+
+/// The message is tried again.
 type Failure = Box<dyn Error + Send + Sync>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Done,
-    /// The message comes back after this time.
+    /// The delivery is attempted after this time, in the queue of retries.
     Later(TimeDelta),
 }
 
@@ -40,6 +54,8 @@ pub struct Deliver {
     store: Store,
     queue: Arc<dyn Queue>,
     secrets: Secrets,
+    webhooks: RecentWebhooks,
+    batches: AtomicU64,
     transport: Arc<dyn Transport>,
     retry_delays: Vec<TimeDelta>,
 }
@@ -53,7 +69,8 @@ impl Deliver {
         sender: impl Transport + 'static,
     ) -> Self {
         let secrets = Secrets::new(key_encryption);
-        Self { store, queue, secrets, transport: Arc::new(sender), retry_delays: RETRY_DELAYS.to_vec() }
+        let (webhooks, batches) = (RecentWebhooks::default(), AtomicU64::default());
+        Self { store, queue, secrets, webhooks, batches, transport: Arc::new(sender), retry_delays: RETRY_DELAYS.to_vec() }
     }
 
     #[must_use]
@@ -63,59 +80,108 @@ impl Deliver {
 
     /// Handles the messages at the same time. Returns the unfinished ones, which come back later.
     pub async fn handle(&self, event: SqsEvent) -> SqsBatchResponse {
-        let finished = join_all(event.records.iter().map(|message| self.finish(message))).await;
+        let reads = self.shared_reads();
+        let finished = join_all(event.records.iter().map(|message| self.finish(&reads, message))).await;
         response(&event.records, &finished)
     }
 
+    fn shared_reads(&self) -> SharedReads {
+        SharedReads::new(self.batches.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// Returns whether the message is finished.
-    async fn finish(&self, message: &SqsMessage) -> bool {
+    async fn finish(&self, reads: &SharedReads, message: &SqsMessage) -> bool {
         let message_id = message.message_id.as_deref();
-        match self.handle_message(message).await {
-            Ok((_, Outcome::Done)) => true,
-            Ok((content, Outcome::Later(left))) => {
-                let waits = self.wait(message, content, left.to_std().unwrap_or(Duration::ZERO)).await;
-                // If this fails, the message comes back earlier and waits again.
-                waits.unwrap_or_else(|error| {
-                    tracing::warn!(message_id, cause = error_chain(&error), "a message can't be postponed");
-                    false
-                })
+        // Without the cause, which may quote the message.
+        let Ok(content) = serde_json::from_str::<Message>(message.body.as_deref().unwrap_or_default()) else {
+            tracing::error!(message_id, "a message can't be read");
+            return false;
+        };
+        let is_retry = self.queue.is_of_retries(message.event_source_arn.as_deref().unwrap_or_default());
+        let handled = match &content {
+            Message::Event(request) => self.deliver_event(reads, is_retry, request).await,
+            Message::Delivery(request) => {
+                let place = Place { reads, is_retry, age: Age::Current };
+                match self.deliver(place, request).await {
+                    Ok(Outcome::Later(left)) => {
+                        // If this fails, the message comes back earlier and waits again.
+                        return self.wait(message, is_retry, request, left).await.unwrap_or_else(|error| {
+                            tracing::warn!(message_id, cause = error_chain(&error), "a message can't be postponed");
+                            false
+                        });
+                    }
+                    other => other.map(drop).map_err(|failure| (content, failure)),
+                }
             }
-            Err(error) => {
-                tracing::error!(message_id, cause = error_chain(&*error), "a message can't be handled");
-                false
-            }
+            Message::Replay(request) => self.replay(request).await.map_err(|failure| (content, failure)),
+            Message::Fanout(request) => self.fan_out(request).await.map_err(|failure| (content, failure)),
+        };
+        match handled {
+            Ok(()) => true,
+            Err((rest, failure)) => self.set_aside(message_id, is_retry, rest, failure).await,
         }
     }
 
-    /// Lets a message wait in the queue of retries. Returns whether that is a new message, so that this one is finished. If the
+    /// Has what failed tried again by a message of its own, so that the failed one is not in flight until then. In the queue of
+    /// retries, only failures of the table that pass: others are counted by the queue, which gives them up in the end.
+    async fn set_aside(&self, message_id: Option<&str>, is_retry: bool, rest: Message, failure: Failure) -> bool {
+        tracing::error!(message_id, cause = error_chain(&*failure), "a message can't be handled");
+        if is_retry && !passes(&*failure) {
+            return false;
+        }
+        let rest = NewMessage { message: rest, delay: self.jittered(if is_retry { LATER } else { SOON }) };
+        let sent = self.queue.send_retry(vec![rest]).await;
+        if let Err(error) = &sent {
+            tracing::error!(message_id, cause = error_chain(error), "a message can't be set aside, and comes back");
+        }
+        sent.is_ok()
+    }
+
+    fn soon(&self, message: Message) -> NewMessage {
+        NewMessage { message, delay: self.jittered(SOON) }
+    }
+
+    fn jittered(&self, millis: u64) -> Duration {
+        // Without random bytes there is no jitter.
+        let random = u64::from(u16::from_le_bytes(self.store.random().unwrap_or_default()));
+        Duration::from_millis(millis + millis * random / u64::from(u16::MAX))
+    }
+
+    /// Lets a delivery wait in the queue of retries. Returns whether that is a new message, so that this one is finished. If the
     /// function ends in between, both are there: one message too many is harmless.
-    async fn wait(&self, message: &SqsMessage, content: Message, left: Duration) -> Result<bool, QueueError> {
-        if self.queue.is_of_retries(message.event_source_arn.as_deref().unwrap_or_default()) {
+    async fn wait(
+        &self,
+        message: &SqsMessage,
+        is_retry: bool,
+        request: &DeliveryRequest,
+        left: TimeDelta,
+    ) -> Result<bool, QueueError> {
+        let left = left.to_std().unwrap_or(Duration::ZERO);
+        if is_retry && request.attempted.is_none() {
             let receipt_handle = message.receipt_handle.as_deref().unwrap_or_default();
             self.queue.postpone(receipt_handle, left.min(MAX_POSTPONEMENT)).await?;
             return Ok(false);
         }
-        self.queue.send_retry(vec![NewMessage { message: content, delay: left.min(MAX_DELAY) }]).await?;
+        let next = Message::Delivery(DeliveryRequest { attempted: None, ..request.clone() });
+        self.queue.send_retry(vec![NewMessage { message: next, delay: left.min(MAX_DELAY) }]).await?;
         Ok(true)
     }
 
-    async fn finish_until(&self, message: &SqsMessage, deadline: Instant) -> bool {
-        timeout_at(deadline, self.finish(message)).await.unwrap_or_else(|_| {
+    async fn finish_until(&self, reads: &SharedReads, message: &SqsMessage, deadline: Instant) -> bool {
+        timeout_at(deadline, self.finish(reads, message)).await.unwrap_or_else(|_| {
             tracing::error!(message_id = message.message_id.as_deref(), "a message took too long");
             false
         })
     }
+}
 
-    async fn handle_message(&self, message: &SqsMessage) -> Result<(Message, Outcome), Failure> {
-        // Without the cause, which may quote the message.
-        let read = serde_json::from_str(message.body.as_deref().unwrap_or_default());
-        let content: Message = read.map_err(|_| "the message can't be read")?;
-        let outcome = match &content {
-            Message::Delivery(request) => self.deliver(request).await?,
-            Message::Replay(request) => self.replay(request).await?,
-        };
-        Ok((content, outcome))
-    }
+/// The table was too busy, or did not respond.
+fn passes(failure: &(dyn Error + Send + Sync + 'static)) -> bool {
+    let of_write = failure.downcast_ref::<WriteError>().and_then(|error| match error {
+        WriteError::Store(error) => Some(error),
+        _ => None,
+    });
+    matches!(failure.downcast_ref::<StoreError>().or(of_write), Some(StoreError::Unavailable(_)))
 }
 
 fn response(messages: &[SqsMessage], finished: &[bool]) -> SqsBatchResponse {
@@ -134,7 +200,8 @@ impl BatchHandler for Deliver {
     type Response = SqsBatchResponse;
 
     async fn handle_until(&self, batch: SqsEvent, deadline: Instant) -> SqsBatchResponse {
-        let finished = join_all(batch.records.iter().map(|message| self.finish_until(message, deadline))).await;
+        let reads = self.shared_reads();
+        let finished = join_all(batch.records.iter().map(|message| self.finish_until(&reads, message, deadline))).await;
         response(&batch.records, &finished)
     }
 }

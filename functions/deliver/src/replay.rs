@@ -1,6 +1,6 @@
 //! Replays: events of the past that are delivered again.
 
-use super::{Deliver, Failure, Outcome};
+use super::{Deliver, Failure};
 use chrono::TimeDelta;
 use shared::domain::history::filter::EventFilter;
 use shared::domain::values::id::{EventId, Id};
@@ -13,12 +13,12 @@ const EVENTS_AT_ONCE: u32 = 100;
 impl Deliver {
     /// Sends a message for each event of the next part of a replay, and then one for the rest of it. If this is interrupted
     /// before the end, the part is sent again: deliveries that have succeeded drop the doubles.
-    pub(crate) async fn replay(&self, request: &ReplayRequest) -> Result<Outcome, Failure> {
+    pub(crate) async fn replay(&self, request: &ReplayRequest) -> Result<(), Failure> {
         let store = self.store.tenant(request.tenant_id);
         let webhook = store.get::<Webhook>(request.webhook_id).await?;
         if !webhook.is_some_and(|webhook| webhook.value.is_active) {
             tracing::info!(webhook_id = %request.webhook_id, "a replay ends, because the webhook is not active");
-            return Ok(Outcome::Done);
+            return Ok(());
         }
         // Before the feed is read: no event up to here can be added any more.
         let complete_until = store.end_of_feed().timestamp().plus(TimeDelta::milliseconds(1));
@@ -34,6 +34,6 @@ impl Deliver {
         if let Some((rest, delay)) = part.rest {
             self.queue.send(vec![NewMessage { message: Message::Replay(rest), delay }]).await?;
         }
-        Ok(Outcome::Done)
+        Ok(())
     }
 }

@@ -1,19 +1,21 @@
-//! Turns events of the table's stream into messages, one for each webhook that wants one.
+//! Turns events of the table's stream into messages, one for each event that webhooks want.
 
 mod stream_record;
 
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
+use futures_util::future::join;
 use futures_util::stream::{self, StreamExt};
-use shared::domain::values::id::{Id, TenantId};
-use shared::domain::webhooks::{DeliveryRequest, Message, Webhook};
+use shared::domain::values::id::{EventId, TenantId};
+use shared::domain::webhooks::{FanoutRequest, Message, NewEvent, Webhook};
 use shared::lambda::BatchHandler;
 use shared::log::error_chain;
-use shared::queue::{NewMessage, Queue};
-use shared::store::{Store, StoreError, max_event_delay};
-use std::collections::{HashMap, HashSet};
+use shared::queue::{NewMessage, Queue, QueueError};
+use shared::store::{Store, max_event_delay};
+use std::collections::HashMap;
 use std::sync::Arc;
-use stream_record::NewEvent;
+use std::time::Duration;
+use stream_record::new_event;
 use tokio::time::{Instant, timeout_at};
 
 /// Tenants whose webhooks are read at the same time.
@@ -31,84 +33,74 @@ impl Fanout {
         Self { store, queue }
     }
 
-    /// Sends a message for each event of the batch and each webhook that wants it. Returns the sequence number of the first
-    /// record that could not be handled, if there is one: the stream repeats the batch from there.
+    /// Sends a message for each event of the batch that a webhook wants. Returns the sequence number of the first record that
+    /// could not be handled, if there is one: the stream repeats the batch from there.
     pub async fn handle(&self, event: Event) -> DynamoDbEventResponse {
         response(&event.records, self.fan_out(&event.records).await)
     }
 
-    /// The place of the first record that could not be handled. Those after it are handled nevertheless, so that a tenant whose
-    /// webhooks can't be read delays no other event of the batch. The stream repeats all of them from that record, and the
-    /// records after the batch wait meanwhile; the messages that come again are doubles.
+    /// The place of the first record that could not be handled, because a queue is unavailable. The stream repeats the batch from
+    /// there; the messages that come again are doubles.
     async fn fan_out(&self, records: &[EventRecord]) -> Option<usize> {
-        let events: Vec<(usize, NewEvent)> =
-            records.iter().enumerate().filter_map(|(place, record)| Some((place, NewEvent::of(record)?))).collect();
-        let webhooks = self.active_webhooks(events.iter().map(|(_, event)| event.tenant_id).collect()).await;
-        let (mut messages, mut first_sent, mut first_failed) = (Vec::new(), None, None);
-        for (place, event) in events {
-            let Some(webhooks) = webhooks.get(&event.tenant_id) else {
-                first_failed.get_or_insert(place);
-                continue;
-            };
-            let wanting = webhooks.iter().filter(|webhook| event.is_for(webhook));
-            let before = messages.len();
-            messages.extend(wanting.map(|webhook| NewMessage::from(Message::from(event.request(webhook)))));
-            if messages.len() > before {
-                first_sent.get_or_insert(place);
+        let mut places = HashMap::new();
+        let mut tenants = HashMap::<TenantId, Vec<NewEvent>>::new();
+        for (place, record) in records.iter().enumerate() {
+            if let Some((tenant_id, event)) = new_event(record) {
+                places.entry(event.id).or_insert(place);
+                tenants.entry(tenant_id).or_default().push(event);
             }
         }
-        let count = messages.len();
-        if count == 0 {
-            return first_failed;
-        }
-        match self.queue.send(messages).await {
-            Ok(()) => {
-                tracing::info!(messages = count, "events are on their way");
-                first_failed
-            }
-            Err(error) => {
-                tracing::error!(cause = error_chain(&error), "messages can't be sent");
-                first_failed.into_iter().chain(first_sent).min()
-            }
-        }
-    }
-
-    /// Those that can't be read are logged and missing.
-    async fn active_webhooks(&self, tenants: HashSet<TenantId>) -> HashMap<TenantId, Vec<Webhook>> {
-        let read = stream::iter(tenants).map(|tenant| async move { (tenant, self.active_webhooks_of(tenant).await) });
-        let read: Vec<_> = read.buffer_unordered(TENANTS_AT_ONCE).collect().await;
-        let readable = read.into_iter().filter_map(|(tenant_id, webhooks)| match webhooks {
-            Ok(webhooks) => Some((tenant_id, webhooks)),
-            Err(error) => {
-                tracing::error!(%tenant_id, cause = error_chain(&error), "webhooks can't be read");
-                None
-            }
+        let requests = tenants.into_iter().map(|(tenant_id, events)| FanoutRequest { tenant_id, events });
+        let read = stream::iter(requests).map(|request| async {
+            let webhooks = self.store.tenant(request.tenant_id).all::<Webhook>().await;
+            (request, webhooks)
         });
-        readable.collect()
+        let (mut requests, mut aside) = (Vec::new(), Vec::new());
+        for (request, webhooks) in read.buffer_unordered(TENANTS_AT_ONCE).collect::<Vec<_>>().await {
+            match webhooks {
+                Ok(webhooks) => {
+                    let webhooks: Vec<Webhook> = webhooks.into_iter().map(|stored| stored.value).collect();
+                    requests.extend(request.requests(&webhooks, max_event_delay()));
+                }
+                Err(error) => {
+                    let tenant_id = request.tenant_id;
+                    tracing::error!(%tenant_id, cause = error_chain(&error), "webhooks can't be read: their events are set aside");
+                    aside.push(request);
+                }
+            }
+        }
+        let first = |events: &mut dyn Iterator<Item = EventId>| events.filter_map(|event| places.get(&event).copied()).min();
+        let first_sent = first(&mut requests.iter().map(|request| request.event_id));
+        let first_aside = first(&mut aside.iter().flat_map(|request| &request.events).map(|event| event.id));
+        let (count, count_aside) = (requests.len(), aside.len());
+        let messages = requests.into_iter().map(|request| Message::Event(request).into()).collect();
+        let aside = aside.into_iter().map(|request| self.later(Message::Fanout(request))).collect();
+        let failed = join(
+            sent(first_sent, self.queue.send(messages)),
+            // A tenant whose webhooks can't be read delays no other: `deliver` fans its events out.
+            sent(first_aside, self.queue.send_retry(aside)),
+        );
+        let (failed, failed_aside) = failed.await;
+        if failed.is_none() && failed_aside.is_none() && count + count_aside > 0 {
+            tracing::info!(messages = count, tenants_set_aside = count_aside, "events are on their way");
+        }
+        failed.into_iter().chain(failed_aside).min()
     }
 
-    async fn active_webhooks_of(&self, tenant: TenantId) -> Result<Vec<Webhook>, StoreError> {
-        let webhooks = self.store.tenant(tenant).all::<Webhook>().await?;
-        Ok(webhooks.into_iter().map(|stored| stored.value).filter(|webhook| webhook.is_active).collect())
+    /// After 5 to 10 seconds, since a partition that throttles now is not to get everything at once then.
+    fn later(&self, message: Message) -> NewMessage {
+        let random = u64::from(u16::from_le_bytes(self.store.random().unwrap_or_default()));
+        NewMessage { message, delay: Duration::from_millis(5_000 + 5_000 * random / u64::from(u16::MAX)) }
     }
 }
 
-impl NewEvent {
-    /// A stream that is read again from its beginning has events of before the webhook, which it does not want.
-    fn is_for(&self, webhook: &Webhook) -> bool {
-        let is_older = self.event_id.timestamp().plus(max_event_delay()) < webhook.id.timestamp();
-        !is_older && webhook.events.contain(&self.event_type)
-    }
-
-    fn request(&self, webhook: &Webhook) -> DeliveryRequest {
-        DeliveryRequest {
-            tenant_id: self.tenant_id,
-            webhook_id: webhook.id,
-            event_id: self.event_id,
-            requested_at: self.event_id.timestamp(),
-            test: None,
-        }
-    }
+/// `first` is the place of the first record among those of the messages; `None` without messages, which are not sent then.
+/// Returns it if they can't be sent.
+async fn sent(first: Option<usize>, send: impl Future<Output = Result<(), QueueError>>) -> Option<usize> {
+    let first = first?;
+    let error = send.await.err()?;
+    tracing::error!(cause = error_chain(&error), "messages can't be sent");
+    Some(first)
 }
 
 /// `failed` is the place of the first record that was not handled.

@@ -127,6 +127,7 @@ async fn ask_for<V: From<Delivery> + Serialize>(caller: &Caller, delivery: Deliv
         requested_at: delivery.requested_at,
         // No history has it.
         test: is_test.then(|| TestEvent { actor: caller.context.actor.clone() }),
+        attempted: None,
     });
     let response = Data { data: V::from(delivery) };
     caller.idempotent_enqueue(queue, message, &response).await?;

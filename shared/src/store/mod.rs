@@ -39,7 +39,6 @@ pub use table::unit_of_work::{MAX_TRANSACTION_ITEMS, UnitOfWork};
 pub(crate) use tenants::key_batch::KeyBatch;
 pub use tenants::registry::{NewTenant, RegisteredTenant};
 pub use tenants::verify_tenant::TenantVerification;
-pub use webhooks::deliveries::DeliveryInputs;
 pub use webhooks::delivery_list::MAX_LISTED_DELIVERIES;
 
 use crate::aws::object_store::ObjectStore;

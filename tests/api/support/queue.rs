@@ -183,8 +183,14 @@ impl TestQueue {
 
     async fn deliver_tests(&self, messages: &[NewMessage]) {
         for new in messages {
-            if let Message::Delivery(DeliveryRequest { tenant_id, webhook_id, event_id, requested_at, test: Some(_) }) =
-                &new.message
+            if let Message::Delivery(DeliveryRequest {
+                tenant_id,
+                webhook_id,
+                event_id,
+                requested_at,
+                test: Some(_),
+                attempted: None,
+            }) = &new.message
             {
                 let delivered = delivery(&webhook_id.to_string(), *requested_at, DeliveryStatus::Delivered);
                 let delivered = Delivery { event_id: *event_id, event_type: TEST_EVENT.to_owned(), ..delivered };
@@ -263,13 +269,14 @@ impl Queue for TestQueue {
     }
 }
 
-/// Webhook and event of each delivery among the messages.
+/// Webhook and event of each delivery that the messages lead to.
 pub fn deliveries(messages: &[NewMessage]) -> Vec<(String, String)> {
-    let delivery = |new: &NewMessage| match &new.message {
-        Message::Delivery(request) => Some((request.webhook_id.to_string(), request.event_id.to_string())),
-        Message::Replay(_) => None,
-    };
-    messages.iter().filter_map(delivery).collect()
+    let deliveries = messages.iter().flat_map(|new| match &new.message {
+        Message::Event(request) => request.deliveries().collect(),
+        Message::Delivery(request) => vec![request.clone()],
+        Message::Replay(_) | Message::Fanout(_) => Vec::new(),
+    });
+    deliveries.map(|request| (request.webhook_id.to_string(), request.event_id.to_string())).collect()
 }
 
 /// With one attempt.

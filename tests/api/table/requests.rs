@@ -51,7 +51,9 @@ async fn every_request_stays_in_its_tenant_reads_consistently_and_writes_conditi
             let mut found = Vec::new();
             partitions(&request, &mut found);
             assert!(!found.is_empty(), "{operation}: {call} without a partition: {request}");
-            let is_own = |partition: &String| *partition == own || partition.starts_with(&format!("{own}#RATE#"));
+            let is_own = |partition: &String| {
+                *partition == own || ["RATE", "HOOK"].iter().any(|kind| partition.starts_with(&format!("{own}#{kind}#")))
+            };
             assert!(found.iter().all(is_own), "{operation}: {call} in {found:?}");
             assert!(is_guarded(&call, &request, &api.table), "{operation}: {call} is not guarded: {request}");
             checked += 1;

@@ -175,6 +175,8 @@ async fn an_inactive_webhook_gets_nothing_and_a_deleted_one_leaves_nothing() {
     assert_eq!((pipeline.receivers.len(), hook.delivery(&event).await.unwrap().attempt_count), (1, 2));
     let (_, late) = created(&api, &client, &mut pipeline).await;
     hook.delete().await;
+    // A change takes effect within a second.
+    api.advance_clock(1);
     pipeline.run_to_end(&api).await;
     assert_eq!((pipeline.receivers.len(), pipeline.queue.len(), hook.delivery(&late).await), (1, 0, None));
 }
@@ -261,21 +263,22 @@ async fn a_delivery_costs_little() {
     api.meter.take();
     pipeline.run().await;
     let success = api.meter.take();
-    // Webhook, event, record and health of the webhook; the name of the asset; the record.
-    assert_eq!((success.round_trips, success.calls, success.read_units, success.write_units), (3, 3, 5.0, 1.0));
+    // Webhooks, event, record and health of the webhook; the name of the asset; the record.
+    assert_eq!((success.round_trips, success.calls, success.read_units, success.write_units), (3, 6, 5.0, 1.0));
     // A double: the same reads, and no more.
     send(&pipeline, delivery(&hook, &first, first.parse::<EventId>().unwrap().timestamp())).await;
     api.meter.take();
     pipeline.run().await;
     let double = api.meter.take();
-    assert_eq!((double.calls, double.read_units, double.write_units), (1, 4.0, 0.0));
+    assert_eq!((double.round_trips, double.calls, double.read_units, double.write_units), (1, 4, 4.0, 0.0));
     created(&api, &client, &mut pipeline).await;
     pipeline.receivers.respond(|_| 500);
+    api.advance_clock(1);
     api.meter.take();
     pipeline.run().await;
     let failure = api.meter.take();
     // The record with its row in the index of lists, and the health of the webhook at the same time.
-    assert_eq!((failure.calls, failure.read_units, failure.write_units), (4, 5.0, 3.0));
+    assert_eq!((failure.calls, failure.read_units, failure.write_units), (7, 5.0, 3.0));
     assert!((3..=4).contains(&failure.round_trips), "{failure:?}");
     pipeline.receivers.respond(|_| 200);
     api.advance_clock(6);

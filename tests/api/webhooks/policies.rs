@@ -30,11 +30,19 @@ async fn stream_event(api: &Api, client: &Client) -> Event {
 }
 
 fn batch(message: &Message) -> SqsEvent {
+    from_queue("deliveries", message)
+}
+
+fn retried(message: &Message) -> SqsEvent {
+    from_queue("retries", message)
+}
+
+fn from_queue(name: &str, message: &Message) -> SqsEvent {
     let record = json!({"messageId": "m", "receiptHandle": "handle", "body": serde_json::to_string(message).unwrap(),
         "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1772704800000", "SenderId": "AIDA",
             "ApproximateFirstReceiveTimestamp": "1772704800000"},
         "messageAttributes": {}, "md5OfBody": "0", "eventSource": "aws:sqs", "awsRegion": "us-east-1",
-        "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:deliveries"});
+        "eventSourceARN": format!("arn:aws:sqs:us-east-1:123456789012:{name}")});
     serde_json::from_value(json!({"Records": [record]})).unwrap()
 }
 
@@ -71,7 +79,9 @@ async fn the_role_of_fanout_allows_its_calls_and_no_others() {
     api.faults.take_requests();
     let response = Fanout::new(store, queue.clone()).handle(event).await;
     assert!(response.batch_item_failures.is_empty());
-    assert_eq!(queue.take().iter().map(|message| message.webhook().to_string()).collect::<Vec<_>>(), [webhook]);
+    let messages = queue.take();
+    let [Message::Event(sent)] = messages.as_slice() else { panic!("{messages:?}") };
+    assert_eq!(sent.webhook_ids.iter().map(ToString::to_string).collect::<Vec<_>>(), [webhook]);
     let (mut needed, partitions) = needed(api.faults.take_requests());
     // Lambda's own calls with the function's role.
     let of_stream = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"];
@@ -99,24 +109,23 @@ async fn the_role_of_deliver_allows_its_calls_and_no_others() {
     client.assigned_asset("a", &client.user("Ada").await).await;
     Fanout::new(store.clone(), queue.clone()).handle(stream_event(&api, &client).await).await;
     let messages = queue.take();
-    assert_eq!(messages.len(), 3);
+    let [Message::Event(sent)] = messages.as_slice() else { panic!("{messages:?}") };
+    assert_eq!(sent.webhook_ids.len(), 3);
     let sender = Sender::new(AddressPolicy::PublicOrLoopback, Arc::new(Resolver));
     let deliver = Deliver::new(store, queue.clone(), Arc::clone(&api.key_encryption), sender);
     api.faults.take_requests();
-    for message in &messages {
-        deliver.handle(batch(message)).await;
-    }
+    deliver.handle(batch(&messages[0])).await;
     // One receiver fails again and again; its webhook is disabled in the end.
-    let failing = messages.iter().find(|message| message.webhook().to_string() == webhooks[2]).unwrap();
+    let [failing @ Message::Delivery(_)] = &queue.take()[..] else { panic!("a retry") };
     api.advance_clock(60);
-    deliver.handle(batch(failing)).await;
+    deliver.handle(retried(failing)).await;
     let own = api.faults.take_requests();
     owner.post(&format!("/webhooks/{}/test", webhooks[0]), json!({})).await.data();
     let tests = queue.take();
     // The other one fails once, and works again.
     owner.patch(&format!("/webhooks/{}", webhooks[0]), json!({"url": format!("{address}/500")})).await.data();
     let repeated = json!({"kind": "delivery", "tenant_id": client.tenant, "webhook_id": webhooks[0],
-        "event_id": serde_json::to_value(&messages[0]).unwrap()["event_id"], "requested_at": api.now()});
+        "event_id": sent.event_id, "requested_at": api.now()});
     let repeated: Message = serde_json::from_value(repeated).unwrap();
     let replay = json!({"kind": "replay", "tenant_id": client.tenant, "webhook_id": webhooks[0],
         "after": EventId::new(Timestamp::from_millis(0), [0; 10]), "until": api.now(), "events": ["*"],
@@ -128,13 +137,13 @@ async fn the_role_of_deliver_allows_its_calls_and_no_others() {
     owner.patch(&format!("/webhooks/{}", webhooks[0]), json!({"url": format!("{address}/200")})).await.data();
     api.advance_clock(60);
     api.faults.take_requests();
-    deliver.handle(batch(&repeated)).await;
+    deliver.handle(retried(&repeated)).await;
     for message in &tests {
         deliver.handle(batch(message)).await;
     }
     deliver.handle(batch(&replay)).await;
     api.advance_clock(6 * 24 * 3600);
-    deliver.handle(batch(failing)).await;
+    deliver.handle(retried(failing)).await;
     requests.extend(api.faults.take_requests());
     for (webhook, reason) in [(&webhooks[1], "gone"), (&webhooks[2], "failing")] {
         assert_eq!(owner.get(&format!("/webhooks/{webhook}")).await.data()["disabled_reason"], reason);
@@ -153,7 +162,7 @@ fn only_the_functions_of_webhooks_send_and_only_deliver_receives() {
     for function in resources() {
         let expected: &[(&str, &str)] = match function {
             "Webhooks" => &[("sqs:SendMessage", "DeliveryQueue.Arn")],
-            "Fanout" => &[("sqs:SendMessage", "DeliveryQueue.Arn"), ("sqs:SendMessage", "StreamFailures.Arn")],
+            "Fanout" => &[("sqs:SendMessage", "DeliveryQueue.Arn RetryQueue.Arn"), ("sqs:SendMessage", "StreamFailures.Arn")],
             "Deliver" => &[
                 ("sqs:ReceiveMessage", "DeliveryQueue.Arn RetryQueue.Arn"),
                 ("sqs:DeleteMessage", "DeliveryQueue.Arn RetryQueue.Arn"),
@@ -176,7 +185,7 @@ fn only_the_functions_of_webhooks_send_and_only_deliver_receives() {
         let knows_queue = variables.get(queue::QUEUE_URL).map(texts);
         assert_eq!(knows_queue, (!expected.is_empty()).then(|| vec!["DeliveryQueue".to_owned()]), "{function}");
         let knows_retries = variables.get(queue::RETRY_QUEUE_URL).map(texts);
-        assert_eq!(knows_retries, (function == "Deliver").then(|| vec!["RetryQueue".to_owned()]), "{function}");
+        assert_eq!(knows_retries, ["Fanout", "Deliver"].contains(&function).then(|| vec!["RetryQueue".to_owned()]), "{function}");
     }
     // Without being declared, it would not reach the functions in `sam local`.
     assert_eq!(variables_of_all()["AWS_ENDPOINT_URL_SQS"], "");
@@ -229,10 +238,10 @@ fn the_sample_events_are_what_stream_and_queue_have() {
     let _: SqsEvent = serde_json::from_value(queue.clone()).unwrap();
     let record = &queue["Records"][0];
     let message: Message = serde_json::from_str(record["body"].as_str().unwrap()).unwrap();
-    assert_eq!(record["attributes"]["MessageGroupId"], message.webhook().short());
-    let Message::Delivery(request) = message else { panic!("{message:?}") };
+    assert_eq!(record["attributes"]["MessageGroupId"], message.tenant().short());
+    let Message::Event(request) = message else { panic!("{message:?}") };
     // The message is about the event.
-    assert_eq!((request.event_id, request.requested_at), (event.id, event.id.timestamp()));
+    assert_eq!((request.event_id, request.webhook_ids.len()), (event.id, 1));
     assert_eq!(image["PK"]["S"], Keys::of(request.tenant_id).partition().as_s().unwrap().as_str());
     assert_eq!(image["SK"]["S"], Keys::of(request.tenant_id).event(event.id).item()["SK"].as_s().unwrap().as_str());
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS messages (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
-        webhook TEXT NOT NULL,
+        grouping TEXT NOT NULL,
         body TEXT NOT NULL,
         is_retry INTEGER NOT NULL,
         sent_at INTEGER NOT NULL,
@@ -20,11 +20,11 @@ const TABLES: &str = "
         first_received_at INTEGER,
         is_held INTEGER NOT NULL DEFAULT 0
     );
-    CREATE INDEX IF NOT EXISTS messages_of_webhook ON messages (webhook, visible_at);
-    CREATE INDEX IF NOT EXISTS held_messages ON messages (webhook) WHERE is_held = 1;
+    CREATE INDEX IF NOT EXISTS messages_of_group ON messages (grouping, visible_at);
+    CREATE INDEX IF NOT EXISTS held_messages ON messages (grouping) WHERE is_held = 1;
     CREATE TABLE IF NOT EXISTS dead_letters (
         id INTEGER PRIMARY KEY,
-        webhook TEXT NOT NULL,
+        grouping TEXT NOT NULL,
         body TEXT NOT NULL,
         sent_at INTEGER NOT NULL,
         dead_at INTEGER NOT NULL
@@ -65,10 +65,16 @@ impl Database {
         for NewMessage { message, delay } in messages {
             ensure!(*delay <= MAX_DELAY, "a message can be delayed by 15 minutes at most");
             let mut insert = transaction.prepare_cached(
-                "INSERT INTO messages (webhook, body, is_retry, sent_at, visible_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT INTO messages (grouping, body, is_retry, sent_at, visible_at) VALUES (?1, ?2, ?3, ?4, ?5)",
             )?;
             let body = serde_json::to_string(message)?;
-            insert.execute(params![message.webhook().to_string(), body, is_retry, now, now + super::millis(*delay)])?;
+            insert.execute(params![
+                super::grouping(message.tenant(), is_retry),
+                body,
+                is_retry,
+                now,
+                now + super::millis(*delay)
+            ])?;
         }
         Ok(transaction.commit()?)
     }

@@ -24,6 +24,7 @@ pub use receive::{MAX_RECEIVES, ReceivedMessage};
 use anyhow::{Context, Result, bail};
 use database::Database;
 use futures_util::future::BoxFuture;
+use shared::domain::values::id::{Id, TenantId};
 use shared::queue::{NewMessage, Queue, QueueError, is_arn_of};
 use shared::store::Clock;
 use std::path::Path;
@@ -83,7 +84,7 @@ impl SqliteQueue {
     }
 
     /// Receives visible messages and hides them for `visibility`. `capacity` limits the messages at the worker, including those
-    /// that it has. No webhook takes all of it.
+    /// that it has. No group takes all of it.
     ///
     /// # Errors
     ///
@@ -167,6 +168,11 @@ impl Queue for SqliteQueue {
             postponed.await.map_err(|error| QueueError(error.into()))
         })
     }
+}
+
+/// The messages of a tenant in one of the queues share the worker with those of others.
+fn grouping(tenant: TenantId, is_retry: bool) -> String {
+    format!("{}#{}", tenant.short(), if is_retry { RETRIES } else { DELIVERIES })
 }
 
 fn millis(duration: Duration) -> i64 {

@@ -11,21 +11,21 @@ pub const MAX_RECEIVES: u32 = 30;
 /// Messages that are received at once. More would keep senders waiting.
 const MAX_MESSAGES: usize = 100;
 
-/// The webhooks with messages, each with the time from which its first message is visible. Each step looks up the next webhook:
-/// as many look-ups as webhooks, however many messages they have.
-const WEBHOOKS: &str = "
-    WITH RECURSIVE webhooks (webhook) AS (
-        SELECT MIN(webhook) FROM messages
+/// The groups with messages, each with the time from which its first message is visible. Each step looks up the next group: as
+/// many look-ups as groups, however many messages they have.
+const GROUPS: &str = "
+    WITH RECURSIVE groups (grouping) AS (
+        SELECT MIN(grouping) FROM messages
         UNION ALL
-        SELECT (SELECT MIN(webhook) FROM messages WHERE webhook > webhooks.webhook) FROM webhooks WHERE webhook IS NOT NULL
+        SELECT (SELECT MIN(grouping) FROM messages WHERE grouping > groups.grouping) FROM groups WHERE grouping IS NOT NULL
     )
-    SELECT webhook,
-        (SELECT MIN(visible_at) FROM messages WHERE webhook = webhooks.webhook) AS since,
-        (SELECT COUNT(*) FROM messages WHERE webhook = webhooks.webhook AND is_held = 1)
-    FROM webhooks WHERE webhook IS NOT NULL AND since <= ?1";
+    SELECT grouping,
+        (SELECT MIN(visible_at) FROM messages WHERE grouping = groups.grouping) AS since,
+        (SELECT COUNT(*) FROM messages WHERE grouping = groups.grouping AND is_held = 1)
+    FROM groups WHERE grouping IS NOT NULL AND since <= ?1";
 
 const FIRST: &str = "SELECT id, body, is_retry, sent_at, receives, first_received_at FROM messages
-    WHERE webhook = ?1 AND visible_at <= ?2 ORDER BY visible_at, id LIMIT 1";
+    WHERE grouping = ?1 AND visible_at <= ?2 ORDER BY visible_at, id LIMIT 1";
 
 const HOLD: &str = "UPDATE messages SET visible_at = ?2, receives = ?3, first_received_at = ?4, is_held = 1 WHERE id = ?1";
 
@@ -33,7 +33,7 @@ const HOLD: &str = "UPDATE messages SET visible_at = ?2, receives = ?3, first_re
 pub struct ReceivedMessage {
     pub id: String,
     pub receipt_handle: String,
-    pub webhook: String,
+    pub grouping: String,
     /// JSON.
     pub body: String,
     pub is_retry: bool,
@@ -45,6 +45,12 @@ pub struct ReceivedMessage {
 }
 
 impl ReceivedMessage {
+    /// The first part of its group.
+    #[must_use]
+    pub fn tenant(&self) -> &str {
+        self.grouping.split_once('#').map_or("", |(tenant, _)| tenant)
+    }
+
     #[must_use]
     pub fn queue(&self) -> &'static str {
         if self.is_retry { super::RETRIES } else { super::DELIVERIES }
@@ -64,7 +70,7 @@ impl Database {
         while received.len() < MAX_MESSAGES
             && let Some(next) = shares.next()
         {
-            if let Some(message) = take(&transaction, &next.webhook, now, now + visibility)? {
+            if let Some(message) = take(&transaction, &next.grouping, now, now + visibility)? {
                 received.push(message);
                 shares.took(next);
             }
@@ -75,23 +81,23 @@ impl Database {
 }
 
 fn waiting(transaction: &Transaction<'_>, now: i64) -> Result<Vec<Candidate>> {
-    let mut query = transaction.prepare_cached(WEBHOOKS)?;
-    let webhooks =
-        query.query_map(params![now], |row| Ok(Candidate { webhook: row.get(0)?, since: row.get(1)?, held: row.get(2)? }))?;
-    Ok(webhooks.collect::<Result<_, _>>()?)
+    let mut query = transaction.prepare_cached(GROUPS)?;
+    let groups =
+        query.query_map(params![now], |row| Ok(Candidate { grouping: row.get(0)?, since: row.get(1)?, held: row.get(2)? }))?;
+    Ok(groups.collect::<Result<_, _>>()?)
 }
 
-/// Receives the first visible message of a webhook. Those that were received too often become dead letters.
-fn take(transaction: &Transaction<'_>, webhook: &str, now: i64, hidden_until: i64) -> Result<Option<ReceivedMessage>> {
+/// Receives the first visible message of a group. Those that were received too often become dead letters.
+fn take(transaction: &Transaction<'_>, grouping: &str, now: i64, hidden_until: i64) -> Result<Option<ReceivedMessage>> {
     loop {
         let mut first = transaction.prepare_cached(FIRST)?;
-        let first = first.query_row(params![webhook, now], |row| {
+        let first = first.query_row(params![grouping, now], |row| {
             let first_received_at: Option<i64> = row.get(5)?;
             let receives: u32 = row.get(4)?;
             let message = ReceivedMessage {
                 id: String::new(),
                 receipt_handle: String::new(),
-                webhook: webhook.to_owned(),
+                grouping: grouping.to_owned(),
                 body: row.get(1)?,
                 is_retry: row.get(2)?,
                 sent_at: row.get(3)?,
@@ -112,7 +118,7 @@ fn take(transaction: &Transaction<'_>, webhook: &str, now: i64, hidden_until: i6
 }
 
 fn bury(transaction: &Transaction<'_>, id: i64, now: i64) -> Result<()> {
-    let bury = "INSERT INTO dead_letters SELECT id, webhook, body, sent_at, ?2 FROM messages WHERE id = ?1";
+    let bury = "INSERT INTO dead_letters SELECT id, grouping, body, sent_at, ?2 FROM messages WHERE id = ?1";
     transaction.execute(bury, params![id, now])?;
     transaction.execute("DELETE FROM messages WHERE id = ?1", params![id])?;
     tracing::error!(

@@ -33,26 +33,27 @@ fn in_memory() -> (SqliteQueue, Time) {
     (SqliteQueue::open(None, time.clock()).unwrap(), time)
 }
 
-/// Webhook and event are given as numbers.
-pub(crate) fn message(webhook: u8, event: u32) -> Message {
+/// Tenant and event are given as numbers.
+pub(crate) fn message(tenant: u8, event: u32) -> Message {
     let at = Timestamp::from_millis(1_772_704_800_000);
     let mut random = [0; 10];
     random[..4].copy_from_slice(&event.to_be_bytes());
     Message::Delivery(DeliveryRequest {
-        tenant_id: TenantId::new(at, [1; 10]),
-        webhook_id: WebhookId::new(at, [webhook; 10]),
+        tenant_id: TenantId::new(at, [tenant; 10]),
+        webhook_id: WebhookId::new(at, [1; 10]),
         event_id: EventId::new(at, random),
         requested_at: at,
         test: None,
+        attempted: None,
     })
 }
 
-async fn send(queue: &SqliteQueue, webhook: u8, events: std::ops::Range<u32>) {
-    queue.send(events.map(|event| message(webhook, event).into()).collect()).await.unwrap();
+async fn send(queue: &SqliteQueue, tenant: u8, events: std::ops::Range<u32>) {
+    queue.send(events.map(|event| message(tenant, event).into()).collect()).await.unwrap();
 }
 
-async fn send_retry(queue: &SqliteQueue, webhook: u8, events: std::ops::Range<u32>) {
-    queue.send_retry(events.map(|event| message(webhook, event).into()).collect()).await.unwrap();
+async fn send_retry(queue: &SqliteQueue, tenant: u8, events: std::ops::Range<u32>) {
+    queue.send_retry(events.map(|event| message(tenant, event).into()).collect()).await.unwrap();
 }
 
 async fn receive(queue: &SqliteQueue, capacity: usize) -> Vec<ReceivedMessage> {
@@ -63,10 +64,10 @@ fn receipts(received: &[ReceivedMessage]) -> Vec<String> {
     received.iter().map(|message| message.receipt_handle.clone()).collect()
 }
 
-fn by_webhook(received: &[ReceivedMessage]) -> BTreeMap<&str, usize> {
+fn by_group(received: &[ReceivedMessage]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for message in received {
-        *counts.entry(message.webhook.as_str()).or_default() += 1;
+        *counts.entry(message.grouping.as_str()).or_default() += 1;
     }
     counts
 }
@@ -154,23 +155,23 @@ async fn a_delayed_message_is_held_back() {
 }
 
 #[tokio::test]
-async fn no_webhook_takes_all_of_the_capacity() {
+async fn no_tenant_takes_all_of_the_capacity() {
     let (queue, _) = in_memory();
     send(&queue, 1, 0..1000).await;
     let mut received = receive(&queue, 64).await;
     received.extend(receive(&queue, 64).await);
     assert_eq!(received.len(), 16);
     // Another one gets its message at once, and so does the next of many that all hang.
-    for webhook in 2..12 {
-        send(&queue, webhook, 0..1000).await;
+    for tenant in 2..12 {
+        send(&queue, tenant, 0..1000).await;
         let next = receive(&queue, 64).await;
-        assert!(next.iter().any(|message| message.webhook == self::message(webhook, 0).webhook().to_string()), "{webhook}");
+        assert!(next.iter().any(|message| message.tenant() == self::message(tenant, 0).tenant().short()), "{tenant}");
         received.extend(next);
     }
     assert!(received.len() <= 64, "{}", received.len());
     // Finished messages make room.
     queue.settle(receipts(&received[..16]), Vec::new()).await.unwrap();
-    assert_eq!(by_webhook(&receive(&queue, 64).await).keys().next().unwrap(), &received[0].webhook);
+    assert_eq!(by_group(&receive(&queue, 64).await).keys().next().unwrap(), &received[0].grouping);
 }
 
 #[tokio::test]
@@ -180,7 +181,7 @@ async fn messages_are_shared_out_evenly() {
     send(&queue, 2, 0..3).await;
     send(&queue, 3, 0..1000).await;
     let received = receive(&queue, 60).await;
-    let counts: Vec<usize> = by_webhook(&received).into_values().collect();
+    let counts: Vec<usize> = by_group(&received).into_values().collect();
     assert_eq!(counts[1], 3, "{counts:?}");
     assert!(counts[0].abs_diff(counts[2]) <= 1 && counts[0] > 9, "{counts:?}");
 }

@@ -86,7 +86,7 @@ pub fn of_queue(messages: &[ReceivedMessage]) -> Result<SqsEvent> {
                 "SentTimestamp": message.sent_at.to_string(),
                 "ApproximateFirstReceiveTimestamp": message.first_received_at.to_string(),
                 "SenderId": "local",
-                "MessageGroupId": message.webhook,
+                "MessageGroupId": message.tenant(),
             },
             "messageAttributes": {},
             "eventSource": "aws:sqs",

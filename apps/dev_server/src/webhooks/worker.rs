@@ -66,13 +66,13 @@ impl Worker {
     }
 }
 
-/// Batches of one webhook each: a slow receiver doesn't hold up others' messages.
+/// Batches of one group each: neither another tenant's messages nor retries hold up first attempts.
 pub(super) fn in_batches(messages: Vec<ReceivedMessage>) -> Vec<Vec<ReceivedMessage>> {
-    let mut webhooks = BTreeMap::<String, Vec<ReceivedMessage>>::new();
+    let mut groups = BTreeMap::<String, Vec<ReceivedMessage>>::new();
     for message in messages {
-        webhooks.entry(message.webhook.clone()).or_default().push(message);
+        groups.entry(message.grouping.clone()).or_default().push(message);
     }
-    webhooks.into_values().flat_map(|messages| messages.chunks(BATCH_SIZE).map(<[_]>::to_vec).collect::<Vec<_>>()).collect()
+    groups.into_values().flat_map(|messages| messages.chunks(BATCH_SIZE).map(<[_]>::to_vec).collect::<Vec<_>>()).collect()
 }
 
 /// Has a batch handled, and deletes the messages that are done.

@@ -32,7 +32,7 @@ const PARALLEL_REQUESTS: usize = 8;
 
 pub type Connect = dyn Fn() -> Result<Client, EnvironmentError> + Send + Sync;
 
-/// Standard queues of Amazon SQS: one of first attempts and, for the function that receives messages, one of retries.
+/// Standard queues of Amazon SQS: one of first attempts and, for functions without a caller, one of retries.
 pub struct Sqs {
     /// Made when it is first needed: most requests to the API send no message.
     client: OnceLock<Client>,
@@ -144,7 +144,7 @@ fn seconds(time: Duration, limit: Duration) -> i32 {
 
 fn outgoing(new: &NewMessage) -> Result<Outgoing, QueueError> {
     let body = serde_json::to_string(&new.message).map_err(queue_error)?;
-    Ok(Outgoing { group: new.message.webhook().short(), body, delay_seconds: seconds(new.delay, MAX_DELAY) })
+    Ok(Outgoing { group: new.message.tenant().short(), body, delay_seconds: seconds(new.delay, MAX_DELAY) })
 }
 
 impl Queue for Sqs {

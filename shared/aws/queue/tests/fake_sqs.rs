@@ -92,7 +92,7 @@ fn batches(sqs: &Shared) -> Vec<Vec<Value>> {
 }
 
 #[tokio::test]
-async fn messages_are_sent_in_batches_with_their_webhook_as_group() {
+async fn messages_are_sent_in_batches_with_their_tenant_as_group() {
     let (queue, sqs) = fake_sqs().await;
     let delayed = NewMessage { message: message(webhook(7), 99), delay: Duration::from_millis(14_200) };
     queue.send([messages(24), vec![delayed.clone()]].concat()).await.unwrap();
@@ -103,7 +103,7 @@ async fn messages_are_sent_in_batches_with_their_webhook_as_group() {
     let mut bodies: Vec<Message> = Vec::new();
     for entry in sent.concat() {
         let body: Message = serde_json::from_str(entry["MessageBody"].as_str().unwrap()).unwrap();
-        assert_eq!(entry["MessageGroupId"], body.webhook().short());
+        assert_eq!(entry["MessageGroupId"], body.tenant().short());
         assert_eq!(entry["DelaySeconds"], if body == delayed.message { 15 } else { 0 });
         bodies.push(body);
     }
@@ -172,7 +172,7 @@ async fn retries_have_a_queue_of_their_own() {
     assert_eq!(operation, "SendMessageBatch");
     assert!(request["QueueUrl"].as_str().unwrap().ends_with("/123456789012/retries"));
     let entry = &request["Entries"][0];
-    assert_eq!((&entry["DelaySeconds"], &entry["MessageGroupId"]), (&json!(6), &json!(webhook(7).short())));
+    assert_eq!((&entry["DelaySeconds"], &entry["MessageGroupId"]), (&json!(6), &json!(delayed.message.tenant().short())));
     assert!(queue.is_of_retries("arn:aws:sqs:us-east-1:123456789012:retries"));
     assert!(!queue.is_of_retries("arn:aws:sqs:us-east-1:123456789012:deliveries"));
     // The functions that only send know no such queue.

@@ -150,6 +150,7 @@ mod tests {
             event_id: EventId::new(at(1), [2; 10]),
             requested_at: at(seconds),
             test: None,
+            attempted: None,
         }
     }
 

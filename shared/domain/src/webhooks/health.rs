@@ -1,4 +1,4 @@
-//! Disabling webhooks that nobody receives.
+//! The health of webhooks: which are kept out of the way of others, and which are disabled.
 
 use super::{Attempt, DisabledReason, RETENTION, Webhook};
 use crate::values::time::Timestamp;
@@ -6,34 +6,46 @@ use chrono::TimeDelta;
 
 /// The time without a success after which a webhook is disabled.
 pub const MAX_FAILING: TimeDelta = TimeDelta::days(5);
+/// In milliseconds: an attempt that takes longer marks its webhook as slow.
+pub const SLOW_AFTER: u64 = 1_000;
 
-/// The effect of an attempt on the health of its webhook.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HealthChange {
-    None,
-    Begin(Timestamp),
-    End,
-    Disable(DisabledReason),
+/// As it is recorded, and begun with the first attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Health {
+    /// The first failure after the last success.
+    pub failing_since: Option<Timestamp>,
+    /// An attempt took long, and none has succeeded quickly since.
+    pub is_slow: bool,
 }
 
 impl Webhook {
-    /// `failing_since` is the time of the first failure after the last success.
-    ///
-    /// Failures before the webhook became active don't count, nor those whose record has expired.
+    /// The webhook's attempts may take long. They are made apart from those of others.
     #[must_use]
-    pub fn health_after(&self, attempt: &Attempt, failing_since: Option<Timestamp>) -> HealthChange {
+    pub fn is_apart(&self, health: &Health, now: Timestamp) -> bool {
+        health.is_slow || self.failing_since(health, now).is_some()
+    }
+
+    /// The health after an attempt, and the reason to disable the webhook, if there is one.
+    #[must_use]
+    pub fn health_after(&self, attempt: &Attempt, health: &Health) -> (Health, Option<DisabledReason>) {
+        let is_long = attempt.duration_ms > SLOW_AFTER;
         if attempt.is_success() {
-            return if failing_since.is_some() { HealthChange::End } else { HealthChange::None };
+            return (Health { failing_since: None, is_slow: is_long }, None);
         }
+        let health = Health { is_slow: health.is_slow || is_long, ..*health };
         if attempt.is_gone() {
-            return HealthChange::Disable(DisabledReason::Gone);
+            return (health, Some(DisabledReason::Gone));
         }
-        let counts = |since: &Timestamp| *since >= self.active_since && *since > attempt.at.plus(-RETENTION);
-        match failing_since.filter(counts) {
-            None => HealthChange::Begin(attempt.at),
-            Some(since) if since <= attempt.at.plus(-MAX_FAILING) => HealthChange::Disable(DisabledReason::Failing),
-            Some(_) => HealthChange::None,
+        match self.failing_since(&health, attempt.at) {
+            None => (Health { failing_since: Some(attempt.at), ..health }, None),
+            Some(since) if since <= attempt.at.plus(-MAX_FAILING) => (health, Some(DisabledReason::Failing)),
+            Some(_) => (health, None),
         }
+    }
+
+    /// Failures before the webhook became active don't count, nor those whose record has expired.
+    fn failing_since(&self, health: &Health, at: Timestamp) -> Option<Timestamp> {
+        health.failing_since.filter(|since| *since >= self.active_since && *since > at.plus(-RETENTION))
     }
 }
 
@@ -47,37 +59,65 @@ mod tests {
         Timestamp::from_millis(0).plus(TimeDelta::days(days))
     }
 
-    fn after(active_since: i64, failing_since: Option<i64>, at: Timestamp, status: u16) -> HealthChange {
+    fn webhook(active_since: i64) -> Webhook {
         let webhook = json!({
             "id": WebhookId::new(day(0), [1; 10]), "url": "https://example.com/hook", "events": ["*"], "is_active": true,
             "active_since": day(active_since), "slot": 0, "secret": "AAAA"
         });
-        let webhook: Webhook = serde_json::from_value(webhook).expect("a webhook");
-        let attempt = Attempt { at, status: Some(status), error: None, duration_ms: 0, response: None };
-        webhook.health_after(&attempt, failing_since.map(day))
+        serde_json::from_value(webhook).expect("a webhook")
+    }
+
+    fn attempt(at: Timestamp, status: u16, duration_ms: u64) -> Attempt {
+        Attempt { at, status: Some(status), error: None, duration_ms, response: None }
+    }
+
+    fn failing(since: Option<i64>) -> Health {
+        Health { failing_since: since.map(day), is_slow: false }
+    }
+
+    fn after(active_since: i64, since: Option<i64>, at: Timestamp, status: u16) -> (Health, Option<DisabledReason>) {
+        webhook(active_since).health_after(&attempt(at, status, 0), &failing(since))
     }
 
     #[test]
     fn five_days_of_failures_disable() {
         let just_before = day(15).plus(TimeDelta::milliseconds(-1));
-        assert_eq!(after(0, None, day(10), 500), HealthChange::Begin(day(10)));
-        assert_eq!(after(0, Some(10), just_before, 500), HealthChange::None);
-        assert_eq!(after(0, Some(10), day(15), 500), HealthChange::Disable(DisabledReason::Failing));
-        assert_eq!(after(10, Some(10), day(15), 302), HealthChange::Disable(DisabledReason::Failing));
+        let (begun, disabled) = (failing(Some(10)), Some(DisabledReason::Failing));
+        assert_eq!(after(0, None, day(10), 500), (begun, None));
+        assert_eq!(after(0, Some(10), just_before, 500), (begun, None));
+        assert_eq!(after(0, Some(10), day(15), 500), (begun, disabled));
+        assert_eq!(after(10, Some(10), day(15), 302), (begun, disabled));
     }
 
     #[test]
     fn what_failed_before_it_was_active_does_not_count() {
-        assert_eq!(after(11, Some(10), day(16), 500), HealthChange::Begin(day(16)));
-        assert_eq!(after(0, Some(10), day(40), 500), HealthChange::Begin(day(40)));
-        assert_eq!(after(0, Some(11), day(40), 500), HealthChange::Disable(DisabledReason::Failing));
+        assert_eq!(after(11, Some(10), day(16), 500), (failing(Some(16)), None));
+        assert_eq!(after(0, Some(10), day(40), 500), (failing(Some(40)), None));
+        assert_eq!(after(0, Some(11), day(40), 500), (failing(Some(11)), Some(DisabledReason::Failing)));
+        let is_apart = |active_since, at| webhook(active_since).is_apart(&failing(Some(10)), day(at));
+        assert_eq!((is_apart(0, 11), is_apart(11, 12), is_apart(0, 40)), (true, false, false));
     }
 
     #[test]
     fn a_success_ends_it_and_410_disables_at_once() {
-        assert_eq!(after(0, None, day(10), 204), HealthChange::None);
-        assert_eq!(after(0, Some(1), day(10), 204), HealthChange::End);
-        assert_eq!(after(11, Some(1), day(12), 204), HealthChange::End);
-        assert_eq!(after(0, None, day(10), 410), HealthChange::Disable(DisabledReason::Gone));
+        assert_eq!(after(0, None, day(10), 204), (failing(None), None));
+        assert_eq!(after(0, Some(1), day(10), 204), (failing(None), None));
+        assert_eq!(after(11, Some(1), day(12), 204), (failing(None), None));
+        assert_eq!(after(0, None, day(10), 410), (failing(None), Some(DisabledReason::Gone)));
+    }
+
+    #[test]
+    fn a_long_attempt_marks_a_webhook_as_slow_until_a_quick_success() {
+        let slow_after = |health: Health, status, duration_ms| {
+            webhook(0).health_after(&attempt(day(1), status, duration_ms), &health).0.is_slow
+        };
+        let (quick, slow) = (Health::default(), Health { is_slow: true, ..Health::default() });
+        assert_eq!([1_000, 1_001].map(|duration| slow_after(quick, 200, duration)), [false, true]);
+        assert_eq!([1_000, 1_001].map(|duration| slow_after(quick, 500, duration)), [false, true]);
+        assert_eq!(
+            [(200, 1_001), (500, 1), (410, 1), (200, 1_000)].map(|(status, ms)| slow_after(slow, status, ms)),
+            [true, true, true, false]
+        );
+        assert!(webhook(0).is_apart(&slow, day(1)) && !webhook(0).is_apart(&quick, day(1)));
     }
 }

@@ -1,6 +1,6 @@
 //! The messages of the queue between the functions `fanout` and `deliver`.
 
-use super::WebhookEvents;
+use super::{Attempt, EventRequest, FanoutRequest, WebhookEvents};
 use crate::actor::Actor;
 use crate::values::id::{EventId, Id, TenantId, WebhookId};
 use crate::values::time::Timestamp;
@@ -10,17 +10,21 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Message {
+    Event(EventRequest),
     Delivery(DeliveryRequest),
     Replay(ReplayRequest),
+    Fanout(FanoutRequest),
 }
 
 impl Message {
-    /// A webhook's messages are a group: those of one group don't delay the others.
+    /// A tenant's messages are a group: those of one group don't delay the others.
     #[must_use]
-    pub fn webhook(&self) -> WebhookId {
+    pub fn tenant(&self) -> TenantId {
         match self {
-            Self::Delivery(request) => request.webhook_id,
-            Self::Replay(request) => request.webhook_id,
+            Self::Event(request) => request.tenant_id,
+            Self::Delivery(request) => request.tenant_id,
+            Self::Replay(request) => request.tenant_id,
+            Self::Fanout(request) => request.tenant_id,
         }
     }
 }
@@ -41,6 +45,16 @@ pub struct DeliveryRequest {
     /// The event itself, if it is a test: no history has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestEvent>,
+    /// Only to be recorded: the attempt was made, and its record could not be written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempted: Option<Attempted>,
+}
+
+/// An attempt without the text of its response.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempted {
+    pub event_type: String,
+    pub attempt: Attempt,
 }
 
 /// An event that only tests a webhook.
@@ -92,6 +106,7 @@ impl ReplayRequest {
                 event_id: *event,
                 requested_at: self.requested_at,
                 test: None,
+                attempted: None,
             })
             .collect();
         let is_past_end = deliveries.len() < events.len() || last.is_some_and(|last| last.timestamp() >= end);

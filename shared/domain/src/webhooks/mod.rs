@@ -5,6 +5,7 @@ mod body;
 mod decision;
 mod delivery;
 mod events;
+mod fanout;
 mod health;
 mod message;
 mod public_address;
@@ -19,8 +20,9 @@ pub use delivery::{
     Attempt, AttemptFailure, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS,
 };
 pub use events::{MAX_EVENT_TYPES, WebhookEvents};
-pub use health::{HealthChange, MAX_FAILING};
-pub use message::{DeliveryRequest, Message, REPLAY_DELAY, ReplayPart, ReplayRequest, TestEvent};
+pub use fanout::{EventRequest, FanoutRequest, NewEvent};
+pub use health::{Health, MAX_FAILING, SLOW_AFTER};
+pub use message::{Attempted, DeliveryRequest, Message, REPLAY_DELAY, ReplayPart, ReplayRequest, TestEvent};
 pub use public_address::{PUBLIC_PORTS, is_public};
 pub use secret::{EncryptedSecret, SECRET_BYTES, WebhookSecret};
 

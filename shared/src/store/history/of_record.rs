@@ -150,6 +150,15 @@ impl TenantStore {
         }
     }
 
+    /// The entry of one event; `None` if there is no such event.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn event_entry(&self, event: EventId) -> Result<Option<HistoryEntry>, StoreError> {
+        Ok(self.item(&self.keys.event(event)).await?.as_ref().and_then(entry_of))
+    }
+
     async fn last_entry(&self, state: &HistoryState) -> Result<Option<HistoryEntry>, StoreError> {
         let Some(id) = state.last_event() else { return Ok(None) };
         Ok(self.items(&[self.keys.event(id)]).await?.values().next().and_then(entry_of))

@@ -1,8 +1,8 @@
 //! The keys of the table's items. All keys are made here, and nowhere else (docs/adr/0002-table.md).
 //!
 //! The partition key is always `T#<tenant>`, also in the indexes, so no expression can reach another tenant's items.
-//! Request counters are in partitions of their own, whose keys begin with it. The exception is the operator's registry
-//! of tenants, which contains only ids.
+//! Request counters and deliveries are in partitions of their own, whose keys begin with it. The exception is the operator's
+//! registry of tenants, which contains only ids.
 
 mod events;
 mod list_index;
@@ -235,6 +235,12 @@ pub fn record_id(kind: Kind, key: &Key) -> Option<Uuid> {
 #[must_use]
 pub fn record_id_of_sort_key(kind: Kind, sort_key: &str) -> Option<Uuid> {
     sort_key.strip_prefix(prefix(kind)).and_then(EventId::from_short).map(Id::uuid)
+}
+
+/// The prefix of the sort keys of deleted records' tombstones.
+#[must_use]
+pub fn tombstone_prefix(kind: Kind) -> AttributeValue {
+    AttributeValue::S(format!("{TOMBSTONES}{}#", kind.noun()))
 }
 
 /// The kind is `None` if this version of the service does not know it.

@@ -242,12 +242,16 @@ impl TenantStore {
 
     /// A query for every item whose sort key begins with `prefix`.
     pub(in crate::store) fn beginning(&self, prefix: AttributeValue) -> QueryFluentBuilder {
+        self.beginning_in(self.keys.partition(), prefix)
+    }
+
+    pub(in crate::store) fn beginning_in(&self, partition: AttributeValue, prefix: AttributeValue) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
         query
             .key_condition_expression("#pk = :pk AND begins_with(#sk, :sk)")
             .expression_attribute_names("#pk", PK)
             .expression_attribute_names("#sk", SK)
-            .expression_attribute_values(":pk", self.keys.partition())
+            .expression_attribute_values(":pk", partition)
             .expression_attribute_values(":sk", prefix)
     }
 

@@ -8,20 +8,21 @@
 //! 3. [`TenantStore::finish_deletion`] deletes that record and the registration together.
 //!
 //! Items are deleted without a condition: whatever version they have, they go. No event is written, since it would go too.
+//! The partitions of webhooks, also of deleted ones, are emptied before the webhooks and tombstones that lead to them go.
 
 use crate::domain::record::Kind;
+use crate::domain::values::id::{Id, WebhookId};
 use crate::domain::values::time::Timestamp;
 use crate::store::client::OPERATION_TIMEOUT;
-use crate::store::keys::{self, Item, Key, PK, SK, TYPE};
+use crate::store::keys::{self, Item, Key, Keys, PK, SK, TYPE};
 use crate::store::table::backoff::pause;
 use crate::store::table::error::StoreError;
 use crate::store::table::transaction::{Condition, TransactionItem};
 use crate::store::table::unit_of_work::write_error;
-use crate::store::{TenantStore, WriteError};
-use aws_sdk_dynamodb::operation::query::QueryOutput;
+use crate::store::{Store, TenantStore, WriteError};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, DeleteRequest, TransactWriteItem, WriteRequest};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -54,19 +55,44 @@ impl TenantStore {
     ///
     /// Returns a [`StoreError`] when the table can't be read.
     pub async fn count_items(&self, mut progress: impl FnMut(u64)) -> Result<BTreeMap<String, u64>, StoreError> {
-        let query = self.everything().projection_expression("#sk, #type").expression_attribute_names("#type", TYPE);
-        let (mut counts, mut start) = (BTreeMap::new(), None);
-        loop {
-            let page = self.patiently(|| query.clone().set_exclusive_start_key(start.clone())).await?;
-            for item in page.items() {
-                *counts.entry(noun(item)).or_default() += 1;
-            }
-            progress(counts.values().sum());
-            start = page.last_evaluated_key;
-            if start.is_none() {
-                return Ok(counts);
+        let mut counts = BTreeMap::new();
+        for partition in self.partitions().await? {
+            let query = everything_in(&self.store, partition).projection_expression("#sk, #type");
+            let query = query.expression_attribute_names("#type", TYPE);
+            let mut start = None;
+            while let Some(items) = self.next_page(&query, &mut start).await? {
+                for item in &items {
+                    *counts.entry(noun(item)).or_default() += 1;
+                }
+                progress(counts.values().sum());
             }
         }
+        Ok(counts)
+    }
+
+    /// The tenant's own partition, and those of its webhooks, present and deleted ones.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub async fn partitions(&self) -> Result<Vec<AttributeValue>, StoreError> {
+        let webhooks = self.webhooks_ever().await?;
+        let of_webhooks = webhooks.into_iter().map(|webhook| self.keys.webhook_partition(webhook));
+        Ok([self.keys.partition()].into_iter().chain(of_webhooks).collect())
+    }
+
+    /// Present and deleted webhooks.
+    async fn webhooks_ever(&self) -> Result<BTreeSet<WebhookId>, StoreError> {
+        let mut webhooks = BTreeSet::new();
+        for prefix in [Keys::prefix(Kind::Webhook), keys::tombstone_prefix(Kind::Webhook)] {
+            let query = self.beginning(prefix).projection_expression("#pk, #sk");
+            let id = |key| keys::record_id(Kind::Webhook, &key).or_else(|| Some(keys::deleted_record(&key)?.1));
+            let mut start = None;
+            while let Some(items) = self.next_page(&query, &mut start).await? {
+                webhooks.extend(items.iter().filter_map(|item| id(Key::of(item)?)).map(WebhookId::from_uuid));
+            }
+        }
+        Ok(webhooks)
     }
 
     /// Marks the tenant in the registry.
@@ -103,14 +129,20 @@ impl TenantStore {
     /// Returns [`StoreError::Unavailable`] when the table throttles or doesn't respond for about a minute.
     pub async fn delete_items(&self, settle: Duration, mut progress: impl FnMut(u64)) -> Result<u64, StoreError> {
         let (mut deleted, mut keyless_since) = (0, Instant::now());
+        // A delivery under way may still write when the last round has deleted its webhook.
+        let mut webhooks = BTreeSet::new();
         loop {
-            let keys = self.delete_all(|| self.of_kind(Kind::ApiKey), |_| {}).await?;
-            if keys > 0 {
+            let before = deleted;
+            deleted += self.delete_all(self.of_kind(Kind::ApiKey), |_| {}).await?;
+            if deleted > before {
                 keyless_since = Instant::now();
             }
-            let items = self.delete_all(|| self.everything(), |now| progress(deleted + keys + now)).await?;
-            deleted += keys + items;
-            if keys + items == 0 {
+            webhooks.extend(self.webhooks_ever().await?);
+            let of_webhooks = webhooks.iter().map(|webhook| self.keys.webhook_partition(*webhook));
+            for partition in of_webhooks.chain([self.keys.partition()]) {
+                deleted += self.delete_all(everything_in(&self.store, partition), |now| progress(deleted + now)).await?;
+            }
+            if deleted == before {
                 let left = settle.saturating_sub(keyless_since.elapsed());
                 if left.is_zero() {
                     return Ok(deleted);
@@ -142,34 +174,19 @@ impl TenantStore {
         self.keys.record(Kind::Tenant, Uuid::nil())
     }
 
-    fn everything(&self) -> QueryFluentBuilder {
-        let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
-        query
-            .key_condition_expression("#pk = :pk")
-            .expression_attribute_names("#pk", PK)
-            .expression_attribute_names("#sk", SK)
-            .expression_attribute_values(":pk", self.keys.partition())
-            .projection_expression("#pk, #sk")
-    }
-
     /// All items of the query but the tenant's own record. Returns their number.
-    async fn delete_all(&self, query: impl Fn() -> QueryFluentBuilder, mut progress: impl FnMut(u64)) -> Result<u64, StoreError> {
-        let (mut deleted, mut start) = (0, None);
-        loop {
-            let page =
-                self.patiently(|| query().projection_expression("#pk, #sk").set_exclusive_start_key(start.clone())).await?;
-            let own = self.own_record();
-            let keys: Vec<Key> = page.items().iter().filter_map(Key::of).filter(|key| *key != own).collect();
+    async fn delete_all(&self, query: QueryFluentBuilder, mut progress: impl FnMut(u64)) -> Result<u64, StoreError> {
+        let (mut deleted, mut start, own) = (0, None, self.own_record());
+        let query = query.projection_expression("#pk, #sk");
+        while let Some(items) = self.next_page(&query, &mut start).await? {
+            let keys: Vec<Key> = items.iter().filter_map(Key::of).filter(|key| *key != own).collect();
             for batch in keys.chunks(MAX_BATCH_ITEMS) {
                 self.delete_batch(batch).await?;
                 deleted += batch.len() as u64;
                 progress(deleted);
             }
-            start = page.last_evaluated_key;
-            if start.is_none() {
-                return Ok(deleted);
-            }
         }
+        Ok(deleted)
     }
 
     async fn delete_batch(&self, keys: &[Key]) -> Result<(), StoreError> {
@@ -198,16 +215,34 @@ impl TenantStore {
         Ok(())
     }
 
-    /// Sends a query until the table responds.
-    async fn patiently(&self, query: impl Fn() -> QueryFluentBuilder) -> Result<QueryOutput, StoreError> {
+    /// Reads the next page of a query, until the table responds; `None` after the last. `start` is `None` in the beginning.
+    async fn next_page(&self, query: &QueryFluentBuilder, start: &mut Option<Item>) -> Result<Option<Vec<Item>>, StoreError> {
+        // After the last page, the key to begin with is empty.
+        if start.as_ref().is_some_and(HashMap::is_empty) {
+            return Ok(None);
+        }
         for round in 0.. {
-            match query().send().await.map_err(StoreError::from) {
+            match query.clone().set_exclusive_start_key(start.clone()).send().await.map_err(StoreError::from) {
                 Err(StoreError::Unavailable(_)) if round < MAX_ROUNDS => pause(&self.store, round).await,
-                result => return result,
+                Err(error) => return Err(error),
+                Ok(page) => {
+                    *start = Some(page.last_evaluated_key.unwrap_or_default());
+                    return Ok(Some(page.items.unwrap_or_default()));
+                }
             }
         }
         unreachable!("the loop ends by returning")
     }
+}
+
+fn everything_in(store: &Store, partition: AttributeValue) -> QueryFluentBuilder {
+    let query = store.client.query().table_name(&store.table).consistent_read(true);
+    query
+        .key_condition_expression("#pk = :pk")
+        .expression_attribute_names("#pk", PK)
+        .expression_attribute_names("#sk", SK)
+        .expression_attribute_values(":pk", partition)
+        .projection_expression("#pk, #sk")
 }
 
 /// An item's type, or the beginning of its key.

@@ -85,7 +85,7 @@ impl TenantStore {
     }
 
     fn all_deliveries(&self, webhook: WebhookId) -> QueryFluentBuilder {
-        let query = self.beginning(Keys::delivery_prefix(webhook));
+        let query = self.beginning_in(self.keys.webhook_partition(webhook), Keys::delivery_prefix());
         query.projection_expression("#pk, #sk, #status, #expires").expression_attribute_names("#expires", EXPIRES)
     }
 
@@ -97,8 +97,8 @@ impl TenantStore {
             .projection_expression("#pk, #sk, #status")
             .expression_attribute_names("#pk", PK)
             .expression_attribute_names("#ls", LS)
-            .expression_attribute_values(":pk", self.keys.partition())
-            .expression_attribute_values(":ls", Keys::delivery_status_prefix(webhook, status))
+            .expression_attribute_values(":pk", self.keys.webhook_partition(webhook))
+            .expression_attribute_values(":ls", Keys::delivery_status_prefix(status))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::support::Api;
 use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, WriteRequest};
 use shared::domain::values::id::TenantId;
-use shared::store::keys::{Item, Key, Keys};
+use shared::store::keys::{Item, Key};
 use std::collections::HashMap;
 
 /// DynamoDB's limit.
@@ -17,12 +17,13 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub async fn of(api: &Api, tenant: TenantId) -> Self {
-        let query = api.dynamo.query().table_name(&api.table).consistent_read(true).key_condition_expression("PK = :pk");
-        let query = query.expression_attribute_values(":pk", Keys::of(tenant).partition());
         let mut items = HashMap::new();
-        let mut pages = query.into_paginator().send();
-        while let Some(page) = pages.next().await {
-            items.extend(page.unwrap().items.unwrap_or_default().into_iter().map(|item| (Key::of(&item).unwrap(), item)));
+        for partition in api.store.tenant(tenant).partitions().await.unwrap() {
+            let query = api.dynamo.query().table_name(&api.table).consistent_read(true).key_condition_expression("PK = :pk");
+            let mut pages = query.expression_attribute_values(":pk", partition).into_paginator().send();
+            while let Some(page) = pages.next().await {
+                items.extend(page.unwrap().items.unwrap_or_default().into_iter().map(|item| (Key::of(&item).unwrap(), item)));
+            }
         }
         Self { tenant, items }
     }

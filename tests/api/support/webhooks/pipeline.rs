@@ -199,7 +199,14 @@ pub async fn created(api: &Api, client: &Client, pipeline: &mut Pipeline) -> (St
 }
 
 pub fn delivery(hook: &TestWebhook, event: &str, requested_at: Timestamp) -> DeliveryRequest {
-    DeliveryRequest { tenant_id: hook.tenant, webhook_id: hook.id, event_id: event.parse().unwrap(), requested_at, test: None }
+    DeliveryRequest {
+        tenant_id: hook.tenant,
+        webhook_id: hook.id,
+        event_id: event.parse().unwrap(),
+        requested_at,
+        test: None,
+        attempted: None,
+    }
 }
 
 /// As the API, when it repeats a delivery.

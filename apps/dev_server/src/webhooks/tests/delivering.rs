@@ -3,14 +3,15 @@
 use super::*;
 use crate::queue::Counts;
 use crate::queue::tests::message;
+use shared::domain::values::id::Id;
 use shared::queue::Queue;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Fake = Function<SqsEvent, SqsBatchResponse>;
 
-async fn send(local: &Local, webhook: u8, count: u32) {
-    local.queue.send((0..count).map(|event| message(webhook, event).into()).collect()).await.unwrap();
+async fn send(local: &Local, tenant: u8, count: u32) {
+    local.queue.send((0..count).map(|event| message(tenant, event).into()).collect()).await.unwrap();
 }
 
 async fn deliver(local: &Local, function: Arc<Fake>) -> Pipeline {
@@ -21,15 +22,15 @@ fn bodies(function: &Fake) -> Vec<String> {
     function.events().into_iter().flat_map(|event| event.records).map(|message| message.body.unwrap()).collect()
 }
 
-fn webhooks(event: &SqsEvent) -> HashSet<String> {
+fn tenants(event: &SqsEvent) -> HashSet<String> {
     event.records.iter().map(|message| message.attributes["MessageGroupId"].clone()).collect()
 }
 
 #[tokio::test]
 async fn every_message_is_handled_once_if_all_goes_well() {
     let local = Local::start(None).await;
-    for webhook in 0..3 {
-        send(&local, webhook, 50).await;
+    for tenant in 0..3 {
+        send(&local, tenant, 50).await;
     }
     let function = succeeding();
     let _pipeline = deliver(&local, function.clone()).await;
@@ -37,7 +38,7 @@ async fn every_message_is_handled_once_if_all_goes_well() {
     let bodies = bodies(&function);
     assert_eq!((bodies.len(), bodies.iter().collect::<HashSet<_>>().len()), (150, 150));
     for event in function.events() {
-        assert!(event.records.len() <= 10 && webhooks(&event).len() == 1, "{event:?}");
+        assert!(event.records.len() <= 10 && tenants(&event).len() == 1, "{event:?}");
     }
     // Also one that is sent while the worker waits.
     send(&local, 9, 1).await;
@@ -89,12 +90,12 @@ async fn a_batch_that_fails_as_a_whole_comes_back_as_a_whole() {
 #[tokio::test]
 async fn receivers_that_hang_delay_nobody_else() {
     let local = Local::start(None).await;
-    for webhook in 0..20 {
-        send(&local, webhook, 500).await;
+    for tenant in 0..20 {
+        send(&local, tenant, 500).await;
     }
-    let hanging: HashSet<String> = (0..20).map(|webhook| message(webhook, 0).webhook().to_string()).collect();
+    let hanging: HashSet<String> = (0..20).map(|tenant| message(tenant, 0).tenant().short()).collect();
     let function = Function::new(move |event: SqsEvent| {
-        let hangs = !webhooks(&event).is_disjoint(&hanging);
+        let hangs = !tenants(&event).is_disjoint(&hanging);
         Box::pin(async move {
             if hangs {
                 std::future::pending::<()>().await;
@@ -107,9 +108,9 @@ async fn receivers_that_hang_delay_nobody_else() {
     until(async || function.events().len() >= 20).await;
     send(&local, 99, 200).await;
     until(async || local.queue.counts().await.unwrap().visible + local.queue.counts().await.unwrap().held == 10_000).await;
-    let good = message(99, 0).webhook().to_string();
+    let good = message(99, 0).tenant().short();
     let handled: usize =
-        function.events().iter().filter(|event| webhooks(event).contains(&good)).map(|event| event.records.len()).sum();
+        function.events().iter().filter(|event| tenants(event).contains(&good)).map(|event| event.records.len()).sum();
     assert_eq!(handled, 200);
 }
 

@@ -121,9 +121,9 @@ async fn every_message_is_handled_wherever_the_worker_is_dropped() {
     let mut round = 0;
     while !drops.are_enough(round) {
         for polls in 1.. {
-            // Two batches of a webhook, and one of another.
-            let webhooks = [1; 11].into_iter().chain([2; 2]);
-            let messages: Vec<_> = webhooks.zip(&mut events).map(|(webhook, event)| message(webhook, event)).collect();
+            // Two batches of a tenant, and one of another.
+            let tenants = [1; 11].into_iter().chain([2; 2]);
+            let messages: Vec<_> = tenants.zip(&mut events).map(|(tenant, event)| message(tenant, event)).collect();
             let new: Vec<String> = messages.iter().map(|message| serde_json::to_string(message).unwrap()).collect();
             queue.send(messages.into_iter().map(Into::into).collect()).await.unwrap();
             let done = dropped_after(polls, receive_and_handle(&queue, &handler, settings)).await;

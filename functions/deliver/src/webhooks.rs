@@ -1,0 +1,76 @@
+//! The webhooks of tenants, kept for a second.
+
+use chrono::TimeDelta;
+use shared::domain::record::Stored;
+use shared::domain::values::id::{TenantId, WebhookId};
+use shared::domain::values::time::Timestamp;
+use shared::domain::webhooks::Webhook;
+use shared::store::{StoreError, TenantStore};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::OnceCell;
+
+/// A change of a webhook takes effect this much later for new events.
+const MAX_AGE: TimeDelta = TimeDelta::seconds(1);
+const MAX_TENANTS: usize = 1000;
+
+type Webhooks = HashMap<WebhookId, Stored<Webhook>>;
+
+/// Every message needs a webhook. One query reads all those of a tenant, for as many units as two or three of them.
+#[derive(Default)]
+pub(crate) struct RecentWebhooks(Mutex<HashMap<TenantId, Kept>>);
+
+struct Kept {
+    batch: u64,
+    at: Timestamp,
+    webhooks: Arc<OnceCell<Webhooks>>,
+}
+
+/// How old a webhook may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Age {
+    /// At most a second, as for new events.
+    Recent,
+    /// Read for this batch or a later one, as for what was asked for, and for repeated attempts.
+    Current,
+}
+
+impl RecentWebhooks {
+    /// `None` if it is deleted.
+    pub(crate) async fn get(
+        &self,
+        store: &TenantStore,
+        webhook: WebhookId,
+        age: Age,
+        (batch, now): (u64, Timestamp),
+    ) -> Result<Option<Stored<Webhook>>, StoreError> {
+        let cell = self.cell(store.id(), age, batch, now);
+        let read = async || {
+            let webhooks = store.all::<Webhook>().await?;
+            Ok::<_, StoreError>(webhooks.into_iter().map(|webhook| (webhook.value.id, webhook)).collect())
+        };
+        match cell.get_or_try_init(read).await?.get(&webhook) {
+            Some(found) if found.value.is_active || age == Age::Current => Ok(Some(found.clone())),
+            // Deleted, newer, one that can't be read, which is an error, or one that may just have been activated: its first events
+            // must not be given up.
+            _ => store.get(webhook).await,
+        }
+    }
+
+    fn cell(&self, tenant: TenantId, age: Age, batch: u64, now: Timestamp) -> Arc<OnceCell<Webhooks>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_young = |kept: &&Kept| match age {
+            Age::Recent => (TimeDelta::zero()..MAX_AGE).contains(&now.since(kept.at)),
+            Age::Current => kept.batch >= batch,
+        };
+        if let Some(found) = kept.get(&tenant).filter(is_young) {
+            return Arc::clone(&found.webhooks);
+        }
+        if kept.len() >= MAX_TENANTS {
+            kept.clear();
+        }
+        let webhooks = Arc::<OnceCell<Webhooks>>::default();
+        kept.insert(tenant, Kept { batch, at: now, webhooks: Arc::clone(&webhooks) });
+        webhooks
+    }
+}
