@@ -1,5 +1,6 @@
 //! Creating, reading, changing and deleting users.
 
+use crate::support::bulk::outcomes;
 use crate::support::{Api, over_http};
 use insta::assert_json_snapshot;
 use serde_json::json;
@@ -50,6 +51,17 @@ async fn email_addresses_are_unique_ignoring_case() {
     client.post("/users", json!({"email": "eve@example.com", "display_name": "New Eve"})).await.data();
     let other = api.tenant().await;
     other.post("/users", json!({"email": "ada@example.com", "display_name": "Ada"})).await.data();
+}
+
+#[tokio::test]
+async fn a_letter_that_shares_its_capital_with_another_is_somebody_else() {
+    let client = over_http().await;
+    let kadi = client.user("kadi").await;
+    let other = json!({"email": "kadı@example.com", "display_name": "Kadı"});
+    let rows = "name,assigned_to_email\nLaptop,kadı@example.com\n";
+    assert_eq!(outcomes(&client.import("/assets", "", rows).await), ["refused"]);
+    assert_ne!(client.post("/users", other).await.id(), kadi);
+    assert_eq!(client.get("/users?email=KADI@example.com").await.data()[0]["id"], kadi);
 }
 
 #[tokio::test]

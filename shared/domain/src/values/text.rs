@@ -85,8 +85,15 @@ impl Default for Notes {
 /// upper case.
 #[must_use]
 pub fn fold(text: &str) -> String {
-    let chars = text.chars().flat_map(char::to_lowercase);
-    chars.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+    let mut folded = String::with_capacity(text.len());
+    for c in text.chars().flat_map(char::to_lowercase) {
+        match c {
+            // It shares its upper case with i, and is another letter (Unicode, CaseFolding.txt).
+            'ı' => folded.push(c),
+            c => folded.extend(c.to_uppercase().flat_map(char::to_lowercase)),
+        }
+    }
+    folded
 }
 
 /// Unicode's composed form (NFC), in which a character has one spelling.
@@ -141,5 +148,6 @@ mod tests {
         assert_eq!(fold("GROẞ"), fold("groß"));
         assert_eq!(fold("ΟΔΟΣ"), fold("οδος"));
         assert_eq!(fold("Ünal"), fold("ÜNAL"));
+        assert_ne!(fold("kadı"), fold("kadi"));
     }
 }

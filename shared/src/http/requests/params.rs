@@ -15,6 +15,7 @@ use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::DeliveryStatus;
 use crate::http::error::ApiError;
 use crate::http::openapi::describe::Schemas;
+use crate::http::requests::utf8::{NOT_UTF8, utf8};
 use crate::store::{AssetSort, Assignee, PageRequest, Statuses};
 use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
@@ -207,17 +208,16 @@ impl Params {
 /// Decodes a part of a URL strictly: a `%` that does not begin an escape is an error, and so is U+FFFD, as in
 /// [`utf8`](super::utf8::utf8).
 pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
-    let malformed = || ApiError::Malformed("The URL has bad percent-encoding.".into());
     let bytes = text.as_bytes();
     let escapes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');
     for (place, _) in escapes {
         if !bytes.get(place + 1..place + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) {
-            return Err(malformed());
+            return Err(ApiError::Malformed("The URL has bad percent-encoding.".into()));
         }
     }
     let spaced = text.replace('+', " ");
-    let decoded = percent_decode_str(&spaced).decode_utf8().map_err(|_| malformed())?;
-    if decoded.contains(char::REPLACEMENT_CHARACTER) { Err(malformed()) } else { Ok(decoded.into_owned()) }
+    let bytes: Vec<u8> = percent_decode_str(&spaced).collect();
+    utf8(&bytes).map(str::to_owned).ok_or_else(|| ApiError::Malformed(format!("The URL {NOT_UTF8}.")))
 }
 
 pub trait FromQuery: Sized {
