@@ -120,6 +120,14 @@ impl Store {
         Self { list_indexes: Arc::new(ListIndexCache::new(budget)), ..self }
     }
 
+    /// As [`Store::with_list_index_bytes`], for tests: indexes that have applied so few events of the last seconds count them, as
+    /// others do after a burst.
+    #[must_use]
+    pub fn with_counted_events(self, events: usize) -> Self {
+        let cache = ListIndexCache::new(self.list_indexes.budget()).with_many_events(events);
+        Self { list_indexes: Arc::new(cache), ..self }
+    }
+
     #[must_use]
     pub fn list_index_bytes(&self) -> usize {
         self.list_indexes.bytes()

@@ -1,6 +1,6 @@
 //! Lists of several replicas at once, with clocks that differ, writes that take effect late and an index that lags.
 
-use crate::support::Api;
+use crate::support::{Api, Client};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -90,4 +90,72 @@ async fn a_lagging_index_leads_to_no_wrong_list() {
     assert_eq!(names, ["c", "d"]);
     let loads = api.faults.take_requests().iter().filter(|(_, request)| request["IndexName"] == "list_index").count();
     assert_eq!(loads, 1, "the first attempt succeeds");
+}
+
+/// A reader whose list index has just applied 150 events.
+async fn reader_after_burst(api: &Api, client: &Client, id: &str) -> Client {
+    let reader = api.replica(0, usize::MAX).client(client);
+    reader.get("/assets").await.data();
+    for n in 0..150 {
+        client.patch(&format!("/assets/{id}"), json!({"notes": format!("{n}").repeat(100)})).await.data();
+    }
+    assert_eq!(reader.total("/assets?status=in_stock").await, 2);
+    api.advance_clock(2);
+    assert_eq!(reader.total("/assets?status=in_stock").await, 2);
+    reader
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_burst_events_that_are_applied_are_counted_and_not_read() {
+    let (api, client) = Api::with_tenant().await;
+    let [id, other] = [client.asset(json!({"name": "a"})).await, client.asset(json!({"name": "b"})).await];
+    let reader = reader_after_burst(&api, &client, &id).await;
+    for n in 0..3 {
+        client.patch(&format!("/assets/{other}"), json!({"name": format!("c{n}")})).await.data();
+        api.faults.take_requests();
+        api.meter.take();
+        assert_eq!(reader.total(&format!("/assets?q=c{n}")).await, 1, "a list right after a write shows it");
+        assert_eq!(api.meter.take().round_trips, 2);
+        let queries: Vec<Value> = api
+            .faults
+            .take_requests()
+            .into_iter()
+            .filter(|(operation, _)| operation == "Query")
+            .map(|(_, query)| query)
+            .collect();
+        let (counts, reads): (Vec<&Value>, Vec<&Value>) = queries.iter().partition(|query| query["Select"] == "COUNT");
+        assert!(
+            counts.len() == 1 && reads.len() == 1 && queries.iter().all(|query| query["ConsistentRead"] == true),
+            "{queries:?}"
+        );
+        let from = |query: &Value| query["ExpressionAttributeValues"][":from"]["S"].as_str().unwrap().to_owned();
+        assert!(from(counts[0]) < from(reads[0]), "{queries:?}");
+    }
+}
+
+/// The event's id is older than those that are read, so the count tells that there is one more.
+#[tokio::test(start_paused = true)]
+async fn a_late_write_among_many_is_listed() {
+    let (api, client) = Api::with_tenant().await;
+    let [id, late] = [client.asset(json!({"name": "a"})).await, client.asset(json!({"name": "b"})).await];
+    let path = format!("/assets/{late}");
+    let writer = api.replica(-1_500, usize::MAX).client(&client);
+    writer.get("/me").await.data();
+    let mut reader = None;
+    let reading = async {
+        let burst = reader_after_burst(&api, &client, &id).await;
+        api.advance_clock(4);
+        assert_eq!(burst.total("/assets?q=late").await, 0);
+        reader = Some(burst);
+    };
+    api.faults.overtake("TransactWriteItems", writer.patch(&path, json!({"name": "late"})), reading).await.0.data();
+    let reader = reader.unwrap();
+    assert_eq!(reader.total("/assets?q=late").await, 1);
+    // Deleted, and its events are applied: they are not applied again when others are read.
+    client.delete(&path).await;
+    assert_eq!(reader.total("/assets?q=late").await, 0);
+    for _ in 0..4 {
+        api.advance_clock(3);
+        assert_eq!(reader.total("/assets?limit=1&page=9").await, 1);
+    }
 }

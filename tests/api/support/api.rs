@@ -36,6 +36,8 @@ pub struct Api {
     pub faults: Faults,
     pub key_encryption: Arc<dyn KeyEncryption>,
     pub queue: Arc<TestQueue>,
+    /// If set, list indexes of further replicas count their events from this number on.
+    pub counted_events: Option<usize>,
     clock: Arc<AtomicI64>,
     /// Each reading moves the clock by this many milliseconds.
     tick: Arc<AtomicI64>,
@@ -87,7 +89,20 @@ impl Api {
         let key_encryption: Arc<dyn KeyEncryption> = Arc::new(key_encryption::FileKeyEncryption::in_memory().unwrap());
         let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption)));
         let router = server::router(app.with_queue(Some(queue.clone())));
-        Self { router, store, dynamo, table, meter, faults, key_encryption, queue, clock, tick, shared_endpoint: None }
+        Self {
+            router,
+            store,
+            dynamo,
+            table,
+            meter,
+            faults,
+            key_encryption,
+            queue,
+            counted_events: None,
+            clock,
+            tick,
+            shared_endpoint: None,
+        }
     }
 
     pub async fn with_tenant() -> (Self, Client) {
@@ -117,7 +132,7 @@ impl Api {
     pub fn replica_with(&self, skew: i64, list_index_bytes: usize, snapshots: Option<Arc<dyn ObjectStore>>) -> Replica {
         let clock = ticking(&self.clock, &self.tick, skew);
         let store = Store::new(self.dynamo.clone(), &self.table, clock).with_list_index_bytes(list_index_bytes);
-        let store = store.with_snapshots(snapshots);
+        let store = self.counted_events.into_iter().fold(store, Store::with_counted_events).with_snapshots(snapshots);
         let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&self.key_encryption)));
         Replica { router: server::router(app.with_queue(Some(self.queue.clone()))), store }
     }

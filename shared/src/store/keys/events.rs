@@ -43,6 +43,12 @@ impl Keys {
         (AttributeValue::S(format!("{EVENTS}{first}")), AttributeValue::S(format!("{EVENTS}~")))
     }
 
+    /// The first and the last sort key that an event can have whose id was created from `from` on and before `end`.
+    #[must_use]
+    pub fn events_in(from: Timestamp, end: Timestamp) -> Option<(AttributeValue, AttributeValue)> {
+        Self::events_between(Some(Self::last_event_before(from)), end)
+    }
+
     /// The last possible id of an event that was created before `end`.
     #[must_use]
     pub fn last_event_before(end: Timestamp) -> EventId {

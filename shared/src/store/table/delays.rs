@@ -6,6 +6,8 @@ use std::time::Duration;
 
 /// The largest difference between the clocks of two function instances.
 pub const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(2);
+/// The time after which an event is mostly in the table: refreshes of a list index expect few new ones that are older.
+pub const USUAL_EVENT_DELAY: TimeDelta = TimeDelta::seconds(1);
 /// The longest time for which a write may still take effect after its writer has given up waiting.
 const MAX_TIME_IN_FLIGHT: TimeDelta = TimeDelta::seconds(3);
 /// The longest time for which a transaction is visible in part. DynamoDB writes the items of a decided transaction within

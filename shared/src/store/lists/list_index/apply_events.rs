@@ -4,8 +4,9 @@ use super::change_event::{ChangeEvent, Inconsistent};
 use super::index::ListIndex;
 use crate::domain::history::event::Verb;
 use crate::domain::record::Kind;
+use crate::domain::values::id::Id;
 use crate::domain::values::time::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use uuid::Uuid;
 
 /// Applies the events since `since`, and those of a short time before it. They may be in any order, and may have been
@@ -17,6 +18,8 @@ use uuid::Uuid;
 /// does not have are ignored: it had them, and removed them. The same is true of later events of older records, if the
 /// index removes records that go on existing ([`ListIndex::DROPS_ENDED`]).
 ///
+/// `removed` has the records whose removal is among earlier events of that time, and gets those of these events.
+///
 /// Returns the records whose events don't follow from the index, because one is missing: it was missed, or its
 /// transaction is visible only in part. Their later events are not applied.
 ///
@@ -27,21 +30,23 @@ pub fn apply_events<I: ListIndex>(
     index: &mut I,
     events: Vec<ChangeEvent>,
     since: Timestamp,
+    removed: &mut HashSet<(Kind, Uuid)>,
 ) -> Result<Vec<(Kind, Uuid)>, Inconsistent> {
     let mut incomplete = Vec::new();
     let mut by_record: BTreeMap<(Kind, Uuid), Vec<ChangeEvent>> = BTreeMap::new();
     for event in events {
-        by_record.entry((event.kind, event.record_id)).or_default().push(event);
+        by_record.entry(event.record()).or_default().push(event);
     }
     for ((kind, id), mut events) in by_record {
-        if events.iter().any(I::is_removed_by) {
+        if removed.contains(&(kind, id)) || events.iter().any(I::is_removed_by) {
+            removed.insert((kind, id));
             index.remove(kind, id);
             continue;
         }
         events.sort_by_key(|event| event.version);
         for event in events {
             let present = index.version(kind, id).unwrap_or(0);
-            let is_removed = || event.id_created_at < since || I::DROPS_ENDED && event.is_of_older_record(since);
+            let is_removed = || event.id.timestamp() < since || I::DROPS_ENDED && event.is_of_older_record(since);
             if event.version <= present || present == 0 && is_removed() {
                 continue;
             }

@@ -1,5 +1,6 @@
 //! The list indexes that a function instance keeps, within a memory budget.
 
+use super::applied_events::{AppliedEvents, MANY_EVENTS};
 use super::change_event::UnknownEvent;
 use super::index::ListIndex;
 use super::partial_index::PartialIndex;
@@ -18,6 +19,7 @@ pub struct LoadedIndex<I> {
     pub(super) loaded_at: Timestamp,
     /// The recent events whose kind of record this version of the service does not have, as of `synced_at`.
     pub(super) unknown_events: HashSet<UnknownEvent>,
+    pub(super) applied: AppliedEvents,
 }
 
 #[derive(Debug, Default)]
@@ -73,13 +75,23 @@ struct CacheEntries {
 /// All slots of a function instance. The least recently used indexes are evicted.
 pub struct ListIndexCache {
     budget: usize,
+    many_events: usize,
     entries: Mutex<CacheEntries>,
 }
 
 impl ListIndexCache {
     /// `budget`: the bytes that all indexes may use together.
     pub fn new(budget: usize) -> Self {
-        Self { budget, entries: Mutex::default() }
+        Self { budget, many_events: MANY_EVENTS, entries: Mutex::default() }
+    }
+
+    /// Indexes with this number of applied events count them, instead of [`MANY_EVENTS`].
+    pub fn with_many_events(self, many_events: usize) -> Self {
+        Self { many_events, ..self }
+    }
+
+    pub fn many_events(&self) -> usize {
+        self.many_events
     }
 
     /// The bytes that all indexes may use together.

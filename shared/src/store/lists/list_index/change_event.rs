@@ -30,8 +30,7 @@ pub struct UnknownEvent(pub(super) EventId);
 pub struct ChangeEvent {
     pub kind: Kind,
     pub(super) verb: Verb,
-    /// The time in the event's id.
-    pub(super) id_created_at: Timestamp,
+    pub id: EventId,
     pub record_id: Uuid,
     pub version: u64,
     pub at: Timestamp,
@@ -80,7 +79,7 @@ impl ChangeEvent {
         Ok(Ok(Self {
             kind,
             verb: verb.ok_or(Inconsistent)?,
-            id_created_at: event.id.timestamp(),
+            id: event.id,
             record_id: event.entity_id,
             version: event.version,
             at: event.at,
@@ -92,6 +91,10 @@ impl ChangeEvent {
     pub(super) fn is_of_older_record(&self, since: Timestamp) -> bool {
         let created_at = EventId::from_uuid(self.record_id).timestamp();
         self.verb != Verb::Created && created_at.plus(MAX_TIME_TO_EVENT) < since
+    }
+
+    pub fn record(&self) -> (Kind, Uuid) {
+        (self.kind, self.record_id)
     }
 
     pub fn is_deletion(&self) -> bool {

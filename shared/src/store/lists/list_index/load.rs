@@ -1,17 +1,19 @@
 //! Loading a list index from the table.
 
+use super::applied_events::AppliedEvents;
 use super::apply_events::apply_events;
 use super::cache::{CacheSlot, LoadedIndex, SharedSlot};
-use super::change_event::{ChangeEvent, UnknownEvent};
+use super::change_event::UnknownEvent;
 use super::index::ListIndex;
 use super::partial_index::{BucketRange, Cursor, PartialIndex, bucket, bucket_count, bucket_number, split};
+use super::refresh::Events;
 use super::refresh_error::RefreshError;
 use crate::domain::record::Kind;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, Item};
 use crate::store::table::backoff::pause;
 use crate::store::table::deadline::time_to_read;
-use crate::store::table::delays::{MAX_LOAD_AGE, max_secondary_index_delay};
+use crate::store::table::delays::{CLOCK_SKEW, MAX_LOAD_AGE, max_secondary_index_delay};
 use crate::store::table::error::StoreError;
 use crate::store::table::torn_reads::TornReadRetry;
 use crate::store::{Store, TenantStore};
@@ -27,9 +29,6 @@ use tokio::time::{Instant, timeout};
 
 /// The doublings of the first pause after a throttled read: it takes up to 80 ms, and later up to 640 ms.
 const FIRST_THROTTLED_ROUND: u32 = 3;
-
-/// Events that an index must apply, and those of unknown kinds.
-type Events = (Vec<ChangeEvent>, HashSet<UnknownEvent>);
 
 /// One request's part of loading an index.
 struct Loading<'l, I> {
@@ -95,7 +94,13 @@ impl TenantStore {
         let (synced_at, unknown_events) = read?;
         if let CacheSlot::Loading(PartialIndex { mut index, began_at, .. }) = std::mem::take(slot) {
             index.shrink_to_fit();
-            *slot = CacheSlot::Loaded(LoadedIndex { index, synced_at, loaded_at: began_at, unknown_events });
+            *slot = CacheSlot::Loaded(LoadedIndex {
+                index,
+                synced_at,
+                loaded_at: began_at,
+                unknown_events,
+                applied: AppliedEvents::default(),
+            });
         }
         Ok(())
     }
@@ -121,9 +126,9 @@ impl TenantStore {
         };
         let mut torn_read_retry = TornReadRetry::default();
         loop {
-            let incomplete = apply_events(&mut loading.partial().index, events.0, since)?;
+            let incomplete = apply_events(&mut loading.partial().index, events.events, since, &mut HashSet::new())?;
             if self.load_records(loading, &incomplete).await? {
-                return Ok((synced_at, events.1));
+                return Ok((synced_at, events.unknown));
             }
             if !torn_read_retry.pause(&self.store).await {
                 return Err(RefreshError::Inconsistent);
@@ -135,7 +140,7 @@ impl TenantStore {
     /// Events that the secondary index may not contain yet.
     async fn events_to_load<I: ListIndex>(&self, since: Timestamp) -> Result<Events, RefreshError> {
         let is_throttled = |error: &RefreshError| matches!(error, RefreshError::Store(error) if error.is_throttling());
-        self.while_throttled(is_throttled, || self.events_for::<I>(since, None)).await
+        self.while_throttled(is_throttled, || self.events_since::<I>(since.plus(-CLOCK_SKEW), None)).await
     }
 
     /// Reads the records themselves whose events don't follow from the index: they moved from one section to another, or one of

@@ -20,6 +20,7 @@
 //!
 //! docs/adr/0008-list-index.md has the reasons, the delays that are allowed for, and the costs.
 
+mod applied_events;
 mod apply_events;
 mod asset_columns;
 mod asset_index;

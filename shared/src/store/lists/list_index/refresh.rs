@@ -1,5 +1,6 @@
 //! Keeping a list index up to date (docs/adr/0008).
 
+use super::applied_events::AppliedEvents;
 use super::apply_events::apply_events;
 use super::cache::{CacheSlot, LoadedIndex, Refusal, SharedSlot};
 use super::change_event::{ChangeEvent, UnknownEvent};
@@ -7,14 +8,19 @@ use super::index::ListIndex;
 use super::refresh_error::RefreshError;
 use super::snapshots::format::SnapshotError;
 use crate::domain::record::Record;
+use crate::domain::values::id::EventId;
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::keys::{ENTRY, Keys};
-use crate::store::table::delays::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay};
+use crate::store::table::delays::{
+    CLOCK_SKEW, SECONDARY_INDEX_LAG, USUAL_EVENT_DELAY, max_event_delay, max_secondary_index_delay,
+};
 use crate::store::table::error::StoreError;
 use crate::store::table::torn_reads::TornReadRetry;
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, Select};
 use chrono::TimeDelta;
+use futures_util::future::try_join_all;
+use futures_util::try_join;
 use std::collections::HashSet;
 use uuid::Uuid;
 
@@ -178,18 +184,57 @@ impl TenantStore {
         let max_pages = is_long_ago.then_some(1 + loaded.index.len() / ROWS_PER_EVENT_PAGE);
         let mut torn_read_retry = TornReadRetry::default();
         loop {
-            let (events, unknown_events) = self.events_for::<I>(since, max_pages).await?;
-            if !unknown_events.is_subset(&loaded.unknown_events) {
+            let Events { events, mut unknown, others } = self.new_events(loaded, since.plus(-CLOCK_SKEW), max_pages).await?;
+            if !unknown.is_subset(&loaded.unknown_events) {
                 return Err(RefreshError::Inconsistent);
             }
-            if apply_events(&mut loaded.index, events, since)?.is_empty() {
-                (loaded.synced_at, loaded.unknown_events) = (now, unknown_events);
+            let mut removed = loaded.applied.removed();
+            let mut applied = AppliedEvents::default();
+            applied.add::<I>(&events, others);
+            if apply_events(&mut loaded.index, events, since, &mut removed)?.is_empty() {
+                unknown.extend(loaded.unknown_events.iter().filter(|event| loaded.applied.contains(event)));
+                (loaded.synced_at, loaded.unknown_events) = (now, unknown);
+                loaded.applied.append(applied);
+                loaded.applied.forget_before(now.plus(-(max_event_delay() + CLOCK_SKEW)));
                 return Ok(());
             }
             if !torn_read_retry.pause(&self.store).await {
                 return Err(RefreshError::Inconsistent);
             }
         }
+    }
+
+    /// The events from `from` on that are not applied yet, and perhaps some that are. After a burst, those that are applied
+    /// are only counted: if the table has no more of them, none is new, since events are never changed or deleted.
+    async fn new_events<I: ListIndex>(
+        &self,
+        loaded: &LoadedIndex<I>,
+        from: Timestamp,
+        max_pages: Option<usize>,
+    ) -> Result<Events, RefreshError> {
+        let counted_to = loaded.synced_at.plus(-USUAL_EVENT_DELAY);
+        if loaded.applied.len() < self.store.list_indexes.many_events() {
+            return self.events_since::<I>(from, max_pages).await;
+        }
+        let counts =
+            try_join_all(loaded.applied.parts(from, counted_to).into_iter().map(async |(part, applied)| {
+                Ok((self.count_events(part.start, part.end).await? != applied).then_some(part.start))
+            }));
+        let (recent, late) = try_join!(self.events_since::<I>(counted_to, max_pages), counts)?;
+        match late.into_iter().flatten().min() {
+            Some(start) => self.events_since::<I>(start, max_pages).await,
+            None => Ok(recent),
+        }
+    }
+
+    async fn count_events(&self, from: Timestamp, to: Timestamp) -> Result<usize, RefreshError> {
+        let Some((from, to)) = Keys::events_in(from, to) else { return Ok(0) };
+        let mut pages = self.events_query(from, to).select(Select::Count).into_paginator().send();
+        let mut count = 0;
+        while let Some(page) = pages.next().await {
+            count += usize::try_from(page.map_err(StoreError::from)?.count).unwrap_or_default();
+        }
+        Ok(count)
     }
 }
 
@@ -199,28 +244,39 @@ fn retry_after_inconsistent() -> TimeDelta {
     max_secondary_index_delay() + CLOCK_SKEW
 }
 
+/// Events of a part of the feed.
+#[derive(Default)]
+pub struct Events {
+    /// Those that the index must apply.
+    pub events: Vec<ChangeEvent>,
+    /// Those of unknown kinds.
+    pub unknown: HashSet<UnknownEvent>,
+    /// The ids of all others.
+    pub others: Vec<EventId>,
+}
+
 impl TenantStore {
-    /// The events that the index must apply, and those of unknown kinds, from a little before `since` (see [`apply_events`]).
     /// Reads at most `max_pages` pages.
-    pub(super) async fn events_for<I: ListIndex>(
+    pub(super) async fn events_since<I: ListIndex>(
         &self,
         since: Timestamp,
         max_pages: Option<usize>,
-    ) -> Result<(Vec<ChangeEvent>, HashSet<UnknownEvent>), RefreshError> {
-        let (from, to) = Keys::events_since(since.plus(-CLOCK_SKEW));
+    ) -> Result<Events, RefreshError> {
+        let (from, to) = Keys::events_since(since);
         let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
         let mut pages = query.return_consumed_capacity(ReturnConsumedCapacity::Total).into_paginator().send();
-        let (mut events, mut unknown_events, mut pages_read) = (Vec::new(), HashSet::new(), 0);
+        let (mut read, mut pages_read) = (Events::default(), 0);
         while let Some(page) = pages.next().await {
             let page = page.map_err(StoreError::from)?;
             self.keep_pace(&page).await;
             for item in page.items.unwrap_or_default() {
                 let entry = item.get(ENTRY).and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
                 match ChangeEvent::parse(entry)? {
-                    Ok(event) if I::follows(event.kind) => events.push(event),
-                    Ok(_) => {}
+                    Ok(event) if I::follows(event.kind) => read.events.push(event),
+                    Ok(event) => read.others.push(event.id),
                     Err(unknown) => {
-                        unknown_events.insert(unknown);
+                        read.others.push(unknown.0);
+                        read.unknown.insert(unknown);
                     }
                 }
             }
@@ -229,6 +285,6 @@ impl TenantStore {
                 return Err(RefreshError::TooManyEvents);
             }
         }
-        Ok((events, unknown_events))
+        Ok(read)
     }
 }

@@ -63,10 +63,6 @@ fn apply_page<I: ListIndex>(
     since: Timestamp,
     removed: &mut HashSet<(Kind, Uuid)>,
 ) -> Result<Vec<ChangeEvent>, RefreshError> {
-    let record = |event: &ChangeEvent| (event.kind, event.record_id);
-    removed.extend(events.iter().filter(|event| I::is_removed_by(event)).map(record));
-    let (gone, present): (Vec<_>, Vec<_>) = events.into_iter().partition(|event| removed.contains(&record(event)));
-    gone.iter().map(record).for_each(|(kind, id)| index.remove(kind, id));
-    let incomplete: HashSet<_> = apply_events(index, present.clone(), since)?.into_iter().collect();
-    Ok(present.into_iter().filter(|event| incomplete.contains(&record(event))).collect())
+    let incomplete: HashSet<_> = apply_events(index, events.clone(), since, removed)?.into_iter().collect();
+    Ok(events.into_iter().filter(|event| incomplete.contains(&event.record())).collect())
 }

@@ -7,6 +7,7 @@
 use crate::domain::record::Kind;
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
+use crate::store::lists::list_index::applied_events::AppliedEvents;
 use crate::store::lists::list_index::blocks::to_u32;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder};
 use crate::store::lists::list_index::cache::LoadedIndex;
@@ -220,5 +221,11 @@ fn decode_body<I: ListIndex>(header: &SnapshotHeader, body: &[u8], max_bytes: us
         (0..decoder.number()?).map(|_| Some(UnknownEvent(EventId::from_uuid(decoder.id()?)))).collect::<Option<_>>()?;
     let index = I::decode(&mut decoder)?;
     let is_whole = decoder.is_at_end() && index.len() as u64 == header.rows;
-    is_whole.then_some(LoadedIndex { index, synced_at: header.synced_at, loaded_at: now, unknown_events })
+    is_whole.then_some(LoadedIndex {
+        index,
+        synced_at: header.synced_at,
+        loaded_at: now,
+        unknown_events,
+        applied: AppliedEvents::default(),
+    })
 }

@@ -7,6 +7,7 @@ use crate::domain::record::{Kind, Record};
 use crate::domain::values::hex;
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::{Date, Timestamp};
+use crate::store::lists::list_index::applied_events::AppliedEvents;
 use crate::store::lists::list_index::asset_columns::{AssetColumns, AssetFacet};
 use crate::store::lists::list_index::asset_index::AssetIndex;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder};
@@ -30,7 +31,7 @@ fn source(kind: Kind) -> SnapshotSource<'static> {
 
 fn write<I: ListIndex>(index: I) -> (LoadedIndex<I>, Vec<u8>) {
     let unknown_events = [UnknownEvent(EventId::new(now(), [9; 10]))].into();
-    let loaded = LoadedIndex { index, synced_at: now(), loaded_at: now(), unknown_events };
+    let loaded = LoadedIndex { index, synced_at: now(), loaded_at: now(), unknown_events, applied: AppliedEvents::default() };
     let bytes = encode_snapshot(source(I::Entity::KIND), &loaded, now(), EventId::new(now(), [2; 10]));
     (loaded, bytes)
 }
