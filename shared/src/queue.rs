@@ -8,9 +8,6 @@ use std::time::Duration;
 
 /// SQS's limit for sent messages: 15 minutes.
 pub const MAX_DELAY: Duration = Duration::from_secs(900);
-/// SQS's limit for hiding a received message, less a minute for its processing. SQS counts 12 hours from when it was received
-/// ("Amazon SQS visibility timeout", SQS developer guide).
-pub const MAX_POSTPONEMENT: Duration = Duration::from_secs(12 * 3600 - 60);
 
 /// The queue did not take a message.
 #[derive(Debug, thiserror::Error)]
@@ -30,13 +27,6 @@ impl From<Message> for NewMessage {
     }
 }
 
-/// Both end with the queue's name.
-#[must_use]
-pub fn is_arn_of(arn: &str, url: &str) -> bool {
-    let name = url.rsplit('/').next().filter(|name| !name.is_empty());
-    name.is_some() && arn.rsplit(':').next() == name
-}
-
 /// Queues that deliver each message at least once, in no order. The messages of one webhook are a group: many of them don't
 /// delay those of others.
 pub trait Queue: Send + Sync {
@@ -47,36 +37,10 @@ pub trait Queue: Send + Sync {
     /// Returns a [`QueueError`] when the queue did not take all of them.
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
 
-    /// Sends messages that wait for their next attempt to the queue of retries. If it fails, some may have been sent.
+    /// Sends messages that wait for their next attempt, and those of sweeps, to the queue of retries. If it fails, some may have been sent.
     ///
     /// # Errors
     ///
     /// Returns a [`QueueError`] when the queue did not take all of them.
     fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
-
-    /// `arn` is that of the queue that a message came from.
-    fn is_of_retries(&self, arn: &str) -> bool;
-
-    /// Hides a message that was received from the queue of retries for `delay` from now on, at most [`MAX_POSTPONEMENT`]. Then
-    /// it is received again.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`QueueError`] when the queue did not take it: the message comes back at some other time.
-    fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>>;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_queue_is_known_by_its_name() {
-        let url = "https://sqs.eu-west-1.amazonaws.com/123456789012/stack-RetryQueue-7";
-        assert!(is_arn_of("arn:aws:sqs:eu-west-1:123456789012:stack-RetryQueue-7", url));
-        for other in ["arn:aws:sqs:eu-west-1:123456789012:stack-DeliveryQueue-7", "arn:aws:sqs:eu-west-1:1:RetryQueue-7", ""] {
-            assert!(!is_arn_of(other, url), "{other}");
-        }
-        assert!(!is_arn_of("", "") && !is_arn_of("arn:", "https://example.com/"));
-    }
 }

@@ -1,10 +1,11 @@
-//! Delivers events to webhooks: each message of the queue is one delivery, or a replay that sends such messages.
+//! Delivers events to webhooks: each message of the queue is one delivery, or a replay or a sweep that sends such messages.
 
 mod delivery;
 mod disabling;
 mod replay;
 mod secrets;
 mod sender;
+mod sweep;
 mod transport;
 
 pub use sender::{Resolve, Resolver, Sender, SignedDelivery};
@@ -18,7 +19,7 @@ use shared::domain::webhooks::{Message, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
 use shared::lambda::BatchHandler;
 use shared::log::error_chain;
-use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError};
+use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError};
 use shared::store::Store;
 use std::error::Error;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Done,
-    /// The message comes back after this time.
+    /// The next attempt is due after this time.
     Later(TimeDelta),
 }
 
@@ -73,12 +74,14 @@ impl Deliver {
         match self.handle_message(message).await {
             Ok((_, Outcome::Done)) => true,
             Ok((content, Outcome::Later(left))) => {
-                let waits = self.wait(message, content, left.to_std().unwrap_or(Duration::ZERO)).await;
-                // If this fails, the message comes back earlier and waits again.
-                waits.unwrap_or_else(|error| {
-                    tracing::warn!(message_id, cause = error_chain(&error), "a message can't be postponed");
-                    false
-                })
+                // If this fails, the message comes back and waits again.
+                self.wait(content, left.to_std().unwrap_or(Duration::ZERO)).await.map_or_else(
+                    |error| {
+                        tracing::warn!(message_id, cause = error_chain(&error), "a message can't wait");
+                        false
+                    },
+                    |()| true,
+                )
             }
             Err(error) => {
                 tracing::error!(message_id, cause = error_chain(&*error), "a message can't be handled");
@@ -87,16 +90,13 @@ impl Deliver {
         }
     }
 
-    /// Lets a message wait in the queue of retries. Returns whether that is a new message, so that this one is finished. If the
-    /// function ends in between, both are there: one message too many is harmless.
-    async fn wait(&self, message: &SqsMessage, content: Message, left: Duration) -> Result<bool, QueueError> {
-        if self.queue.is_of_retries(message.event_source_arn.as_deref().unwrap_or_default()) {
-            let receipt_handle = message.receipt_handle.as_deref().unwrap_or_default();
-            self.queue.postpone(receipt_handle, left.min(MAX_POSTPONEMENT)).await?;
-            return Ok(false);
+    /// Sends a message that waits in the queue of retries, so that the present one is finished. If the function ends in between,
+    /// both are there: one message too many is harmless. A longer wait needs none: a sweep finds the delivery by its record.
+    async fn wait(&self, content: Message, left: Duration) -> Result<(), QueueError> {
+        if left > MAX_DELAY {
+            return Ok(());
         }
-        self.queue.send_retry(vec![NewMessage { message: content, delay: left.min(MAX_DELAY) }]).await?;
-        Ok(true)
+        self.queue.send_retry(vec![NewMessage { message: content, delay: left }]).await
     }
 
     async fn finish_until(&self, message: &SqsMessage, deadline: Instant) -> bool {
@@ -113,6 +113,9 @@ impl Deliver {
         let outcome = match &content {
             Message::Delivery(request) => self.deliver(request).await?,
             Message::Replay(request) => self.replay(request).await?,
+            Message::Sweep(sweep) => self.sweep(sweep).await?,
+            Message::SweepWebhook(sweep) => self.sweep_webhook(sweep).await?,
+            Message::Due(due) => self.deliver_due(due).await?,
         };
         Ok((content, outcome))
     }

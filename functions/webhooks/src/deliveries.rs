@@ -69,6 +69,7 @@ pub async fn test_webhook(
         attempt_count: 0,
         attempts: Vec::new(),
         next_attempt_at: None,
+        test: None,
     };
     ask_for(&caller, delivery).await
 }

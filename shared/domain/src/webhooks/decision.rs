@@ -95,6 +95,7 @@ impl Delivery {
             attempt_count: previous.map_or(0, |previous| previous.attempt_count) + 1,
             attempts,
             next_attempt_at,
+            test: request.test.clone(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The messages of the queue between the functions `fanout` and `deliver`.
 
-use super::WebhookEvents;
+use super::{DueDelivery, Sweep, WebhookEvents, WebhookSweep};
 use crate::actor::Actor;
 use crate::values::id::{EventId, Id, TenantId, WebhookId};
 use crate::values::time::Timestamp;
@@ -12,15 +12,21 @@ use std::time::Duration;
 pub enum Message {
     Delivery(DeliveryRequest),
     Replay(ReplayRequest),
+    Sweep(Sweep),
+    SweepWebhook(WebhookSweep),
+    Due(DueDelivery),
 }
 
 impl Message {
-    /// A webhook's messages are a group: those of one group don't delay the others.
+    /// A webhook's messages are a group: those of one group don't delay the others. Sweeps of all tenants are one, too.
     #[must_use]
-    pub fn webhook(&self) -> WebhookId {
+    pub fn group(&self) -> String {
         match self {
-            Self::Delivery(request) => request.webhook_id,
-            Self::Replay(request) => request.webhook_id,
+            Self::Delivery(request) => request.webhook_id.short(),
+            Self::Replay(request) => request.webhook_id.short(),
+            Self::Sweep(_) => "sweep".to_owned(),
+            Self::SweepWebhook(sweep) => sweep.webhook_id.short(),
+            Self::Due(due) => due.webhook_id.short(),
         }
     }
 }

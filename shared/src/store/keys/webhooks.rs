@@ -1,8 +1,9 @@
 //! Keys of the items of webhooks besides their records.
 
-use super::{Key, Keys};
+use super::{HS, Item, Key, Keys};
 use crate::domain::values::id::{EventId, Id, WebhookId};
-use crate::domain::webhooks::DeliveryStatus;
+use crate::domain::values::time::Timestamp;
+use crate::domain::webhooks::{DeliveryStatus, DueRow};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 const DELIVERIES: &str = "DELIVERY#";
@@ -10,6 +11,8 @@ const DELIVERIES: &str = "DELIVERY#";
 const HEALTH: &str = "WEBHOOKHEALTH#";
 /// The prefix of the keys of deliveries in the index `list_index`. No section has this letter.
 const BY_STATUS: char = 'D';
+/// The prefix of the keys of deliveries that wait for a sweep, in the index `history`. Records' ids are there without a prefix.
+const DUE: &str = "DUE#";
 
 impl Keys {
     /// `DELIVERY#<webhook>#<event>`: the delivery of an event to a webhook.
@@ -36,6 +39,26 @@ impl Keys {
         AttributeValue::S(format!("{BY_STATUS}#{}#{status}#", webhook.short()))
     }
 
+    /// The partition of a webhook's deliveries, also in the indexes.
+    #[must_use]
+    pub fn deliveries_partition(&self, _webhook: WebhookId) -> AttributeValue {
+        self.partition()
+    }
+
+    /// In the index `history`: `DUE#<webhook>#<due, in milliseconds>#<event>`. Only deliveries that wait for a sweep are there.
+    #[must_use]
+    pub fn due(webhook: WebhookId, row: DueRow) -> AttributeValue {
+        AttributeValue::S(format!("{}{}", due_prefix(webhook, row.due), row.event_id.short()))
+    }
+
+    /// The first and the last key, in the index `history`, of deliveries after a row and due before `until`.
+    #[must_use]
+    pub fn due_between(webhook: WebhookId, after: Option<DueRow>, until: Timestamp) -> (AttributeValue, AttributeValue) {
+        let first = after.map(|row| format!("{}{}~", due_prefix(webhook, row.due), row.event_id.short()));
+        let first = first.unwrap_or_else(|| format!("{DUE}{}#", webhook.short()));
+        (AttributeValue::S(first), AttributeValue::S(due_prefix(webhook, until)))
+    }
+
     /// `WEBHOOKHEALTH#<webhook>`: the time since the last success of a webhook's deliveries.
     #[must_use]
     pub fn webhook_health(&self, webhook: WebhookId) -> Key {
@@ -47,6 +70,18 @@ impl Keys {
 pub fn delivered_event(key: &Key) -> Option<EventId> {
     let (_, event) = key.sort().strip_prefix(DELIVERIES)?.split_once('#')?;
     EventId::from_short(event)
+}
+
+fn due_prefix(webhook: WebhookId, due: Timestamp) -> String {
+    format!("{DUE}{}#{:015}#", webhook.short(), due.millis().max(0))
+}
+
+/// A row of the index `history`; `None` if it is no delivery.
+#[must_use]
+pub fn due_row(item: &Item) -> Option<DueRow> {
+    let (_, rest) = item.get(HS)?.as_s().ok()?.strip_prefix(DUE)?.split_once('#')?;
+    let (due, event) = rest.split_once('#')?;
+    Some(DueRow { due: Timestamp::from_millis(due.parse().ok()?), event_id: EventId::from_short(event)? })
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use crate::domain::history::chain::HistoryEntry;
 use crate::domain::record::{Kind, Stored};
 use crate::domain::values::id::{EventId, Id, WebhookId};
 use crate::domain::values::time::Timestamp;
-use crate::domain::webhooks::{Delivery, DeliveryStatus, DisabledReason, RETENTION, Webhook};
+use crate::domain::webhooks::{Delivery, DeliveryStatus, DisabledReason, DueRow, RETENTION, Webhook};
 use crate::store::TenantStore;
 use crate::store::history::of_record::entry_of;
-use crate::store::keys::{EXPIRES, Item, Key, Keys, LS, PK, TYPE};
+use crate::store::keys::{EXPIRES, HS, Item, Key, Keys, LS, PK, TYPE};
 use crate::store::table::change_context::ChangeContext;
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::item;
@@ -156,6 +156,9 @@ impl TenantStore {
         item.insert(EXPIRES.to_owned(), expiry(last));
         if status != DeliveryStatus::Delivered {
             item.insert(LS.to_owned(), Keys::delivery_status(webhook_id, status, event_id));
+        }
+        if let Some(due) = delivery.swept_at() {
+            item.insert(HS.to_owned(), Keys::due(webhook_id, DueRow { due, event_id }));
         }
         Ok(item)
     }

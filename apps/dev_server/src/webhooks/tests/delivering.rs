@@ -92,7 +92,7 @@ async fn receivers_that_hang_delay_nobody_else() {
     for webhook in 0..20 {
         send(&local, webhook, 500).await;
     }
-    let hanging: HashSet<String> = (0..20).map(|webhook| message(webhook, 0).webhook().to_string()).collect();
+    let hanging: HashSet<String> = (0..20).map(|webhook| message(webhook, 0).group()).collect();
     let function = Function::new(move |event: SqsEvent| {
         let hangs = !webhooks(&event).is_disjoint(&hanging);
         Box::pin(async move {
@@ -107,7 +107,7 @@ async fn receivers_that_hang_delay_nobody_else() {
     until(async || function.events().len() >= 20).await;
     send(&local, 99, 200).await;
     until(async || local.queue.counts().await.unwrap().visible + local.queue.counts().await.unwrap().held == 10_000).await;
-    let good = message(99, 0).webhook().to_string();
+    let good = message(99, 0).group();
     let handled: usize =
         function.events().iter().filter(|event| webhooks(event).contains(&good)).map(|event| event.records.len()).sum();
     assert_eq!(handled, 200);
