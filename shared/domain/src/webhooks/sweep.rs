@@ -1,6 +1,5 @@
 //! Sweeps: deliveries that wait longer than a queue can delay a message are found shortly before they are due.
 
-use super::{Delivery, DeliveryRequest, DeliveryStatus};
 use crate::values::id::{EventId, TenantId, WebhookId};
 use crate::values::time::Timestamp;
 use chrono::TimeDelta;
@@ -9,8 +8,6 @@ use serde::{Deserialize, Serialize};
 /// Sweeps divide the time into intervals of this length, and there is one in each. Two of them are less than the 15 minutes that
 /// a queue can delay a message.
 pub const SWEEP_INTERVAL: TimeDelta = TimeDelta::minutes(5);
-/// Longer waits are swept. Between this and 15 minutes, a message waits as well, so that clocks that differ lose no delivery.
-const MIN_SWEPT_WAIT: TimeDelta = TimeDelta::minutes(10);
 
 /// A sweep of all tenants, or the rest of one. The schedule sends it without any of the fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,27 +71,6 @@ pub fn is_taken(due: Timestamp, at: Timestamp, overdue: bool) -> bool {
 
 fn interval(at: Timestamp) -> i64 {
     at.millis().div_euclid(SWEEP_INTERVAL.num_milliseconds())
-}
-
-impl Delivery {
-    /// The time of the next attempt, if that is so late that no message waits for it.
-    #[must_use]
-    pub fn swept_at(&self) -> Option<Timestamp> {
-        let since = self.attempts.last().map_or(self.requested_at, super::Attempt::ended_at);
-        self.next_attempt_at.filter(|due| due.since(since) > MIN_SWEPT_WAIT)
-    }
-
-    /// `None` if no attempt is to come.
-    #[must_use]
-    pub fn pending_request(&self, tenant_id: TenantId) -> Option<DeliveryRequest> {
-        (self.status == DeliveryStatus::Pending).then(|| DeliveryRequest {
-            tenant_id,
-            webhook_id: self.webhook_id,
-            event_id: self.event_id,
-            requested_at: self.requested_at,
-            test: self.test.clone(),
-        })
-    }
 }
 
 #[cfg(test)]
