@@ -8,9 +8,6 @@ use std::time::Duration;
 
 /// SQS's limit for sent messages: 15 minutes.
 pub const MAX_DELAY: Duration = Duration::from_secs(900);
-/// SQS's limit for hiding a received message, less a minute for its processing. SQS counts 12 hours from when it was received
-/// ("Amazon SQS visibility timeout", SQS developer guide).
-pub const MAX_POSTPONEMENT: Duration = Duration::from_secs(12 * 3600 - 60);
 
 /// The queue did not take a message.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +44,8 @@ pub trait Queue: Send + Sync {
     /// Returns a [`QueueError`] when the queue did not take all of them.
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
 
-    /// Sends messages to the queue of retries: those that wait for their next attempt, and those that would hold up others. If it fails, some may have been sent.
+    /// Sends messages to the queue of retries: those that wait for their next attempt, those that would hold up others, and those
+    /// of sweeps. If it fails, some may have been sent.
     ///
     /// # Errors
     ///
@@ -56,27 +54,4 @@ pub trait Queue: Send + Sync {
 
     /// `arn` is that of the queue that a message came from.
     fn is_of_retries(&self, arn: &str) -> bool;
-
-    /// Hides a message that was received from the queue of retries for `delay` from now on, at most [`MAX_POSTPONEMENT`]. Then
-    /// it is received again.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`QueueError`] when the queue did not take it: the message comes back at some other time.
-    fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>>;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_queue_is_known_by_its_name() {
-        let url = "https://sqs.eu-west-1.amazonaws.com/123456789012/stack-RetryQueue-7";
-        assert!(is_arn_of("arn:aws:sqs:eu-west-1:123456789012:stack-RetryQueue-7", url));
-        for other in ["arn:aws:sqs:eu-west-1:123456789012:stack-DeliveryQueue-7", "arn:aws:sqs:eu-west-1:1:RetryQueue-7", ""] {
-            assert!(!is_arn_of(other, url), "{other}");
-        }
-        assert!(!is_arn_of("", "") && !is_arn_of("arn:", "https://example.com/"));
-    }
 }

@@ -9,6 +9,7 @@ mod secrets;
 mod sender;
 mod settling;
 mod shared_reads;
+mod sweep;
 mod transport;
 mod webhooks;
 
@@ -24,7 +25,7 @@ use shared::domain::webhooks::{DeliveryRequest, Message, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
 use shared::lambda::BatchHandler;
 use shared::log::error_chain;
-use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError};
+use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError};
 use shared::store::{Store, StoreError, WriteError};
 use shared_reads::SharedReads;
 use std::error::Error;
@@ -98,21 +99,13 @@ impl Deliver {
             return false;
         };
         let is_retry = self.queue.is_of_retries(message.event_source_arn.as_deref().unwrap_or_default());
+        let place = Place { reads, is_retry, age: Age::Current };
         let handled = match &content {
             Message::Event(request) => self.deliver_event(reads, is_retry, request).await,
-            Message::Delivery(request) => {
-                let place = Place { reads, is_retry, age: Age::Current };
-                match self.deliver(place, request).await {
-                    Ok(Outcome::Later(left)) => {
-                        // If this fails, the message comes back earlier and waits again.
-                        return self.wait(message, is_retry, request, left).await.unwrap_or_else(|error| {
-                            tracing::warn!(message_id, cause = error_chain(&error), "a message can't be postponed");
-                            false
-                        });
-                    }
-                    other => other.map(drop).map_err(|failure| (content, failure)),
-                }
-            }
+            Message::Delivery(request) => self.deliver_or_wait(place, request).await.map_err(|failure| (content, failure)),
+            Message::Due(due) => self.deliver_due(place, due).await.map_err(|failure| (content, failure)),
+            Message::Sweep(sweep) => self.sweep(sweep).await.map_err(|failure| (content, failure)),
+            Message::SweepWebhook(sweep) => self.sweep_webhook(sweep).await.map_err(|failure| (content, failure)),
             Message::Replay(request) => self.replay(request).await.map_err(|failure| (content, failure)),
             Message::Fanout(request) => self.fan_out(request).await.map_err(|failure| (content, failure)),
         };
@@ -147,24 +140,23 @@ impl Deliver {
         Duration::from_millis(millis + millis * random / u64::from(u16::MAX))
     }
 
-    /// Lets a delivery wait in the queue of retries. Returns whether that is a new message, so that this one is finished. If the
-    /// function ends in between, both are there: one message too many is harmless.
-    async fn wait(
-        &self,
-        message: &SqsMessage,
-        is_retry: bool,
-        request: &DeliveryRequest,
-        left: TimeDelta,
-    ) -> Result<bool, QueueError> {
+    /// Attempts a delivery once, or lets it wait. If its message can't be sent, the present one comes back and waits again.
+    async fn deliver_or_wait(&self, place: Place<'_>, request: &DeliveryRequest) -> Result<(), Failure> {
+        match self.deliver(place, request).await? {
+            Outcome::Done => Ok(()),
+            Outcome::Later(left) => Ok(self.wait(request, left).await?),
+        }
+    }
+
+    /// Sends a message that waits in the queue of retries, so that the present one is finished. If the function ends in between,
+    /// both are there: one message too many is harmless. A longer wait needs none: a sweep finds the delivery by its record.
+    async fn wait(&self, request: &DeliveryRequest, left: TimeDelta) -> Result<(), QueueError> {
         let left = left.to_std().unwrap_or(Duration::ZERO);
-        if is_retry && request.attempted.is_none() {
-            let receipt_handle = message.receipt_handle.as_deref().unwrap_or_default();
-            self.queue.postpone(receipt_handle, left.min(MAX_POSTPONEMENT)).await?;
-            return Ok(false);
+        if left > MAX_DELAY {
+            return Ok(());
         }
         let next = Message::Delivery(DeliveryRequest { attempted: None, ..request.clone() });
-        self.queue.send_retry(vec![NewMessage { message: next, delay: left.min(MAX_DELAY) }]).await?;
-        Ok(true)
+        self.queue.send_retry(vec![NewMessage { message: next, delay: left }]).await
     }
 
     async fn finish_until(&self, reads: &SharedReads, message: &SqsMessage, deadline: Instant) -> bool {

@@ -19,7 +19,7 @@ use shared::store::Page;
 
 /// List deliveries
 ///
-/// Newest event first. At most the newest 1,000 are counted and shown: of all, or with `status` of those that are pending or
+/// Newest event first. At most the newest 500 are counted and shown: of all, or with `status` of those that are pending or
 /// failed. They are kept for 30 days after their last attempt.
 #[utoipa::path(get, path = "/webhooks/{id}/deliveries", tag = "webhooks", security(("api_key" = ["webhooks:read"])), responses(ResourceErrors))]
 pub async fn list_deliveries(
@@ -69,6 +69,7 @@ pub async fn test_webhook(
         attempt_count: 0,
         attempts: Vec::new(),
         next_attempt_at: None,
+        test: None,
     };
     ask_for(&caller, delivery).await
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use shared::domain::values::id::{EventId, Id, TenantId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT};
-use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError, is_arn_of};
+use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError, is_arn_of};
 use shared::store::Store;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -34,7 +34,6 @@ struct State {
     next_id: usize,
     sent: Vec<NewMessage>,
     sent_retries: Vec<NewMessage>,
-    postponements: Vec<Duration>,
     /// The number of next calls that fail without effect.
     refused: usize,
     /// The number of calls before one that fails, and whether that one takes effect.
@@ -99,11 +98,6 @@ impl TestQueue {
 
     pub fn first_attempts(&self) -> usize {
         self.state.lock().unwrap().messages.iter().filter(|message| !message.is_retry).count()
-    }
-
-    /// Delays of postponed messages since the last call.
-    pub fn take_postponements(&self) -> Vec<Duration> {
-        std::mem::take(&mut self.state.lock().unwrap().postponements)
     }
 
     pub fn len(&self) -> usize {
@@ -250,23 +244,6 @@ impl Queue for TestQueue {
     fn is_of_retries(&self, arn: &str) -> bool {
         is_arn_of(arn, RETRIES)
     }
-
-    fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
-        Box::pin(async move {
-            assert!(delay <= MAX_POSTPONEMENT);
-            let now = self.store.now();
-            self.call(|state| {
-                state.postponements.push(delay);
-                let is_it = |message: &&mut Queued| format!("{}/{}", message.id, message.receives) == receipt_handle;
-                // A receipt handle is valid until the message is received again.
-                if let Some(message) = state.messages.iter_mut().find(is_it) {
-                    assert!(message.is_retry, "a message waits in the queue of first attempts");
-                    message.visible_at = now.plus(delta(delay));
-                }
-            })
-            .await
-        })
-    }
 }
 
 /// Webhook and event of each delivery that the messages lead to.
@@ -274,7 +251,7 @@ pub fn deliveries(messages: &[NewMessage]) -> Vec<(String, String)> {
     let deliveries = messages.iter().flat_map(|new| match &new.message {
         Message::Event(request) => request.deliveries().collect(),
         Message::Delivery(request) => vec![request.clone()],
-        Message::Replay(_) | Message::Fanout(_) => Vec::new(),
+        _ => Vec::new(),
     });
     deliveries.map(|request| (request.webhook_id.to_string(), request.event_id.to_string())).collect()
 }
@@ -293,5 +270,6 @@ pub fn delivery(webhook: &str, at: Timestamp, status: DeliveryStatus) -> Deliver
         attempt_count: 1,
         attempts: vec![attempt],
         next_attempt_at: (status == DeliveryStatus::Pending).then(|| at.plus_seconds(5)),
+        test: None,
     }
 }

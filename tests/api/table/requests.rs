@@ -18,13 +18,20 @@ pub fn partitions(request: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// Lists of deliveries decide nothing, and follow no write of the caller.
+fn is_delivery(sort_key: &Value) -> bool {
+    sort_key["S"].as_str().unwrap_or_default().starts_with("DELIVERY#")
+}
+
 /// The request reads consistently, or writes only under a condition.
 pub fn is_guarded(operation: &str, request: &Value, table: &str) -> bool {
     match operation {
         // Indexes have no consistent reads. Tests in `lists::index_races` and `history::lag` show that their lag does no harm.
         "Query" if [LIST_INDEX, HISTORY].iter().any(|index| request["IndexName"] == *index) => true,
+        "Query" if is_delivery(&request["ExpressionAttributeValues"][":sk"]) => true,
         "GetItem" | "Query" => request["ConsistentRead"] == true,
-        "BatchGetItem" => request["RequestItems"][table]["ConsistentRead"] == true,
+        "BatchGetItem" if request["RequestItems"][table]["ConsistentRead"] == true => true,
+        "BatchGetItem" => request["RequestItems"][table]["Keys"].as_array().unwrap().iter().all(|key| is_delivery(&key["SK"])),
         "PutItem" | "UpdateItem" | "DeleteItem" => request["ConditionExpression"].is_string(),
         "TransactWriteItems" => {
             let items = request["TransactItems"].as_array().unwrap().iter();

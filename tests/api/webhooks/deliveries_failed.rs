@@ -3,8 +3,7 @@
 use crate::support::queue::VISIBILITY;
 use crate::support::webhooks::pipeline::{created, with_webhook};
 use chrono::TimeDelta;
-use shared::domain::webhooks::{AttemptFailure, DeliveryStatus, RETRY_DELAYS};
-use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT};
+use shared::domain::webhooks::{AttemptFailure, DeliveryStatus, Message, RETRY_DELAYS};
 use std::time::Duration;
 
 #[tokio::test]
@@ -18,9 +17,7 @@ async fn failures_are_repeated_by_the_schedule() {
     assert_eq!((pipeline.queue.first_attempts(), pipeline.queue.len()), (0, 1));
     let sent: Vec<Duration> = pipeline.queue.take_sent_retries().iter().map(|new| new.delay).collect();
     assert!(sent.len() == 1 && (5..=6).contains(&sent[0].as_secs()), "{sent:?}");
-    assert!(pipeline.queue.take_postponements().is_empty());
     pipeline.run_to_end(&api).await;
-    assert_eq!(pipeline.queue.take_sent_retries(), [], "a message stays in the queue of retries");
     let received = pipeline.receivers.take();
     assert_eq!(received.len(), 1 + RETRY_DELAYS.len());
     assert!(received.iter().all(|sent| sent.id == event && sent.body == received[0].body));
@@ -36,11 +33,15 @@ async fn failures_are_repeated_by_the_schedule() {
         waits.iter().zip(RETRY_DELAYS).any(|(waited, delay)| *waited > delay + TimeDelta::seconds(1)),
         "no jitter: {waits:?}"
     );
-    // A wait of more than 12 hours is postponed in pieces: once for each wait, and four times more.
-    let postponements = pipeline.queue.take_postponements();
-    assert!(postponements.iter().filter(|delay| **delay == MAX_POSTPONEMENT).count() >= 3, "{postponements:?}");
-    assert!(postponements.iter().any(|delay| *delay > MAX_DELAY && *delay < MAX_POSTPONEMENT), "{postponements:?}");
-    assert!((12..=13).contains(&postponements.len()), "{postponements:?}");
+    // Short waits are messages. For each long one, a sweep finds the delivery in the interval before it is due, and sends one.
+    let sent = pipeline.queue.take_sent_retries();
+    let count = |is_it: fn(&Message) -> bool| sent.iter().filter(|new| is_it(&new.message)).count();
+    assert_eq!(count(|message| matches!(message, Message::Delivery(_))), 1);
+    assert_eq!(
+        (count(|message| matches!(message, Message::Sweep(_))), count(|message| matches!(message, Message::Due(_)))),
+        (7, 7)
+    );
+    assert_eq!(sent.len(), 15);
     let record = hook.delivery(&event).await.unwrap();
     assert_eq!((record.status, record.tries, record.next_attempt_at), (DeliveryStatus::Failed, 10, None));
     assert!(record.attempts.iter().zip(&received).all(|(attempt, sent)| attempt.at == sent.at && attempt.status == Some(503)));
@@ -65,7 +66,7 @@ async fn a_success_after_failures_ends_the_delivery() {
     assert_eq!(pipeline.receivers.len(), 4);
 }
 
-/// A message that comes back although it was postponed, since the postponement was lost, waits again.
+/// A message that comes back, since the one that waits in its place could not be sent, waits again.
 #[tokio::test]
 async fn an_attempt_is_not_made_before_it_is_due() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
@@ -81,12 +82,12 @@ async fn an_attempt_is_not_made_before_it_is_due() {
     pipeline.run().await;
     assert!(pipeline.queue.stop_failing());
     assert_eq!(pipeline.receivers.len(), 2);
-    pipeline.queue.take_postponements();
+    pipeline.queue.take_sent_retries();
     api.advance_clock(VISIBILITY.num_seconds());
     pipeline.run().await;
     assert_eq!(pipeline.receivers.len(), 2);
-    let waits = pipeline.queue.take_postponements();
-    assert!(waits.len() == 1 && (100..160).contains(&waits[0].as_secs()), "{waits:?}");
+    let waits = pipeline.queue.take_sent_retries();
+    assert!(waits.len() == 1 && (100..160).contains(&waits[0].delay.as_secs()), "{waits:?}");
     pipeline.run_to_end(&api).await;
     assert_eq!((pipeline.receivers.len(), hook.delivery(&event).await.unwrap().status), (3, DeliveryStatus::Delivered));
 }

@@ -14,3 +14,4 @@ pub mod messages;
 pub mod policies;
 pub mod resources;
 pub mod secrets;
+pub mod sweeps;

@@ -4,7 +4,7 @@ use super::Counts;
 use super::receipt::Receipt;
 use anyhow::{Result, ensure};
 use rusqlite::{Connection, OptionalExtension, params};
-use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage};
+use shared::queue::{MAX_DELAY, NewMessage};
 use std::path::Path;
 
 /// Times are milliseconds since 1970. IDs are never given twice, so a receipt handle never means another message.
@@ -69,7 +69,7 @@ impl Database {
             )?;
             let body = serde_json::to_string(message)?;
             insert.execute(params![
-                super::grouping(message.tenant(), is_retry),
+                super::grouping(&message.group(), is_retry),
                 body,
                 is_retry,
                 now,
@@ -77,17 +77,6 @@ impl Database {
             ])?;
         }
         Ok(transaction.commit()?)
-    }
-
-    /// Hides a message of the queue of retries for `delay`, if it is in flight by this receipt handle.
-    pub fn postpone(&self, receipt_handle: &str, now: i64, delay: i64) -> Result<bool> {
-        ensure!(delay <= super::millis(MAX_POSTPONEMENT), "a message can be postponed by 12 hours at most");
-        let Receipt { id, receives } = receipt_handle.parse()?;
-        let mut update = self.connection.prepare_cached(
-            "UPDATE messages SET visible_at = ?4, is_held = 0 
-            WHERE id = ?1 AND receives = ?2 AND visible_at > ?3 AND is_retry = 1",
-        )?;
-        Ok(update.execute(params![id, receives, now, now + delay])? == 1)
     }
 
     /// Deletes messages, and leaves others for later.

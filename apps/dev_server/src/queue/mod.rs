@@ -1,12 +1,11 @@
 //! The dev server's queues of deliveries and retries, which behave as SQS's standard queues with fair queues do, in a file of
 //! SQLite. They are one table and have one worker: here, no number of messages in flight is too many.
 //!
-//! A message that is received is hidden until it is deleted, postponed, or its visibility time-out ends. Where SQS leaves
+//! A message that is received is hidden until it is deleted, or its visibility time-out ends. Where SQS leaves
 //! something open, this queue decides as follows:
 //!
-//! - A receipt handle of an earlier receive neither deletes nor postpones a message. In SQS, it may.
-//! - There is one worker. When a new one begins, the messages that an earlier one had are visible again at once. Those that
-//!   were postponed stay hidden.
+//! - A receipt handle of an earlier receive does not delete a message. In SQS, it may.
+//! - There is one worker. When a new one begins, the messages that an earlier one had are visible again at once.
 //! - Messages are kept until they are handled or have become dead letters. SQS deletes them after 14 days.
 //!
 //! SQLite runs with synchronous=NORMAL, as the embedded engine does: the end of the process loses nothing, a power failure can
@@ -21,10 +20,9 @@ pub(crate) mod tests;
 
 pub use receive::{MAX_RECEIVES, ReceivedMessage};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use database::Database;
 use futures_util::future::BoxFuture;
-use shared::domain::values::id::{Id, TenantId};
 use shared::queue::{NewMessage, Queue, QueueError, is_arn_of};
 use shared::store::Clock;
 use std::path::Path;
@@ -49,7 +47,7 @@ pub struct SqliteQueue {
 pub struct Counts {
     pub visible: u64,
     pub held: u64,
-    /// Messages that can be received later, because they were sent with a delay, were postponed or have failed.
+    /// Messages that can be received later, because they were sent with a delay or have failed.
     pub hidden: u64,
     pub dead: u64,
 }
@@ -155,24 +153,11 @@ impl Queue for SqliteQueue {
     fn is_of_retries(&self, arn: &str) -> bool {
         is_arn_of(arn, RETRIES)
     }
-
-    fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
-        let (receipt_handle, delay) = (receipt_handle.to_owned(), millis(delay));
-        Box::pin(async move {
-            let postponed = self.call(move |database, now| {
-                if database.postpone(&receipt_handle, now, delay)? {
-                    return Ok(());
-                }
-                bail!("the message is not in flight, or was received again")
-            });
-            postponed.await.map_err(|error| QueueError(error.into()))
-        })
-    }
 }
 
 /// The messages of a tenant in one of the queues share the worker with those of others.
-fn grouping(tenant: TenantId, is_retry: bool) -> String {
-    format!("{}#{}", tenant.short(), if is_retry { RETRIES } else { DELIVERIES })
+fn grouping(group: &str, is_retry: bool) -> String {
+    format!("{group}#{}", if is_retry { RETRIES } else { DELIVERIES })
 }
 
 fn millis(duration: Duration) -> i64 {

@@ -82,9 +82,12 @@ impl Pipeline {
             queue: queue.clone(),
             handler: fanout,
         };
-        let worker = Worker { queue, handler: deliver, settings };
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
+        if let Some(pause) = settings.sweeps {
+            tasks.spawn(worker::sweep_every(pause, queue.clone(), stopped.clone()));
+        }
+        let worker = Worker { queue, handler: deliver, settings };
         tasks.spawn(connector.run(stopped.clone()));
         tasks.spawn(worker.run(stopped));
         Ok(Self { stop, tasks })

@@ -9,8 +9,7 @@ use aws_sdk_sqs::types::BatchResultErrorEntry;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use shared::aws::environment::{EnvironmentError, endpoint, function_environment};
-use shared::domain::values::id::Id;
-use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError, is_arn_of};
+use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError, is_arn_of};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -136,15 +135,15 @@ fn queue_error(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Qu
     QueueError(cause.into())
 }
 
-/// Returns a time in whole seconds, as SQS takes it: never less than asked for, and at most `limit`.
-fn seconds(time: Duration, limit: Duration) -> i32 {
+/// Returns a time in whole seconds, as SQS takes it: never less than asked for, and at most [`MAX_DELAY`].
+fn seconds(time: Duration) -> i32 {
     let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
-    i32::try_from(seconds.min(limit.as_secs())).unwrap_or(i32::MAX)
+    i32::try_from(seconds.min(MAX_DELAY.as_secs())).unwrap_or(i32::MAX)
 }
 
 fn outgoing(new: &NewMessage) -> Result<Outgoing, QueueError> {
     let body = serde_json::to_string(&new.message).map_err(queue_error)?;
-    Ok(Outgoing { group: new.message.tenant().short(), body, delay_seconds: seconds(new.delay, MAX_DELAY) })
+    Ok(Outgoing { group: new.message.group(), body, delay_seconds: seconds(new.delay) })
 }
 
 impl Queue for Sqs {
@@ -159,15 +158,6 @@ impl Queue for Sqs {
     fn is_of_retries(&self, arn: &str) -> bool {
         self.retry_url.as_deref().is_some_and(|url| is_arn_of(arn, url))
     }
-
-    fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
-        async move {
-            let request = self.client()?.change_message_visibility().queue_url(self.retry_url()?).receipt_handle(receipt_handle);
-            let request = request.visibility_timeout(seconds(delay, MAX_POSTPONEMENT));
-            request.send().await.map(drop).map_err(queue_error)
-        }
-        .boxed()
-    }
 }
 
 #[cfg(test)]
@@ -176,8 +166,7 @@ mod tests {
 
     #[test]
     fn times_are_rounded_up_and_limited() {
-        let of = |millis| seconds(Duration::from_millis(millis), MAX_DELAY);
+        let of = |millis| seconds(Duration::from_millis(millis));
         assert_eq!([of(0), of(1), of(1000), of(1001), of(900_000), of(900_001)], [0, 1, 1, 2, 900, 900]);
-        assert_eq!(seconds(Duration::MAX, MAX_POSTPONEMENT), 43_140);
     }
 }

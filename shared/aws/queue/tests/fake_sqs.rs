@@ -103,7 +103,7 @@ async fn messages_are_sent_in_batches_with_their_tenant_as_group() {
     let mut bodies: Vec<Message> = Vec::new();
     for entry in sent.concat() {
         let body: Message = serde_json::from_str(entry["MessageBody"].as_str().unwrap()).unwrap();
-        assert_eq!(entry["MessageGroupId"], body.tenant().short());
+        assert_eq!(entry["MessageGroupId"], body.group());
         assert_eq!(entry["DelaySeconds"], if body == delayed.message { 15 } else { 0 });
         bodies.push(body);
     }
@@ -150,20 +150,6 @@ async fn throttled_and_failed_requests_are_repeated_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn postponing_sets_the_time_until_a_message_is_visible() {
-    let (queue, sqs) = fake_sqs().await;
-    for (delay, seconds) in [(5, 5), (0, 0), (12 * 3600, 12 * 3600 - 60)] {
-        queue.postpone("handle", Duration::from_secs(delay)).await.unwrap();
-        let (operation, request) = sqs.lock().unwrap().requests.pop().unwrap();
-        assert_eq!(operation, "ChangeMessageVisibility");
-        assert!(request["QueueUrl"].as_str().unwrap().ends_with("/123456789012/retries"));
-        assert_eq!((&request["ReceiptHandle"], &request["VisibilityTimeout"]), (&json!("handle"), &json!(seconds)));
-    }
-    sqs.lock().unwrap().failures = vec![(StatusCode::BAD_REQUEST, "com.amazonaws.sqs#ReceiptHandleIsInvalid")];
-    queue.postpone("handle", Duration::ZERO).await.unwrap_err();
-}
-
-#[tokio::test]
 async fn retries_have_a_queue_of_their_own() {
     let (queue, sqs) = fake_sqs().await;
     let delayed = NewMessage { message: message(webhook(7), 1), delay: Duration::from_millis(5200) };
@@ -172,12 +158,11 @@ async fn retries_have_a_queue_of_their_own() {
     assert_eq!(operation, "SendMessageBatch");
     assert!(request["QueueUrl"].as_str().unwrap().ends_with("/123456789012/retries"));
     let entry = &request["Entries"][0];
-    assert_eq!((&entry["DelaySeconds"], &entry["MessageGroupId"]), (&json!(6), &json!(delayed.message.tenant().short())));
+    assert_eq!((&entry["DelaySeconds"], &entry["MessageGroupId"]), (&json!(6), &json!(delayed.message.group())));
     assert!(queue.is_of_retries("arn:aws:sqs:us-east-1:123456789012:retries"));
     assert!(!queue.is_of_retries("arn:aws:sqs:us-east-1:123456789012:deliveries"));
     // The functions that only send know no such queue.
     let connect = || panic!("nothing is sent");
     let sending = Sqs::new(Box::new(connect), "https://sqs.example.com/123456789012/deliveries".to_owned());
-    assert!(!sending.is_of_retries("arn:aws:sqs:us-east-1:123456789012:deliveries"));
     assert_eq!(sending.send_retry(vec![delayed]).await.unwrap_err().0.to_string(), "there is no queue of retries");
 }

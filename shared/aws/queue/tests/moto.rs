@@ -158,26 +158,14 @@ async fn a_delayed_message_is_held_back() {
 
 #[tokio::test]
 #[ignore = "needs an SQS API: .ci/aws/queue"]
-async fn a_postponed_message_is_hidden_and_comes_back() {
+async fn a_retry_is_in_a_queue_of_its_own() {
     let _turn = TURN.lock().await;
     let (queue, client) = (from_env(), receiver());
-    queue.send_retry(vec![message(webhook(5), 0), message(webhook(5), 1)]).await.unwrap();
-    let first = receive_from(&client, RETRY_QUEUE_URL, webhook(5), HIDDEN).await;
+    queue.send_retry(vec![message(webhook(5), 0)]).await.unwrap();
     assert!(receive(&client, webhook(5), HIDDEN).await.is_empty(), "a retry is in the queue of first attempts");
-    assert_eq!(first.len(), 2);
-    let (postponed, other) = (&first[0], &first[1]);
-    let start = Instant::now();
-    queue.postpone(&postponed.handle, Duration::from_secs(4)).await.unwrap();
-    // Messages that were not postponed come back first.
-    let mut returned = Vec::new();
-    while start.elapsed() < Duration::from_secs(30) && returned.len() < 2 {
-        let received = receive_from(&client, RETRY_QUEUE_URL, webhook(5), Duration::from_secs(60)).await;
-        returned.extend(received.iter().map(|received| (received.message.clone(), start.elapsed())));
-        delete_from(&client, RETRY_QUEUE_URL, received).await;
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert_eq!(returned.iter().map(|(message, _)| message).collect::<Vec<_>>(), [&other.message, &postponed.message]);
-    assert!(returned[1].1 >= Duration::from_secs(3), "{:?}", returned[1].1);
+    let received = receive_from(&client, RETRY_QUEUE_URL, webhook(5), HIDDEN).await;
+    assert_eq!(received.len(), 1);
+    delete_from(&client, RETRY_QUEUE_URL, received).await;
 }
 
 fn status(error: &QueueError) -> String {
@@ -192,7 +180,6 @@ async fn a_wrong_key_is_refused() {
     let stranger = queue_of(client(&variable("AWS_ACCESS_KEY_ID"), "not the secret"));
     let error = stranger.send(vec![message(webhook(6), 0)]).await.unwrap_err();
     assert!(status(&error).contains("SignatureDoesNotMatch"), "{error:?}");
-    stranger.postpone("handle", Duration::ZERO).await.unwrap_err();
     assert!(receive(&receiver(), webhook(6), HIDDEN).await.is_empty());
 }
 
@@ -207,12 +194,8 @@ async fn the_role_of_fanout_sends_and_nothing_else() {
     assert!(format!("{refused:?}").contains("AccessDenied"), "{refused:?}");
     let client = receiver();
     let received = receive(&client, webhook(7), Duration::from_secs(60)).await;
-    for error in [
-        queue.postpone(&received[0].handle, Duration::ZERO).await.unwrap_err(),
-        queue.send_retry(vec![message(webhook(7), 0)]).await.unwrap_err(),
-    ] {
-        assert!(status(&error).contains("AccessDenied"), "{error:?}");
-    }
+    let error = queue.send_retry(vec![message(webhook(7), 0)]).await.unwrap_err();
+    assert!(status(&error).contains("AccessDenied"), "{error:?}");
     assert_eq!(received.len(), 11);
     delete(&client, received).await;
 }

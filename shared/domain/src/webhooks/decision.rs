@@ -1,11 +1,14 @@
 //! Decisions about a message, and after an attempt.
 
 use super::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, MAX_ATTEMPTS_KEPT, Webhook};
+use crate::values::id::TenantId;
 use crate::values::time::Timestamp;
 use chrono::TimeDelta;
 
 /// The most that an attempt may begin before its planned time. Queues count whole seconds.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
+/// Longer waits are swept. Between this and 15 minutes, a message waits as well, so that clocks that differ lose no delivery.
+const MIN_SWEPT_WAIT: TimeDelta = TimeDelta::minutes(10);
 /// A random number that divides a delay by ten gives the jitter: up to a tenth of the delay.
 const JITTER_PARTS: i64 = 10 * u16::MAX as i64;
 
@@ -95,6 +98,7 @@ impl Delivery {
             attempt_count: previous.map_or(0, |previous| previous.attempt_count) + 1,
             attempts,
             next_attempt_at,
+            test: request.test.clone(),
         }
     }
 
@@ -103,6 +107,26 @@ impl Delivery {
     pub fn given_up(previous: Option<&Self>, request: &DeliveryRequest, event_type: &str, now: Timestamp) -> Self {
         let none = Retries { delays: &[], random: 0 };
         Self::after_attempt(previous, request, event_type, Attempt::not_made(now), &none)
+    }
+
+    /// The time of the next attempt, if that is so late that no message waits for it.
+    #[must_use]
+    pub fn swept_at(&self) -> Option<Timestamp> {
+        let since = self.attempts.last().map_or(self.requested_at, Attempt::ended_at);
+        self.next_attempt_at.filter(|due| due.since(since) > MIN_SWEPT_WAIT)
+    }
+
+    /// `None` if no attempt is to come.
+    #[must_use]
+    pub fn pending_request(&self, tenant_id: TenantId) -> Option<DeliveryRequest> {
+        (self.status == DeliveryStatus::Pending).then(|| DeliveryRequest {
+            tenant_id,
+            webhook_id: self.webhook_id,
+            event_id: self.event_id,
+            requested_at: self.requested_at,
+            test: self.test.clone(),
+            attempted: None,
+        })
     }
 }
 
@@ -136,7 +160,7 @@ mod tests {
     use super::super::{AttemptFailure, RETRY_DELAYS, TestEvent};
     use super::*;
     use crate::actor::Actor;
-    use crate::values::id::{EventId, Id, TenantId, WebhookId};
+    use crate::values::id::{EventId, Id, WebhookId};
     use serde_json::json;
 
     fn at(seconds: i64) -> Timestamp {

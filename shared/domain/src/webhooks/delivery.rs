@@ -1,5 +1,6 @@
 //! Deliveries: one event on its way to one webhook, and the result of each attempt.
 
+use super::TestEvent;
 use crate::values::id::{EventId, WebhookId};
 use crate::values::string_enum::string_enum;
 use crate::values::time::Timestamp;
@@ -112,4 +113,7 @@ pub struct Delivery {
     pub attempts: Vec<Attempt>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
+    /// The event itself, if it is a test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<TestEvent>,
 }

@@ -1,6 +1,6 @@
 //! The messages of the queue between the functions `fanout` and `deliver`.
 
-use super::{Attempt, EventRequest, FanoutRequest, WebhookEvents};
+use super::{Attempt, DueDelivery, EventRequest, FanoutRequest, Sweep, WebhookEvents, WebhookSweep};
 use crate::actor::Actor;
 use crate::values::id::{EventId, Id, TenantId, WebhookId};
 use crate::values::time::Timestamp;
@@ -14,17 +14,23 @@ pub enum Message {
     Delivery(DeliveryRequest),
     Replay(ReplayRequest),
     Fanout(FanoutRequest),
+    Sweep(Sweep),
+    SweepWebhook(WebhookSweep),
+    Due(DueDelivery),
 }
 
 impl Message {
-    /// A tenant's messages are a group: those of one group don't delay the others.
+    /// A tenant's messages are a group: those of one group don't delay the others. Sweeps of all tenants are one, too.
     #[must_use]
-    pub fn tenant(&self) -> TenantId {
+    pub fn group(&self) -> String {
         match self {
-            Self::Event(request) => request.tenant_id,
-            Self::Delivery(request) => request.tenant_id,
-            Self::Replay(request) => request.tenant_id,
-            Self::Fanout(request) => request.tenant_id,
+            Self::Event(request) => request.tenant_id.short(),
+            Self::Delivery(request) => request.tenant_id.short(),
+            Self::Replay(request) => request.tenant_id.short(),
+            Self::Fanout(request) => request.tenant_id.short(),
+            Self::Sweep(_) => "sweep".to_owned(),
+            Self::SweepWebhook(sweep) => sweep.tenant_id.short(),
+            Self::Due(due) => due.tenant_id.short(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod health;
 mod message;
 mod public_address;
 mod secret;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ pub use health::{Health, MAX_FAILING, SLOW_AFTER};
 pub use message::{Attempted, DeliveryRequest, Message, REPLAY_DELAY, ReplayPart, ReplayRequest, TestEvent};
 pub use public_address::{PUBLIC_PORTS, is_public};
 pub use secret::{EncryptedSecret, SECRET_BYTES, WebhookSecret};
+pub use sweep::{DueDelivery, DueRow, SWEEP_INTERVAL, Sweep, WebhookSweep, is_taken, swept_until};
 
 use crate::record::{Kind, Patch, Record, Unique, fields};
 use crate::values::id::{ApiKeyId, WebhookId};

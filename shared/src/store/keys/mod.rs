@@ -10,7 +10,7 @@ mod webhooks;
 
 pub use events::{EVENTS, LAST_VERSION, event_id, event_of, history_entry};
 pub use list_index::{BUCKETS, Section};
-pub use webhooks::delivered_event;
+pub use webhooks::{delivered_event, due_row};
 
 use crate::domain::processes::instance::ImageName;
 use crate::domain::record::{Kind, Unique};
@@ -259,6 +259,12 @@ pub fn registry_partition() -> AttributeValue {
 #[must_use]
 pub fn registry_prefix() -> AttributeValue {
     AttributeValue::S(REGISTRY_PREFIX.to_owned())
+}
+
+/// No tenant's key in the registry is behind it.
+#[must_use]
+pub fn registry_end() -> AttributeValue {
+    AttributeValue::S(format!("{REGISTRY_PREFIX}~"))
 }
 
 #[must_use]

@@ -167,7 +167,7 @@ impl TenantStore {
         let mut items = match self.read_with_key(keys).await {
             Some(items) => items,
             None => {
-                let batches = try_join_all(keys.chunks(MAX_BATCH_KEYS).map(|chunk| self.batch_of(chunk))).await?;
+                let batches = try_join_all(keys.chunks(MAX_BATCH_KEYS).map(|chunk| self.batch_of(chunk, true))).await?;
                 batches.into_iter().flatten().collect()
             }
         };
@@ -180,11 +180,15 @@ impl TenantStore {
         Ok(items)
     }
 
-    async fn batch_of(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {
+    /// Half the units if it need not be `consistent`: for lists from an index, which lags as well. At most [`MAX_BATCH_KEYS`].
+    pub(in crate::store) async fn batch_of(&self, keys: &[Key], consistent: bool) -> Result<HashMap<Key, Item>, StoreError> {
         let mut found = HashMap::new();
         let mut left: Vec<Item> = keys.iter().map(Key::item).collect();
+        if left.is_empty() {
+            return Ok(found);
+        }
         for round in 0..MAX_ROUNDS {
-            let request = KeysAndAttributes::builder().set_keys(Some(left)).consistent_read(true).build();
+            let request = KeysAndAttributes::builder().set_keys(Some(left)).consistent_read(consistent).build();
             let request = request.map_err(StoreError::broken)?;
             let output = self.store.client.batch_get_item().request_items(&self.store.table, request).send().await?;
             let items = output.responses.into_iter().flat_map(HashMap::into_values).flatten();

@@ -4,9 +4,9 @@ use crate::domain::actor::Actor;
 use crate::domain::record::Stored;
 use crate::domain::values::id::{EventId, WebhookId};
 use crate::domain::values::time::Timestamp;
-use crate::domain::webhooks::{Delivery, DeliveryStatus, DisabledReason, RETENTION, Webhook};
+use crate::domain::webhooks::{Delivery, DeliveryStatus, DisabledReason, DueRow, RETENTION, Webhook};
 use crate::store::TenantStore;
-use crate::store::keys::{EXPIRES, Item, Keys, LS, PK, TYPE};
+use crate::store::keys::{EXPIRES, HS, Item, Keys, LS, PK, TYPE};
 use crate::store::table::change_context::ChangeContext;
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::stored_responses::seconds;
@@ -70,6 +70,9 @@ impl TenantStore {
         item.insert(EXPIRES.to_owned(), expiry(last));
         if status != DeliveryStatus::Delivered {
             item.insert(LS.to_owned(), Keys::delivery_status(status, event_id));
+        }
+        if let Some(due) = delivery.swept_at() {
+            item.insert(HS.to_owned(), Keys::due(DueRow { due, event_id }));
         }
         Ok(item)
     }

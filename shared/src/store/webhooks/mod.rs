@@ -2,5 +2,6 @@
 
 pub(in crate::store) mod deliveries;
 pub(in crate::store) mod delivery_list;
+pub(in crate::store) mod due;
 pub(in crate::store) mod health;
 pub(in crate::store) mod registry;

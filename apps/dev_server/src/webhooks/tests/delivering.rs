@@ -3,7 +3,6 @@
 use super::*;
 use crate::queue::Counts;
 use crate::queue::tests::message;
-use shared::domain::values::id::Id;
 use shared::queue::Queue;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,7 +92,7 @@ async fn receivers_that_hang_delay_nobody_else() {
     for tenant in 0..20 {
         send(&local, tenant, 500).await;
     }
-    let hanging: HashSet<String> = (0..20).map(|tenant| message(tenant, 0).tenant().short()).collect();
+    let hanging: HashSet<String> = (0..20).map(|tenant| message(tenant, 0).group()).collect();
     let function = Function::new(move |event: SqsEvent| {
         let hangs = !tenants(&event).is_disjoint(&hanging);
         Box::pin(async move {
@@ -108,7 +107,7 @@ async fn receivers_that_hang_delay_nobody_else() {
     until(async || function.events().len() >= 20).await;
     send(&local, 99, 200).await;
     until(async || local.queue.counts().await.unwrap().visible + local.queue.counts().await.unwrap().held == 10_000).await;
-    let good = message(99, 0).tenant().short();
+    let good = message(99, 0).group();
     let handled: usize =
         function.events().iter().filter(|event| tenants(event).contains(&good)).map(|event| event.records.len()).sum();
     assert_eq!(handled, 200);
