@@ -145,7 +145,7 @@ async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other() {
     // A second failure in the queue of retries sets it aside once more.
     api.faults.fail_call(0, CallFailure::Throttled);
     pipeline.run_to_end(&api).await;
-    assert_eq!(pipeline.receivers.len(), 4);
+    assert_eq!(pipeline.receivers.got().len(), 4);
 }
 
 /// A stream that is read from its oldest record has the events of a day.

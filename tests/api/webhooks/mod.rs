@@ -1,7 +1,8 @@
 //! Webhooks and their deliveries.
 
 pub mod attempts;
-pub mod deliveries;
+pub mod capacity;
+mod deliveries;
 pub mod deliveries_again;
 pub mod deliveries_failed;
 pub mod deliveries_faulty_table;
@@ -14,4 +15,5 @@ pub mod messages;
 pub mod policies;
 pub mod resources;
 pub mod secrets;
+mod set_aside;
 pub mod sweeps;

@@ -15,7 +15,7 @@ use deliver::{Deliver, Resolver, Sender};
 use fanout::Fanout;
 use serde_json::{Value, json};
 use shared::app::App;
-use shared::domain::values::id::{EventId, Id, WebhookId};
+use shared::domain::values::id::{EventId, Id};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{AddressPolicy, Message, Sweep};
 use shared::store::Store;

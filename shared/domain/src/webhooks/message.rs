@@ -1,7 +1,6 @@
 //! The messages of the queue between the functions `fanout` and `deliver`.
 
-use super::{Attempt, DueDelivery, EventRequest, FanoutRequest, Sweep, WebhookEvents, WebhookSweep};
-use crate::actor::Actor;
+use super::{DeliveryRequest, DueDelivery, EventRequest, FanoutRequest, Sweep, WebhookEvents, WebhookSweep};
 use crate::values::id::{EventId, Id, TenantId, WebhookId};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -39,34 +38,6 @@ impl From<DeliveryRequest> for Message {
     fn from(request: DeliveryRequest) -> Self {
         Self::Delivery(request)
     }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeliveryRequest {
-    pub tenant_id: TenantId,
-    pub webhook_id: WebhookId,
-    pub event_id: EventId,
-    /// The event's time or, if the delivery is repeated, the time of that request.
-    pub requested_at: Timestamp,
-    /// The event itself, if it is a test: no history has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test: Option<TestEvent>,
-    /// Only to be recorded: the attempt was made, and its record could not be written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attempted: Option<Attempted>,
-}
-
-/// An attempt without the text of its response.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempted {
-    pub event_type: String,
-    pub attempt: Attempt,
-}
-
-/// An event that only tests a webhook.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TestEvent {
-    pub actor: Actor,
 }
 
 /// A request to deliver all events of a time to a webhook again.

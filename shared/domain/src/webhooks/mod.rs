@@ -9,6 +9,7 @@ mod fanout;
 mod health;
 mod message;
 mod public_address;
+mod request;
 mod secret;
 mod sweep;
 #[cfg(test)]
@@ -23,8 +24,9 @@ pub use delivery::{
 pub use events::{MAX_EVENT_TYPES, WebhookEvents};
 pub use fanout::{EventRequest, FanoutRequest, NewEvent};
 pub use health::{Health, MAX_FAILING, SLOW_AFTER};
-pub use message::{Attempted, DeliveryRequest, Message, REPLAY_DELAY, ReplayPart, ReplayRequest, TestEvent};
+pub use message::{Message, REPLAY_DELAY, ReplayPart, ReplayRequest};
 pub use public_address::{PUBLIC_PORTS, is_public};
+pub use request::{Attempted, DeliveryRequest, TestEvent};
 pub use secret::{EncryptedSecret, SECRET_BYTES, WebhookSecret};
 pub use sweep::{DueDelivery, DueRow, SWEEP_INTERVAL, Sweep, WebhookSweep, is_taken, swept_until};
 

@@ -38,11 +38,13 @@ type Script = Box<dyn FnMut(&Arrival) -> u16 + Send>;
 pub struct Receivers {
     received: Arc<Mutex<Vec<Arrival>>>,
     script: Arc<Mutex<Script>>,
+    /// Addresses whose receivers take two seconds, by their word.
+    slow: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Default for Receivers {
     fn default() -> Self {
-        Self { received: Arc::default(), script: Arc::new(Mutex::new(Box::new(|_| 204))) }
+        Self { received: Arc::default(), script: Arc::new(Mutex::new(Box::new(|_| 204))), slow: Arc::default() }
     }
 }
 
@@ -56,6 +58,10 @@ impl Receivers {
     pub fn fail_first(&self) {
         let mut seen = HashSet::new();
         self.respond(move |sent| if seen.insert((sent.url.clone(), sent.id.clone())) { 500 } else { 200 });
+    }
+
+    pub fn set_slow(&self, urls: &[&str]) {
+        *self.slow.lock().unwrap() = urls.iter().map(|url| (*url).to_owned()).collect();
     }
 
     pub fn take(&self) -> Vec<Arrival> {
@@ -78,11 +84,12 @@ impl Transport for Receivers {
             yield_now().await;
             let SignedDelivery { url, id, seconds, signatures, body } = delivery;
             let received = Arrival { url: url.as_str().to_owned(), id, seconds, signatures, body, at };
+            let duration_ms = if self.slow.lock().unwrap().contains(&received.url) { 2_000 } else { 0 };
             let status = (self.script.lock().unwrap())(&received);
             self.received.lock().unwrap().push(received);
             yield_now().await;
             let (status, error) = if status == 0 { (None, Some(AttemptFailure::TimedOut)) } else { (Some(status), None) };
-            Attempt { at, status, error, duration_ms: 0, response: status.map(|_| "ok".to_owned()) }
+            Attempt { at, status, error, duration_ms, response: status.map(|_| "ok".to_owned()) }
         })
     }
 }

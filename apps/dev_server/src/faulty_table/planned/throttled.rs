@@ -25,7 +25,7 @@ impl Faults {
 impl ThrottledPartitions {
     /// For a request that writes to one of the partitions.
     pub(super) fn response(&self, operation: &str, request: &Value) -> Option<HttpResponse> {
-        let is_write = ["UpdateItem", "TransactWriteItems"].contains(&operation);
+        let is_write = ["PutItem", "UpdateItem", "TransactWriteItems"].contains(&operation);
         let mut throttled = self.0.lock().unwrap();
         let is_throttled = |partition: &String| throttled.0.contains(partition);
         if !is_write || !write_actions(operation, request).iter().any(|action| is_throttled(&action.key.partition)) {
