@@ -4,7 +4,7 @@ use crate::clock::ClockSamples;
 use crate::deletion::{self, Deletion};
 use crate::options::{Command, KeyCommand, Options, ReceiptKeyCommand, RecordCommand, TenantCommand};
 use crate::output::Output;
-use crate::{check, environment, events, keys, receipts, records, tenants, verify};
+use crate::{check, doctor, environment, events, keys, receipts, records, tenants, verify};
 use anyhow::Result;
 use aws_sdk_dynamodb::Client;
 use shared::app::system_clock;
@@ -26,15 +26,19 @@ pub async fn run(options: Options) -> Result<Output> {
     if let Command::VerifyReceipt { file, keys } = &options.command {
         return receipts::verify(file, keys);
     }
+    // To it, a table that doesn't respond is a finding.
+    if let Command::Doctor { lambda_limit, parameters } = &options.command {
+        return doctor::run(&options.table, *lambda_limit, parameters).await;
+    }
     let is_table_error = |error: &anyhow::Error| error.is::<StoreError>() || error.is::<WriteError>();
-    let executed = async { execute(&store_from_env(&options.table).await?, options.command).await };
+    let executed = async { execute(&store_from_env(&options.table).await?, &options.table, options.command).await };
     executed.await.map_err(|error| match is_table_error(&error) {
         true => error.context(format!("table {}", options.table)),
         false => error,
     })
 }
 
-async fn execute(store: &Store, command: Command) -> Result<Output> {
+async fn execute(store: &Store, table: &str, command: Command) -> Result<Output> {
     match command {
         Command::Tenant(TenantCommand::Create { name, admin_email, effect }) => {
             tenants::create(store, name, admin_email, effect.dry_run).await
@@ -61,6 +65,7 @@ async fn execute(store: &Store, command: Command) -> Result<Output> {
             receipts::rotate_key(&tenants::writable(store, &tenant, effect.dry_run).await?).await
         }
         Command::VerifyReceipt { file, keys } => receipts::verify(&file, &keys),
+        Command::Doctor { lambda_limit, parameters } => doctor::run(table, lambda_limit, &parameters).await,
         Command::Events { tenant, since } => events::list(&tenants::existing(store, &tenant).await?, since).await,
         Command::Verify { tenant } => verify::tenant(&tenants::existing(store, &tenant).await?).await,
         Command::Check { tenant, repair, dry_run } => {

@@ -7,6 +7,7 @@ mod check;
 mod clock;
 mod commands;
 mod deletion;
+mod doctor;
 mod environment;
 mod events;
 mod keys;

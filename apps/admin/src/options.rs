@@ -1,6 +1,6 @@
 //! The command line's commands and options. The doc comments are its help texts.
 
-use crate::values::{key_id, kind, record_id};
+use crate::values::{key_id, kind, parameter, record_id};
 use clap::{Args, Parser, Subcommand};
 use shared::domain::keys::api_key::{DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT};
 use shared::domain::keys::scope::{Scopes, parse_list};
@@ -92,6 +92,20 @@ pub enum Command {
         /// Print what --repair would do, and write nothing. So does a check without --repair.
         #[arg(long)]
         dry_run: bool,
+    },
+    /// Say what the table lacks, and whether the account may run enough Lambda instances. Exits with code 1 if something is
+    /// missing, too small, or can't be read.
+    ///
+    /// Compares the table's indexes, time to live, stream, point-in-time recovery and deletion protection, and the account's
+    /// limit, with what the template of this release declares.
+    #[command(after_help = examples("admin doctor\nadmin doctor --lambda-limit 1000 --parameter ReservedConcurrency=20"))]
+    Doctor {
+        /// The account's limit, from `aws lambda get-account-settings --query AccountLimit.ConcurrentExecutions`.
+        #[arg(long, value_name = "N")]
+        lambda_limit: Option<u64>,
+        /// A numeric parameter of the stack that differs from the template's default. Can be repeated.
+        #[arg(long = "parameter", value_name = "NAME=N", value_parser = parameter)]
+        parameters: Vec<(String, u64)>,
     },
     /// Verify a tenant's audit trail. Exits with code 1 if a hash chain is broken.
     ///

@@ -34,6 +34,14 @@ pub fn kind(text: &str) -> Result<Kind, String> {
     })
 }
 
+/// # Errors
+///
+/// A text with an example.
+pub fn parameter(text: &str) -> Result<(String, u64), String> {
+    let parts = text.split_once('=').and_then(|(name, value)| Some((name.to_owned(), value.parse().ok()?)));
+    parts.ok_or_else(|| "must be a name and a number, such as ReservedConcurrency=20".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@
 mod check;
 mod clock;
 mod deletion;
+mod doctor;
 mod environment;
 mod events;
 mod keys;
