@@ -36,12 +36,13 @@ pub enum EnvironmentError {
 pub struct Environment {
     pub region: Region,
     pub credentials: Credentials,
-    /// Sends the requests of the clients that are made of this. It trusts the root certificates of AWS's endpoints, or those in `AWS_CA_BUNDLE`.
+    /// Sends the requests of the clients that are made of this. It has the connect timeout of all of them.
     pub connector: SharedHttpConnector,
 }
 
 impl Environment {
-    /// For clients of the SDK. The SDK's own HTTP clients set up TLS twice: to check the configuration and for the first request.
+    /// For clients of the SDK, whose own connect timeout has no effect. The SDK's own HTTP clients set up TLS twice: to check the
+    /// configuration and for the first request.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
         let connector = self.connector.clone();

@@ -1,5 +1,5 @@
-//! Cells of CSV files: how values are written, so that a spreadsheet runs none of them as a formula and each is read back
-//! as it was.
+//! Cells of CSV files: how values are written, so that a spreadsheet runs none of them as a formula and each text is read back as
+//! it was.
 
 use crate::catalog::custom_fields::FieldsSchema;
 use crate::values::json::parse_strict;
@@ -48,14 +48,21 @@ fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// A text without characters. An empty cell would leave the field alone.
-const EMPTY_TEXT: &str = "\"\"";
+/// The text is empty, which would leave the field alone, or looks as such a text does in quotes.
+fn needs_quotes(text: &str) -> bool {
+    text.is_empty() || unquoted(text).is_some()
+}
 
-/// A string as it is, and everything else as JSON.
+fn unquoted(text: &str) -> Option<String> {
+    let Ok(Value::String(inner)) = parse_strict(text, MAX_LEVELS) else { return None };
+    needs_quotes(&inner).then_some(inner)
+}
+
+/// A string as it is, the empty one in quotes, and everything else as JSON.
 #[must_use]
 pub fn value_text(value: &Value) -> String {
     match value {
-        Value::String(text) if !text.is_empty() => text.clone(),
+        Value::String(text) if !needs_quotes(text) => text.clone(),
         value => value.to_string(),
     }
 }
@@ -64,7 +71,7 @@ pub fn value_text(value: &Value) -> String {
 /// upper case.
 #[must_use]
 pub fn to_value(text: &str, name: &str, schema: Option<&FieldsSchema>) -> Value {
-    let string = || Value::String(if text == EMPTY_TEXT { String::new() } else { text.to_owned() });
+    let string = || Value::String(unquoted(text).unwrap_or_else(|| text.to_owned()));
     let Some(property) = schema.and_then(|schema| schema.as_value().get("properties")?.get(name)) else { return string() };
     let json = match type_of(property) {
         Some("string") => None,
@@ -131,6 +138,7 @@ mod tests {
             ("imei", "356938035643809", json!("356938035643809")),
             ("imei", "\"1\"", json!("\"1\"")),
             ("imei", "\"\"", json!("")),
+            ("imei", r#""\"\"""#, json!("\"\"")),
             ("leased", "TRUE", json!(true)),
             ("leased", "null", json!(null)),
             ("size", "8", json!("8")),

@@ -1,7 +1,7 @@
 //! Text in UTF-8, as far as API Gateway lets a function see that.
 
 /// What is wrong with a text that [`utf8`] refuses.
-pub const NOT_UTF8: &str = "is not UTF-8, or has U+FFFD in place of what was not";
+pub const NOT_UTF8: &str = "is not UTF-8, or contains U+FFFD, the replacement character";
 
 /// The text of a part of a body. `None` for one that is not UTF-8, and for one with U+FFFD: API Gateway hands bodies over as
 /// strings, in which U+FFFD stands for each byte that it could not decode.

@@ -66,6 +66,9 @@ impl AssetIndex {
 
     /// Changes an asset, and the sums if there are any.
     fn change_asset<T>(&mut self, id: Uuid, change: impl FnOnce(&mut SortedRows<AssetColumns>) -> T) -> T {
+        if self.sums.get().is_none() {
+            return change(&mut self.assets);
+        }
         let before = self.summed(id);
         let changed = change(&mut self.assets);
         let after = self.summed(id);
