@@ -305,7 +305,10 @@ def check_rest(template):
         check(properties["AlarmActions"] == [{"Ref": "AlarmTopic"}], f"{name} notifies nobody")
         with open("docs/runbook.md", encoding="utf-8") as file:
             headings = [line.strip("# \n").lower().replace(" ", "-") for line in file if line.startswith("#")]
-        anchor = properties["AlarmDescription"]["Fn::Sub"].split("${RunbookUrl}#")[-1]
+        description, _, anchor = properties["AlarmDescription"]["Fn::Sub"].rpartition(" - ${RunbookUrl}#")
+        # The impact, the urgency and a command, at most as long as CloudWatch permits with room for names and addresses.
+        form = r"[A-Z][^:]*: .*\. Look (now|within the hour|today)\. First: aws [a-z]+ [a-z-]+ .*"
+        check(re.fullmatch(form, description) and len(description) <= 600, f"{name}: {description!r} has another form")
         check(anchor in headings, f"{name}: docs/runbook.md has no section {anchor}")
     check(len(of_type(template, "AWS::CloudWatch::Alarm")) >= 13, "alarms are missing")
     check(len(template["Resources"]) <= 160, "more resources than one stack needs; CloudFormation's limit is 500")
