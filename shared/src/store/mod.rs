@@ -50,6 +50,7 @@ use keys::Keys;
 use lists::list_index::ListIndexCache;
 use std::sync::Arc;
 use table::blob_cache::BlobCache;
+use tenants::ceiling::Ceilings;
 use tenants::leases::Leases;
 
 /// Tests pass a clock of their own.
@@ -69,6 +70,7 @@ pub struct Store {
     snapshots: Option<Arc<dyn ObjectStore>>,
     blobs: Arc<BlobCache>,
     leases: Arc<Leases>,
+    ceilings: Arc<Ceilings>,
 }
 
 /// One tenant's part of the table. A handler gets one for a key that is verified, now or lately by this function instance.
@@ -97,6 +99,7 @@ impl Store {
             snapshots: None,
             blobs: Arc::default(),
             leases: Arc::default(),
+            ceilings: Arc::default(),
         }
     }
 
