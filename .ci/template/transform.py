@@ -10,6 +10,7 @@ from collections import Counter
 
 import boto3
 from aws_metrics import METRICS
+from deploy_policy import check_deploy_policy
 from samtranslator.parser.parser import Parser
 from samtranslator.translator.translator import Translator
 from samtranslator.yaml_helper import yaml_parse
@@ -327,6 +328,7 @@ def main():
     check_queues(template)
     check_event_sources(template)
     check_rest(template)
+    check_deploy_policy(template, check)
     for error in ERRORS:
         print(f"template.yaml, transformed: {error}", file=sys.stderr)
     print(f"transform: {len(template['Resources'])} resources, {routes} routes, {len(ERRORS)} errors")
