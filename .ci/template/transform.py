@@ -10,6 +10,7 @@ from collections import Counter
 
 import boto3
 from aws_metrics import METRICS
+from deploy_policy import check_deploy_policy
 from samtranslator.parser.parser import Parser
 from samtranslator.translator.translator import Translator
 from samtranslator.yaml_helper import yaml_parse
@@ -237,8 +238,8 @@ def check_bucket(template):
     check(properties["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"] == 7, "snapshots don't expire")
     check("VersioningConfiguration" not in properties, "replaced snapshots would not expire")
     check("BucketEncryption" in properties, "the bucket is not encrypted")
-    (rule,) = of_type(template, "AWS::Events::Rule").values()
-    check(rule["ScheduleExpression"] == "rate(5 minutes)", f"schedule {rule['ScheduleExpression']}")
+    schedules = [rule["ScheduleExpression"] for rule in of_type(template, "AWS::Events::Rule").values()]
+    check(sorted(schedules) == ["cron(0/5 * * * ? *)", "rate(5 minutes)"], f"schedules {schedules}")
 
 
 def check_queues(template):
@@ -269,7 +270,7 @@ def check_event_sources(template):
     check(stream["EventSourceArn"] == source, f"stream {stream['EventSourceArn']}")
     check(stream["StartingPosition"] == "TRIM_HORIZON", "events could be missed")
     check(stream["BisectBatchOnFunctionError"] is True, "one event keeps its whole batch from being sent")
-    check(0 < stream["MaximumRetryAttempts"] <= 10000, "an event is repeated without end")
+    check((stream["MaximumRetryAttempts"], stream["MaximumRecordAgeInSeconds"]) == (-1, 6 * 3600), "how long an event is repeated")
     # The stream keeps its records for 24 hours: some must be left to look at what failed.
     check(60 <= stream["MaximumRecordAgeInSeconds"] <= 12 * 3600, "failures are reported too late")
     failures = {"Fn::GetAtt": ["StreamFailures", "Arn"]}
@@ -305,7 +306,10 @@ def check_rest(template):
         check(properties["AlarmActions"] == [{"Ref": "AlarmTopic"}], f"{name} notifies nobody")
         with open("docs/runbook.md", encoding="utf-8") as file:
             headings = [line.strip("# \n").lower().replace(" ", "-") for line in file if line.startswith("#")]
-        anchor = properties["AlarmDescription"]["Fn::Sub"].split("${RunbookUrl}#")[-1]
+        description, _, anchor = properties["AlarmDescription"]["Fn::Sub"].rpartition(" - ${RunbookUrl}#")
+        # The impact, the urgency and a command, at most as long as CloudWatch permits with room for names and addresses.
+        form = r"[A-Z][^:]*: .*\. Look (now|within the hour|today)\. First: aws [a-z]+ [a-z-]+ .*"
+        check(re.fullmatch(form, description) and len(description) <= 600, f"{name}: {description!r} has another form")
         check(anchor in headings, f"{name}: docs/runbook.md has no section {anchor}")
     check(len(of_type(template, "AWS::CloudWatch::Alarm")) >= 13, "alarms are missing")
     check(len(template["Resources"]) <= 160, "more resources than one stack needs; CloudFormation's limit is 500")
@@ -324,6 +328,7 @@ def main():
     check_queues(template)
     check_event_sources(template)
     check_rest(template)
+    check_deploy_policy(template, check)
     for error in ERRORS:
         print(f"template.yaml, transformed: {error}", file=sys.stderr)
     print(f"transform: {len(template['Resources'])} resources, {routes} routes, {len(ERRORS)} errors")

@@ -88,7 +88,7 @@ def reserve(name, properties):
 
 
 def one_for_batches(original):
-    """The permission to send, delete or postpone a message is that for a batch of them ("Amazon SQS API permissions")."""
+    """The permission to send or delete a message is that for a batch of them ("Amazon SQS API permissions")."""
 
     def action(service, *arguments):
         name = original(service, *arguments)

@@ -44,6 +44,9 @@ async fn execute(store: &Store, table: &str, command: Command) -> Result<Output>
             tenants::create(store, name, admin_email, effect.dry_run).await
         }
         Command::Tenant(TenantCommand::List) => tenants::list(store).await,
+        Command::Tenant(TenantCommand::Limit { tenant, per_minute, none: _, effect }) => {
+            tenants::limit(&tenants::existing(store, &tenant).await?, per_minute, effect.dry_run).await
+        }
         Command::Tenant(TenantCommand::Upgrade { tenant, effect }) => {
             tenants::upgrade(store, tenant.as_deref(), effect.dry_run).await
         }

@@ -45,7 +45,7 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Create, list, upgrade and delete tenants.
+    /// Create, list, limit, upgrade and delete tenants.
     #[command(subcommand, after_help = examples("admin tenant create --name Acme\nadmin tenant list"))]
     Tenant(TenantCommand),
     /// Create, list and revoke API keys.
@@ -143,6 +143,23 @@ pub enum TenantCommand {
     /// List all tenants, oldest first.
     #[command(after_help = examples("admin tenant list\nadmin tenant list --json"))]
     List,
+    /// Limit the requests of all API keys and signing links of a tenant together, within a minute.
+    ///
+    /// Requests above the limit get 429. `admin tenant list` shows the limits. Without one, each key has its own limit only.
+    #[command(after_help = examples("admin tenant limit --tenant Acme --per-minute 3000\nadmin tenant limit --tenant Acme --none"))]
+    Limit {
+        /// Tenant ID or name.
+        #[arg(long)]
+        tenant: String,
+        /// Requests allowed per minute.
+        #[arg(long, value_name = "N", required_unless_present = "none", conflicts_with = "none", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RATE_LIMIT)))]
+        per_minute: Option<u32>,
+        /// Remove the limit.
+        #[arg(long)]
+        none: bool,
+        #[command(flatten)]
+        effect: Effect,
+    },
     /// Add the system processes that tenants created by an older version don't have yet.
     #[command(after_help = examples("admin tenant upgrade --dry-run\nadmin tenant upgrade --tenant Acme"))]
     Upgrade {

@@ -1,4 +1,4 @@
-//! Tenants: finding, creating, listing and upgrading them.
+//! Tenants: finding, creating, listing, limiting and upgrading them.
 
 use crate::output::{Field, Output, cell};
 use crate::tenant_name;
@@ -80,6 +80,7 @@ pub async fn create(store: &Store, name: Name, admin_email: Option<Email>, is_dr
 const LISTED: &[Field] = &[
     (Column::new("ID"), |row| cell(&row["tenant_id"])),
     (Column::text("NAME"), name),
+    (Column::new("LIMIT"), |row| cell(&row["requests_per_minute"])),
     (Column::new("CREATED (UTC)"), |row| cell(&row["created_at"])),
 ];
 
@@ -89,13 +90,27 @@ fn name(row: &Value) -> String {
 }
 
 pub async fn list(store: &Store) -> Result<Output> {
-    let row = |RegisteredTenant { id, record, deletion_began }| {
+    let mut rows = Vec::new();
+    for RegisteredTenant { id, record, deletion_began } in store.tenants().await? {
         let name = record.as_ref().map(|record| &record.value.name);
         let created_at = record.as_ref().map(|record| record.created_at);
-        json!({"tenant_id": id, "name": name, "created_at": created_at, "deletion_began": deletion_began})
-    };
-    let rows = store.tenants().await?.into_iter().map(row).collect();
+        let limit = store.tenant(id).ceiling().await?;
+        rows.push(json!({
+            "tenant_id": id, "name": name, "requests_per_minute": limit, "created_at": created_at,
+            "deletion_began": deletion_began
+        }));
+    }
     Ok(Output::table(rows, LISTED, "There are no tenants."))
+}
+
+/// Limits the requests of all keys and links together, or ends that.
+pub async fn limit(store: &TenantStore, per_minute: Option<u32>, is_dry_run: bool) -> Result<Output> {
+    let before = store.ceiling().await?;
+    if !is_dry_run {
+        store.set_ceiling(per_minute).await?;
+    }
+    let value = json!({"tenant_id": store.id(), "requests_per_minute": per_minute, "before": before});
+    Ok(mark_dry_run(value, is_dry_run, &[]).into())
 }
 
 const UPGRADED: &[Field] =

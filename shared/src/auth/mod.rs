@@ -9,6 +9,7 @@ mod command;
 mod idempotent_enqueue;
 mod one_record;
 mod operations;
+mod request_count;
 mod request_headers;
 mod resource;
 mod signer;

@@ -1,9 +1,8 @@
 //! Verifies the secret of a signing link.
 
-use super::verify::counted_requests;
+use super::request_count::RequestCount;
 use super::{Principal, UnverifiedRequest};
 use crate::domain::actor::Actor;
-use crate::domain::keys::rate::Rate;
 use crate::domain::record::Stored;
 use crate::domain::signing::link::{Link, RATE_LIMIT};
 use crate::domain::values::id::{Id, LinkId};
@@ -35,8 +34,8 @@ impl UnverifiedRequest<LinkId> {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::BadLink`] for an unknown link, a wrong secret, or a link that is over, and [`ApiError::RateLimited`];
-    /// then the errors of the headers, of unknown query parameters, and of `read`.
+    /// Returns [`ApiError::BadLink`] for an unknown link, a wrong secret, or a link that is over, [`ApiError::RateLimited`] and
+    /// [`ApiError::TenantRateLimited`]; then the errors of the headers, of unknown query parameters, and of `read`.
     pub async fn authorize_signer<T, F: Future<Output = Result<T, ApiError>>>(
         self,
         read: impl FnOnce(TenantStore, Stored<Link>) -> F,
@@ -73,12 +72,8 @@ impl UnverifiedRequest<LinkId> {
         let link = StoreError::tolerate_unreadable(store.get::<Link>(token.id).await)?;
         let link = link.filter(|link| token.secret.is_one_of(&[&link.value.hash])).ok_or(ApiError::BadLink(None))?;
         self.notes.note_signer(token.tenant, token.id);
-        let counted = store.count_request(token.id.uuid(), RATE_LIMIT, now).await;
-        let rate = Rate::new(RATE_LIMIT, counted_requests(token.tenant, token.id.uuid(), counted)?, now);
-        self.notes.note_rate(rate);
-        if rate.is_exceeded() {
-            return Err(ApiError::RateLimited(rate.wait));
-        }
+        let count = RequestCount { store: &store, credential: token.id.uuid(), at: now };
+        count.finish(count.begin(RATE_LIMIT).await, RATE_LIMIT, &[], &self.notes).await?;
         if let Some(status) = link.value.end_reason(now) {
             return Err(ApiError::BadLink(Some(status)));
         }

@@ -1,28 +1,24 @@
 //! Verifies an API key: its secret, its owner, its rate limit and its scope, in this order.
 
+use super::request_count::RequestCount;
 use super::{Caller, Principal};
 use crate::app::App;
 use crate::domain::actor::Actor;
-use crate::domain::keys::api_key::{ApiKey, SharedLimit};
-use crate::domain::keys::rate::Rate;
+use crate::domain::keys::api_key::ApiKey;
+use crate::domain::keys::rate::end_of_window;
 use crate::domain::keys::scope::Scope;
 use crate::domain::keys::token::Token;
 use crate::domain::record::Stored;
 use crate::domain::user::User;
-use crate::domain::values::id::{Id, TenantId, UserId};
+use crate::domain::values::id::{Id, UserId};
 use crate::domain::values::time::Timestamp;
 use crate::http::RequestContext;
 use crate::http::error::ApiError;
-use crate::log::error_chain;
 use crate::store::{BatchGet, ChangeContext, KeyBatch, StoreError, TenantStore};
 use crate::verified_keys::KnownKey;
-use uuid::Uuid;
 
 /// The age from which a key's `last_used_at` is written again.
 const LAST_USED_PRECISION: chrono::TimeDelta = chrono::TimeDelta::hours(1);
-
-/// The name of the metric in the log lines of requests that could not be counted.
-const UNCOUNTED: &str = "uncounted_requests";
 
 pub(super) struct KeyCheck<'a> {
     pub(super) app: &'a App,
@@ -95,30 +91,28 @@ impl KeyCheck<'_> {
     ///
     /// # Errors
     ///
-    /// As [`KeyCheck::credentials`], then [`ApiError::RateLimited`] and [`ApiError::Forbidden`].
+    /// As [`KeyCheck::credentials`], then [`ApiError::RateLimited`], [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
     pub(super) async fn verify(&self, read: Result<Credentials, KnownKey>, batch: &KeyBatch) -> Result<Caller, ApiError> {
         let (store, token, known) = (self.store, self.token, self.app.verified_keys());
         let now = store.store().now();
-        let count = |limit| store.count_request(token.id.uuid(), limit, now);
-        let (credentials, counted) = match read {
+        let count = RequestCount { store, credential: token.id.uuid(), at: now };
+        let (credentials, begun) = match read {
             Ok(credentials) => {
-                let counted = count(credentials.key.rate_limit_per_minute).await;
-                (credentials, counted)
+                let begun = count.begin(credentials.key.rate_limit_per_minute).await;
+                (credentials, begun)
             }
             Err(known) => {
-                let (read, counted) = futures_util::join!(self.credentials_in(batch, known.owner), count(known.rate_limit));
-                (read?, counted)
+                let (read, begun) = futures_util::join!(self.credentials_in(batch, known.owner), count.begin(known.rate_limit));
+                (read?, begun)
             }
         };
         let (key, owner) = (&credentials.key, credentials.owner.as_ref());
         self.notes.note_caller(token.tenant, token.id);
-        let rate = Rate::new(key.rate_limit_per_minute, counted_requests(store.id(), token.id.uuid(), counted)?, now);
-        let rate = if rate.is_exceeded() { rate } else { self.shared_rate(store, key, now).await?.unwrap_or(rate) };
-        self.notes.note_rate(rate);
-        if rate.is_exceeded() {
-            known.exhaust(token, Timestamp::from_millis(rate.reset * 1000));
-            return Err(ApiError::RateLimited(rate.wait));
+        let counted = count.finish(begun, key.rate_limit_per_minute, key.shared_limits(now), self.notes).await;
+        if let Err(ApiError::RateLimited(_) | ApiError::TenantRateLimited(_)) = counted {
+            known.exhaust(token, end_of_window(now));
         }
+        counted?;
         let scopes = key.effective_scopes(owner.map(|owner| owner.role));
         if is_outdated(key.last_used_at, now)
             && let Err(error) = store.touch_key(token.id, now).await
@@ -141,39 +135,6 @@ impl KeyCheck<'_> {
         let Credentials { key, owner } = credentials;
         let principal = Principal { validations: app.validations(), store: store.clone(), context, app };
         Ok(Caller { principal, scopes, role, key, owner, notes, is_resumed: false })
-    }
-
-    /// Counts the request against the limits that a new key shares with those that created it. Returns the rate of the
-    /// first one that is exceeded.
-    async fn shared_rate(&self, reads: &TenantStore, key: &ApiKey, now: Timestamp) -> Result<Option<Rate>, StoreError> {
-        let limits = key.shared_limits(now);
-        let count = |limit: &SharedLimit| reads.count_request(limit.key.uuid(), limit.rate_limit_per_minute, now);
-        let counts = futures_util::future::join_all(limits.iter().map(count)).await;
-        for (limit, counted) in limits.iter().zip(counts) {
-            let rate = Rate::new(limit.rate_limit_per_minute, counted_requests(reads.id(), limit.key.uuid(), counted)?, now);
-            if rate.is_exceeded() {
-                return Ok(Some(rate));
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// The counted requests of a credential. `None` if the table can't say: the limit protects the service from its callers, so it
-/// must not refuse them for a fault of the table.
-pub(super) fn counted_requests(
-    tenant_id: TenantId,
-    credential_id: Uuid,
-    counted: Result<u64, StoreError>,
-) -> Result<Option<u64>, StoreError> {
-    match counted {
-        Err(StoreError::Unavailable(cause)) => {
-            let cause = error_chain(&*cause);
-            // The template's metric filters count these lines.
-            tracing::warn!(metric = UNCOUNTED, %tenant_id, %credential_id, cause, "a request was let through without being counted");
-            Ok(None)
-        }
-        other => other.map(Some),
     }
 }
 

@@ -50,6 +50,7 @@ use lists::list_index::ListIndexCache;
 use lists::list_index::Pace;
 use std::sync::{Arc, Mutex};
 use table::blob_cache::BlobCache;
+use tenants::ceiling::Ceilings;
 use tenants::leases::Leases;
 
 /// Tests pass a clock of their own.
@@ -71,6 +72,7 @@ pub struct Store {
     read_pace: Option<Arc<Mutex<Pace>>>,
     blobs: Arc<BlobCache>,
     leases: Arc<Leases>,
+    ceilings: Arc<Ceilings>,
 }
 
 /// One tenant's part of the table. A handler gets one for a key that is verified, now or lately by this function instance.
@@ -100,6 +102,7 @@ impl Store {
             read_pace: None,
             blobs: Arc::default(),
             leases: Arc::default(),
+            ceilings: Arc::default(),
         }
     }
 

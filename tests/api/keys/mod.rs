@@ -1,5 +1,6 @@
 //! API keys: their rights, the costs of strangers' requests, and secrecy.
 
+pub mod ceiling;
 pub mod lifecycle;
 pub mod limits;
 pub mod policies;

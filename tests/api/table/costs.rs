@@ -69,17 +69,22 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
 }
 
 #[tokio::test]
-async fn counting_takes_few_writes_with_the_default_limit() {
+async fn counting_takes_few_writes_with_the_default_limit_and_the_tenants_ceiling_few_more() {
     let api = Api::start().await;
     let client = api.limited_tenant(DEFAULT_RATE_LIMIT).await;
     let path = format!("/assets/{}", client.asset(json!({"name": "a"})).await);
-    api.advance_clock(60);
-    api.meter.take();
-    for _ in 0..100 {
-        client.get(&path).await.data();
+    // Whether there is a ceiling is read once a minute.
+    for (ceiling, calls, write_units) in [(None, 114, 13.0), (Some(6_000), 116, 15.0), (Some(600), 127, 26.0)] {
+        api.store.tenant(client.tenant).set_ceiling(ceiling).await.unwrap();
+        api.advance_clock(60);
+        api.meter.take();
+        for _ in 0..100 {
+            client.get(&path).await.data();
+        }
+        let cost = api.meter.take();
+        let is_cheap = cost.calls <= calls && cost.read_units <= 200.5 && cost.write_units <= write_units;
+        assert!(is_cheap, "100 requests, ceiling {ceiling:?}: {cost:?}");
     }
-    let cost = api.meter.take();
-    assert!(cost.calls <= 113 && cost.read_units <= 200.0 && cost.write_units <= 13.0, "100 requests: {cost:?}");
 }
 
 #[tokio::test]

@@ -51,6 +51,7 @@ async fn a_tenant_goes_with_everything_and_its_snapshots() {
     operator.json(&["tenant", "create", "--name", "Beta"]);
     let before = items(&operator).await;
     let made = operator.json(&["tenant", "create", "--name", "Acme", "--admin-email", "ada@example.com"]);
+    operator.json(&["tenant", "limit", "--tenant", "Acme", "--per-minute", "500"]);
     let (url, requests) = bucket();
     operator.more_variables = vec![("SNAPSHOTS_URL", url)];
     let plan = operator.json(&[&DELETE[..], &["--dry-run"]].concat());

@@ -10,6 +10,7 @@ mod events;
 mod keys;
 mod on_terminal;
 mod operator;
+mod policy;
 mod receipts;
 mod tenants;
 mod verify;

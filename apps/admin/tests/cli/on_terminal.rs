@@ -20,8 +20,8 @@ async fn people_see_tables_and_programs_json() {
     let tenant = operator.create_tenant();
     let (shown, _) = show(&operator, &["tenant", "list"], "");
     let [header, row] = shown.lines().collect::<Vec<_>>().try_into().unwrap();
-    assert!(header.starts_with("ID  ") && header.contains("NAME  CREATED (UTC)"), "{shown}");
-    assert!(row.starts_with(&format!("{tenant}  Acme  20")) && row.len() < 80, "{shown}");
+    assert!(header.starts_with("ID  ") && header.contains("NAME  LIMIT  CREATED (UTC)"), "{shown}");
+    assert!(row.starts_with(&format!("{tenant}  Acme  -      20")) && row.len() < 80, "{shown}");
     let (shown, _) = show(&operator, &["tenant", "list", "--json"], "");
     assert_eq!(serde_json::from_str::<serde_json::Value>(shown.trim()).unwrap()["name"], "Acme");
     let (shown, is_success) = show(&operator, &["verify", "--tenant", "Acme"], "");

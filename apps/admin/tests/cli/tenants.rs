@@ -50,6 +50,40 @@ async fn a_key_works_until_it_is_revoked() {
 }
 
 #[tokio::test]
+async fn a_tenants_requests_can_be_limited_and_the_limit_removed() {
+    let operator = Operator::start().await;
+    let made = operator.json(&["tenant", "create", "--name", "Acme"]);
+    let (tenant, key) = (&made["tenant_id"], made["api_key"].as_str().unwrap());
+    let limit = ["tenant", "limit", "--tenant", "acme", "--per-minute", "3"];
+    let set =
+        |limit: Option<u32>, before: Option<u32>| json!({"tenant_id": tenant, "requests_per_minute": limit, "before": before});
+    let mut planned = set(Some(3), None);
+    planned["dry_run"] = true.into();
+    assert_eq!(operator.json(&[&limit[..], &["--dry-run"]].concat()), planned);
+    let listed = || operator.lines(&["tenant", "list"])[0]["requests_per_minute"].clone();
+    assert_eq!(listed(), json!(null));
+    assert_eq!(operator.json(&limit), set(Some(3), None));
+    assert_eq!(listed(), 3);
+    let router = server::router(App::new(operator.store()));
+    let request = || {
+        let request = Request::builder().uri("/v1/settings").header("authorization", format!("Bearer {key}"));
+        router.clone().oneshot(request.body(Body::empty()).unwrap())
+    };
+    let mut statuses = Vec::new();
+    // A minute may begin meanwhile.
+    for _ in 0..8 {
+        statuses.push(request().await.unwrap().status().as_u16());
+    }
+    assert!(statuses[..3] == [200; 3] && statuses.contains(&429), "{statuses:?}");
+    assert_eq!(operator.json(&["tenant", "limit", "--tenant", "acme", "--none"]), set(None, Some(3)));
+    assert_eq!(listed(), json!(null));
+    for wrong in [&limit[..4], &[&limit[..], &["--none"]].concat(), &["tenant", "limit", "--tenant", "acme", "--per-minute", "0"]]
+    {
+        assert_eq!(operator.run(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_upgrade_adds_missing_system_processes() {
     let operator = Operator::start().await;
     let tenant = operator.create_tenant();

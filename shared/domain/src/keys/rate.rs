@@ -11,6 +11,12 @@ pub fn window(at: Timestamp) -> i64 {
     at.millis().div_euclid(WINDOW_SECONDS * 1000)
 }
 
+/// The begin of the next window.
+#[must_use]
+pub fn end_of_window(at: Timestamp) -> Timestamp {
+    Timestamp::from_millis((window(at) + 1) * WINDOW_SECONDS * 1000)
+}
+
 /// The use of a rate limit in the current window, including the current request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {

@@ -107,6 +107,9 @@ pub enum ApiError {
     /// 429, with the number of seconds to wait.
     #[error("too many requests")]
     RateLimited(i64),
+    /// 429: the operator's limit for the tenant, with the number of seconds to wait.
+    #[error("too many requests of the tenant")]
+    TenantRateLimited(i64),
     /// 500. The cause is logged and not shown.
     #[error("internal error")]
     Internal(#[source] Cause),
@@ -147,7 +150,9 @@ impl ApiError {
             Self::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "Method not allowed"),
             Self::Conflict(conflict) => (StatusCode::CONFLICT, conflict.code.as_str(), "Conflict"),
             Self::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "PRECONDITION_FAILED", "Precondition failed"),
-            Self::RateLimited(_) => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", "Too many requests"),
+            Self::RateLimited(_) | Self::TenantRateLimited(_) => {
+                (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", "Too many requests")
+            }
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", "Payload too large"),
             Self::UnsupportedMediaType(_) | Self::UnsupportedContentCoding => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type")
@@ -173,6 +178,11 @@ impl ApiError {
             Self::Conflict(conflict) => conflict.detail.clone(),
             Self::PreconditionFailed => {
                 "The resource has another version than If-Match names. Read it again and send its present ETag.".into()
+            }
+            Self::TenantRateLimited(wait) => {
+                format!(
+                    "The organization has used up its requests for this minute, with all its keys and signing links. Wait {wait} s."
+                )
             }
             Self::RateLimited(wait) => {
                 format!("The API key or signing link has used up its requests for this minute. Wait {wait} s.")
@@ -278,7 +288,7 @@ impl ApiError {
             ) => i64::try_from(*seconds).ok(),
             Self::Unavailable(..) => Some(1),
             Self::Conflict(conflict) if conflict.code == ConflictCode::RequestInProgress => Some(1),
-            Self::RateLimited(wait) => Some(*wait),
+            Self::RateLimited(wait) | Self::TenantRateLimited(wait) => Some(*wait),
             _ => None,
         }
     }

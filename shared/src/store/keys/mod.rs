@@ -197,11 +197,20 @@ impl Keys {
     /// `<minute>` in the partition `T#<tenant>#RATE#<credential>`: the number of requests with that API key, whichever of its
     /// secrets they have, or with that signing link, in that minute.
     ///
+    /// The requests of the whole tenant have the tenant's id instead, if the operator limits them.
+    ///
     /// Each credential has a partition for its counters, so that neither counting nor the tenant's own writes slow down the
     /// other. Ids have a fixed length and contain no `#`, so it is no other tenant's partition.
     #[must_use]
     pub fn rate(&self, credential: Uuid, minute: i64) -> Key {
         Key { pk: format!("{}#RATE#{}", self.pk, short(credential)), sk: minute.to_string() }
+    }
+
+    /// `CEILING` in the partition of the tenant's own counters, `T#<tenant>#RATE#<tenant>`: the operator's limit for all
+    /// requests of the tenant together.
+    #[must_use]
+    pub fn ceiling(&self, tenant: Uuid) -> Key {
+        Key { sk: "CEILING".to_owned(), ..self.rate(tenant, 0) }
     }
 
     /// `IDEMPOTENCY#<credential>#<idempotency key, hashed>`: the stored response to a request.

@@ -1,5 +1,6 @@
 //! Tenants: their creation, deletion and verification, and the use of their keys.
 
+pub(in crate::store) mod ceiling;
 pub(in crate::store) mod credentials;
 pub(in crate::store) mod key_batch;
 pub(in crate::store) mod leases;

@@ -16,10 +16,10 @@ const TAKEN: &str = "requests";
 const HELD: &str = "held";
 /// The time for which a counter outlives its minute, in seconds.
 const KEPT_SECONDS: i64 = 600;
-const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl TenantStore {
-    /// Counts a request of a credential and returns how many are used in this minute, as far as this function instance knows,
+    /// Counts a request of a credential, or of the tenant under its own id, and returns how many are used in this minute, as far as this function instance knows,
     /// this one included: more than `limit` if the limit is used up. Costs nothing while the instance holds a share of the
     /// limit, and otherwise mostly one write unit (docs/adr/0010).
     ///

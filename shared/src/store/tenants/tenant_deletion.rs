@@ -5,7 +5,7 @@
 //! 1. [`TenantStore::begin_deletion`] marks the tenant's registration.
 //! 2. [`TenantStore::delete_items`] deletes the API keys, so that no further request can write, and then everything else
 //!    but the tenant's own record.
-//! 3. [`TenantStore::finish_deletion`] deletes that record and the registration together.
+//! 3. [`TenantStore::finish_deletion`] deletes that record, the tenant's ceiling and the registration together.
 //!
 //! Items are deleted without a condition: whatever version they have, they go. No event is written, since it would go too.
 //! The partitions of webhooks, also of deleted ones, are emptied before the webhooks and tombstones that lead to them go.
@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 pub(in crate::store) const REGISTRATION: &str = "registration";
-const DELETION_BEGAN: &str = "deletion_began";
+pub(super) const DELETION_BEGAN: &str = "deletion_began";
 /// The most items of a BatchWriteItem (AWS: "Quotas in Amazon DynamoDB").
 const MAX_BATCH_ITEMS: usize = 25;
 /// The most attempts while the table throttles and nothing gets done: for about a minute.
@@ -152,7 +152,7 @@ impl TenantStore {
         }
     }
 
-    /// Deletes the last items: the tenant's own record and its registration.
+    /// Deletes the last items: the tenant's own record, its ceiling and its registration.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl TenantStore {
         let delete = |key: Key| Delete::builder().table_name(&self.store.table).set_key(Some(key.item()));
         let registration = delete(keys::registry(self.id)).condition_expression("attribute_exists(#began)");
         let registration = registration.expression_attribute_names("#began", DELETION_BEGAN);
-        let items = [delete(self.own_record()), registration].map(|delete| {
+        let items = [delete(self.own_record()), delete(self.keys.ceiling(self.id.uuid())), registration].map(|delete| {
             let write = TransactWriteItem::builder().delete(delete.build()?).build();
             Ok(TransactionItem { condition: Condition::RecordState, write })
         });
