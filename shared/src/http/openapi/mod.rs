@@ -96,7 +96,7 @@ const ANY: Part = &[(
      - 412 `PRECONDITION_FAILED`: `If-Match` was sent, but the resource has no version.\n\
      - 413 `PAYLOAD_TOO_LARGE`: the body exceeds 1 MiB.\n\
      - 415 `UNSUPPORTED_MEDIA_TYPE`: the body has another media type.\n\
-     - 429 `RATE_LIMITED`: the API key or signing link has used up its requests for this minute.\n\
+     - 429 `RATE_LIMITED`: the API key, the signing link or the organization has used up its requests for this minute.\n\
      - 500 `INTERNAL_ERROR`: an error of the service. Its log has the cause.\n\
      - 503 `UNAVAILABLE`: temporarily unavailable. Send the request again.",
 )];
