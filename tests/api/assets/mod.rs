@@ -6,6 +6,7 @@ pub mod expand;
 pub mod export;
 pub mod import;
 pub mod import_interrupted;
+pub mod import_matching;
 pub mod labels;
 pub mod labels_printed;
 pub mod single;

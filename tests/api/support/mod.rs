@@ -4,7 +4,6 @@ mod api;
 pub mod bulk;
 mod client;
 pub mod costs;
-mod deployed;
 mod described;
 pub mod document;
 pub mod dropping;
@@ -25,9 +24,9 @@ pub mod webhooks;
 
 pub use api::{Api, Replica};
 pub use client::{Client, call};
-pub use deployed::over_http;
 pub use dev_server::sample::{case_count, full_tests, sample};
 pub use each_place::{Disturbance, at_each_place};
+pub use gateway::deployed::over_http;
 pub use property::{paused_runtime, runtime};
 pub use response::Reply;
 pub use table::dump::all_items;

@@ -1,6 +1,6 @@
 //! Deliveries: one event on its way to one webhook, and the result of each attempt.
 
-use super::TestEvent;
+use crate::actor::Actor;
 use crate::values::id::{EventId, WebhookId};
 use crate::values::string_enum::string_enum;
 use crate::values::time::Timestamp;
@@ -94,6 +94,12 @@ impl Attempt {
     pub fn ended_at(&self) -> Timestamp {
         self.at.plus(TimeDelta::milliseconds(i64::try_from(self.duration_ms).unwrap_or_default()))
     }
+}
+
+/// An event that only tests a webhook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestEvent {
+    pub actor: Actor,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

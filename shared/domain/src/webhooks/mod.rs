@@ -19,14 +19,14 @@ pub use address::{AddressPolicy, WebhookUrl};
 pub use body::{TEST_EVENT, delivery_body, test_event};
 pub use decision::{Decision, Race, Retries, after_race, decide};
 pub use delivery::{
-    Attempt, AttemptFailure, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS,
+    Attempt, AttemptFailure, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS, TestEvent,
 };
 pub use events::{MAX_EVENT_TYPES, WebhookEvents};
 pub use fanout::{EventRequest, FanoutRequest, NewEvent};
 pub use health::{Health, MAX_FAILING, SLOW_AFTER};
 pub use message::{Message, REPLAY_DELAY, ReplayPart, ReplayRequest};
 pub use public_address::{PUBLIC_PORTS, is_public};
-pub use request::{Attempted, DeliveryRequest, TestEvent};
+pub use request::{Attempted, DeliveryRequest};
 pub use secret::{EncryptedSecret, SECRET_BYTES, WebhookSecret};
 pub use sweep::{DueDelivery, DueRow, SWEEP_INTERVAL, Sweep, WebhookSweep, is_taken, swept_until};
 

@@ -1,7 +1,6 @@
 //! What a message asks for: one delivery.
 
-use super::Attempt;
-use crate::actor::Actor;
+use super::{Attempt, TestEvent};
 use crate::values::id::{EventId, TenantId, WebhookId};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -26,10 +25,4 @@ pub struct DeliveryRequest {
 pub struct Attempted {
     pub event_type: String,
     pub attempt: Attempt,
-}
-
-/// An event that only tests a webhook.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TestEvent {
-    pub actor: Actor,
 }

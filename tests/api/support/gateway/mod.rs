@@ -1,5 +1,7 @@
 //! API Gateway as template.yaml declares it: the function of each request.
 
+pub mod deployed;
+
 use super::functions::{FUNCTIONS, Function, resource};
 
 pub struct Route {

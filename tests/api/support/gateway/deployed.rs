@@ -1,6 +1,6 @@
 //! Tests that need nothing but HTTP: they also run against a deployed API (.ci/aws/deploy).
 
-use super::{Api, Client};
+use crate::support::{Api, Client};
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
