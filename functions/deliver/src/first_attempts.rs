@@ -19,7 +19,7 @@ impl Deliver {
         is_retry: bool,
         request: &EventRequest,
     ) -> Result<(), (Message, Failure)> {
-        let place = Place { reads, is_retry, age: Age::Recent };
+        let place = Place { reads, is_retry, age: Age::After(request.event_id) };
         let attempts = join_all(request.deliveries().map(|delivery| self.begin(place, delivery))).await;
         let (mut webhook_ids, mut failure) = (Vec::new(), None);
         for (webhook_id, attempt) in request.webhook_ids.iter().zip(attempts) {

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use shared::domain::record::Stored;
-use shared::domain::values::id::{TenantId, WebhookId};
+use shared::domain::values::id::{EventId, Id, TenantId, WebhookId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::Webhook;
 use shared::store::{StoreError, TenantStore};
@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
-/// A change of a webhook takes effect this much later for new events.
 const MAX_AGE: TimeDelta = TimeDelta::seconds(1);
+/// The most that the clock of the function that made an event may be ahead.
+const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::milliseconds(100);
 const MAX_TENANTS: usize = 1000;
 
 type Webhooks = HashMap<WebhookId, Stored<Webhook>>;
@@ -29,8 +30,8 @@ struct Kept {
 /// How old a webhook may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Age {
-    /// At most a second, as for new events.
-    Recent,
+    /// Read after this event, so that each change of the webhook before it counts, and at most a second ago.
+    After(EventId),
     /// Read for this batch or a later one, as for what was asked for, and for repeated attempts.
     Current,
 }
@@ -59,11 +60,13 @@ impl RecentWebhooks {
 
     fn cell(&self, tenant: TenantId, age: Age, batch: u64, now: Timestamp) -> Arc<OnceCell<Webhooks>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_young = |kept: &&Kept| match age {
-            Age::Recent => (TimeDelta::zero()..MAX_AGE).contains(&now.since(kept.at)),
-            Age::Current => kept.batch >= batch,
+        let is_after = |kept: &Kept, event: EventId| {
+            let is_young = (TimeDelta::zero()..MAX_AGE).contains(&now.since(kept.at));
+            is_young && kept.at > event.timestamp().plus(MAX_CLOCK_DIFFERENCE)
         };
-        if let Some(found) = kept.get(&tenant).filter(is_young) {
+        // Each message of a batch was received before the batch's first read.
+        let is_usable = |kept: &&Kept| kept.batch >= batch || matches!(age, Age::After(event) if is_after(kept, event));
+        if let Some(found) = kept.get(&tenant).filter(is_usable) {
             return Arc::clone(&found.webhooks);
         }
         if kept.len() >= MAX_TENANTS {
