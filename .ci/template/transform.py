@@ -18,7 +18,7 @@ from samtranslator.yaml_helper import yaml_parse
 ERRORS = []
 
 # The functions that don't serve requests, and how long each may take.
-BACKGROUND = {"SnapshotsFunction": 290, "FanoutFunction": 60, "DeliverFunction": 30}
+BACKGROUND = {"SnapshotsFunction": 590, "FanoutFunction": 60, "DeliverFunction": 30}
 
 # A table that was restored from a backup.
 RESTORED = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${RestoredTable}"
@@ -239,7 +239,7 @@ def check_bucket(template):
     check("VersioningConfiguration" not in properties, "replaced snapshots would not expire")
     check("BucketEncryption" in properties, "the bucket is not encrypted")
     schedules = [rule["ScheduleExpression"] for rule in of_type(template, "AWS::Events::Rule").values()]
-    check(sorted(schedules) == ["cron(0/5 * * * ? *)", "rate(5 minutes)"], f"schedules {schedules}")
+    check(sorted(schedules) == ["cron(0/5 * * * ? *)", "rate(10 minutes)"], f"schedules {schedules}")
 
 
 def check_queues(template):

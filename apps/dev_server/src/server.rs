@@ -41,7 +41,7 @@ pub const TABLE: &str = "asset-lifecycle";
 /// For requests and deliveries in progress, after a signal.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time between runs of the writer of snapshots.
-const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(300);
+const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(600);
 /// The time in which a run begins to write another tenant's snapshots.
 const SNAPSHOT_RUN: TimeDelta = TimeDelta::minutes(2);
 

@@ -31,7 +31,7 @@ const REWRITTEN_AFTER: TimeDelta = TimeDelta::hours(24);
 /// The tenants' turns to be loaded again are spread over this part of [`REWRITTEN_AFTER`].
 const AGE_SPREAD: TimeDelta = TimeDelta::hours(6);
 /// The longest time for one snapshot. The caller of the writer needs that much time after the last begin.
-pub const MAX_SNAPSHOT_TIME: Duration = Duration::from_secs(240);
+pub const MAX_SNAPSHOT_TIME: Duration = Duration::from_secs(400);
 /// The number of tenants that are examined at the same time. Indexes are written one after the other, so that only one is
 /// in memory.
 const PARALLEL_TENANTS: usize = 8;
