@@ -1,10 +1,10 @@
 //! The operator's limit for all requests of a tenant together.
 
+use super::limits::minutes;
 use crate::support::processes::complete_onboarding;
 use crate::support::signing::{Link, signature_step, started};
 use crate::support::{Api, Client, log};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 async fn set(api: &Api, client: &Client, limit: Option<u32>) {
     api.store.tenant(client.tenant).set_ceiling(limit).await.unwrap();
@@ -71,28 +71,13 @@ async fn refused_requests_use_up_nothing_of_the_ceiling() {
     assert_eq!(statuses(&client, 3).await, [200, 200, 429]);
 }
 
-/// Requests of three keys to ten instances, whose clocks are up to a second apart. Returns how many were let through in each
-/// minute, and how many before the first was refused.
+/// The [`minutes`] of three keys at ten instances, whose clocks are up to a second apart.
 async fn let_through(api: &Api, client: &Client, before_each: impl Fn(usize)) -> Vec<(usize, Option<usize>)> {
     let keys = [client.clone(), client.scoped(&["settings:read"]).await, client.scoped(&["settings:read"]).await];
     set(api, client, Some(100)).await;
     let instances: Vec<_> = (0..10).map(|n| api.replica(n * 100, 0)).collect();
     let callers: Vec<Client> = (0..30).map(|n| instances[n % 10].client(&keys[n % 3])).collect();
-    let mut minutes: BTreeMap<String, (usize, Option<usize>)> = BTreeMap::new();
-    for n in 0..720 {
-        before_each(n);
-        let reply = callers[[0, 11, 0, 22, 10, 21, 3, n % 30][n % 8]].get("/settings").await;
-        let (let_through, at_first_refusal) = minutes.entry(reply.header("x-ratelimit-reset").to_owned()).or_default();
-        match reply.status.as_u16() {
-            429 => _ = at_first_refusal.get_or_insert(*let_through),
-            status => {
-                assert_eq!(status, 200, "{}", reply.text());
-                *let_through += 1;
-            }
-        }
-        api.advance_clock_millis(240);
-    }
-    minutes.into_values().collect()
+    minutes(api, |n| &callers[[0, 11, 0, 22, 10, 21, 3, n % 30][n % 8]], before_each).await
 }
 
 #[tokio::test]

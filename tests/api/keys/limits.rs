@@ -63,13 +63,17 @@ fn instances(api: &Api, client: &Client) -> Vec<Client> {
     (0..10).map(|n| api.replica(n * 100, 0).client(client)).collect()
 }
 
-/// Sends requests for three minutes, more than twice as many as the limit, to one instance more often than to another. Returns
-/// how many were let through in each minute, and how many before the first was refused.
-async fn let_through(api: &Api, instances: &[Client], before_each: impl Fn(usize)) -> Vec<(usize, usize)> {
+/// Sends requests for three minutes, one each 240 ms. Returns how many were let through in each minute, and how many before the
+/// first was refused.
+pub(super) async fn minutes<'c>(
+    api: &Api,
+    caller: impl Fn(usize) -> &'c Client,
+    before_each: impl Fn(usize),
+) -> Vec<(usize, Option<usize>)> {
     let mut minutes: BTreeMap<String, (usize, Option<usize>)> = BTreeMap::new();
     for n in 0..720 {
         before_each(n);
-        let reply = instances[[0, 1, 0, 2, 0, 1, 3, n % 10][n % 8]].get("/settings").await;
+        let reply = caller(n).get("/settings").await;
         let (let_through, at_first_refusal) = minutes.entry(reply.header("x-ratelimit-reset").to_owned()).or_default();
         match reply.status.as_u16() {
             429 => _ = at_first_refusal.get_or_insert(*let_through),
@@ -80,10 +84,15 @@ async fn let_through(api: &Api, instances: &[Client], before_each: impl Fn(usize
         }
         api.advance_clock_millis(240);
     }
+    minutes.into_values().collect()
+}
+
+/// The whole [`minutes`] of more than twice as many requests as the limit, to one instance more often than to another.
+async fn let_through(api: &Api, instances: &[Client], before_each: impl Fn(usize)) -> Vec<(usize, usize)> {
+    let minutes = minutes(api, |n| &instances[[0, 1, 0, 2, 0, 1, 3, n % 10][n % 8]], before_each).await;
     assert!(minutes.len() >= 3, "{minutes:?}");
     // Of the last minute, not all is seen.
-    let whole = minutes.into_values().filter_map(|(count, at_first_refusal)| Some((count, at_first_refusal?)));
-    whole.collect()
+    minutes.into_iter().filter_map(|(count, at_first_refusal)| Some((count, at_first_refusal?))).collect()
 }
 
 #[tokio::test]
