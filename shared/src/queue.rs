@@ -14,6 +14,9 @@ pub const MAX_DELAY: Duration = Duration::from_secs(900);
 #[error("the queue is unavailable")]
 pub struct QueueError(#[source] pub Box<dyn Error + Send + Sync>);
 
+/// The least time until a message that failed for the first time is tried again.
+pub const SOON: Duration = Duration::from_secs(5);
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage {
     pub message: Message,

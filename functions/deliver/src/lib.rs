@@ -25,7 +25,7 @@ use shared::domain::webhooks::{DeliveryRequest, Message, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
 use shared::lambda::BatchHandler;
 use shared::log::error_chain;
-use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError};
+use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError, SOON};
 use shared::store::{Store, StoreError, WriteError};
 use shared_reads::SharedReads;
 use std::error::Error;
@@ -35,10 +35,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use webhooks::{Age, RecentWebhooks};
 
-/// The time until a message that failed is tried again, in milliseconds: in the queue of first attempts, and in that of retries.
-/// Up to as much again is added at random.
-const SOON: u64 = 5_000;
-const LATER: u64 = 60_000;
+/// The least time until a message of the queue of retries that failed is tried again.
+const LATER: Duration = Duration::from_secs(60);
 
 /// The message is tried again.
 type Failure = Box<dyn Error + Send + Sync>;
@@ -100,14 +98,15 @@ impl Deliver {
         };
         let is_retry = self.queue.is_of_retries(message.event_source_arn.as_deref().unwrap_or_default());
         let place = Place { reads, is_retry, age: Age::Current };
+        let whole = |failure| (content.clone(), failure);
         let handled = match &content {
             Message::Event(request) => self.deliver_event(reads, is_retry, request).await,
-            Message::Delivery(request) => self.deliver_or_wait(place, request).await.map_err(|failure| (content, failure)),
-            Message::Due(due) => self.deliver_due(place, due).await.map_err(|failure| (content, failure)),
-            Message::Sweep(sweep) => self.sweep(sweep).await.map_err(|failure| (content, failure)),
-            Message::SweepWebhook(sweep) => self.sweep_webhook(sweep).await.map_err(|failure| (content, failure)),
-            Message::Replay(request) => self.replay(request).await.map_err(|failure| (content, failure)),
-            Message::Fanout(request) => self.fan_out(request).await.map_err(|failure| (content, failure)),
+            Message::Delivery(request) => self.deliver_or_wait(place, request).await.map_err(whole),
+            Message::Due(due) => self.deliver_due(place, due).await.map_err(whole),
+            Message::Sweep(sweep) => self.sweep(sweep).await.map_err(whole),
+            Message::SweepWebhook(sweep) => self.sweep_webhook(sweep).await.map_err(whole),
+            Message::Replay(request) => self.replay(request).await.map_err(whole),
+            Message::Fanout(request) => self.fan_out(request).await.map_err(whole),
         };
         match handled {
             Ok(()) => true,
@@ -122,22 +121,12 @@ impl Deliver {
         if is_retry && !passes(&*failure) {
             return false;
         }
-        let rest = NewMessage { message: rest, delay: self.jittered(if is_retry { LATER } else { SOON }) };
+        let rest = NewMessage { message: rest, delay: self.store.jittered(if is_retry { LATER } else { SOON }) };
         let sent = self.queue.send_retry(vec![rest]).await;
         if let Err(error) = &sent {
             tracing::error!(message_id, cause = error_chain(error), "a message can't be set aside, and comes back");
         }
         sent.is_ok()
-    }
-
-    fn soon(&self, message: Message) -> NewMessage {
-        NewMessage { message, delay: self.jittered(SOON) }
-    }
-
-    fn jittered(&self, millis: u64) -> Duration {
-        // Without random bytes there is no jitter.
-        let random = u64::from(u16::from_le_bytes(self.store.random().unwrap_or_default()));
-        Duration::from_millis(millis + millis * random / u64::from(u16::MAX))
     }
 
     /// Attempts a delivery once, or lets it wait. If its message can't be sent, the present one comes back and waits again.

@@ -7,6 +7,7 @@ use shared::domain::webhooks::{
     Attempt, Attempted, Delivery, DeliveryRequest, DeliveryStatus, Health, Message, Race, Retries, Webhook, after_race,
 };
 use shared::log::error_chain;
+use shared::queue::{NewMessage, SOON};
 use shared::store::{TenantStore, WriteError};
 
 /// Attempts to write the record of a delivery while others write it.
@@ -36,7 +37,8 @@ impl Deliver {
         tracing::error!(%tenant_id, %webhook_id, %event_id, cause = error_chain(&*failure), "an attempt can't be recorded yet");
         let attempt = Attempt { response: None, ..attempted.attempt };
         let to_record = DeliveryRequest { attempted: Some(Attempted { attempt, ..attempted }), ..request.clone() };
-        self.queue.send_retry(vec![self.soon(Message::Delivery(to_record))]).await?;
+        let to_record = NewMessage { message: Message::Delivery(to_record), delay: self.store.jittered(SOON) };
+        self.queue.send_retry(vec![to_record]).await?;
         Ok(Outcome::Done)
     }
 

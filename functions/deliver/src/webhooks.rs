@@ -19,9 +19,9 @@ type Webhooks = HashMap<WebhookId, Stored<Webhook>>;
 
 /// Every message needs a webhook. One query reads all those of a tenant, for as many units as two or three of them.
 #[derive(Default)]
-pub(crate) struct RecentWebhooks(Mutex<HashMap<TenantId, Kept>>);
+pub(crate) struct RecentWebhooks(Mutex<HashMap<TenantId, CachedWebhooks>>);
 
-struct Kept {
+struct CachedWebhooks {
     batch: u64,
     at: Timestamp,
     webhooks: Arc<OnceCell<Webhooks>>,
@@ -60,12 +60,12 @@ impl RecentWebhooks {
 
     fn cell(&self, tenant: TenantId, age: Age, batch: u64, now: Timestamp) -> Arc<OnceCell<Webhooks>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_after = |kept: &Kept, event: EventId| {
+        let is_after = |kept: &CachedWebhooks, event: EventId| {
             let is_young = (TimeDelta::zero()..MAX_AGE).contains(&now.since(kept.at));
             is_young && kept.at > event.timestamp().plus(MAX_CLOCK_DIFFERENCE)
         };
         // Each message of a batch was received before the batch's first read.
-        let is_usable = |kept: &&Kept| kept.batch >= batch || matches!(age, Age::After(event) if is_after(kept, event));
+        let is_usable = |kept: &&CachedWebhooks| kept.batch >= batch || matches!(age, Age::After(event) if is_after(kept, event));
         if let Some(found) = kept.get(&tenant).filter(is_usable) {
             return Arc::clone(&found.webhooks);
         }
@@ -73,7 +73,7 @@ impl RecentWebhooks {
             kept.clear();
         }
         let webhooks = Arc::<OnceCell<Webhooks>>::default();
-        kept.insert(tenant, Kept { batch, at: now, webhooks: Arc::clone(&webhooks) });
+        kept.insert(tenant, CachedWebhooks { batch, at: now, webhooks: Arc::clone(&webhooks) });
         webhooks
     }
 }

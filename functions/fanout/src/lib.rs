@@ -10,11 +10,10 @@ use shared::domain::values::id::{EventId, TenantId};
 use shared::domain::webhooks::{FanoutRequest, Message, NewEvent, Webhook};
 use shared::lambda::BatchHandler;
 use shared::log::error_chain;
-use shared::queue::{NewMessage, Queue, QueueError};
+use shared::queue::{NewMessage, Queue, QueueError, SOON};
 use shared::store::{Store, max_event_delay};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 use stream_record::new_event;
 use tokio::time::{Instant, timeout_at};
 
@@ -87,10 +86,9 @@ impl Fanout {
         failed.into_iter().chain(failed_aside).min()
     }
 
-    /// After 5 to 10 seconds, since a partition that throttles now is not to get everything at once then.
+    /// Not at once, since a partition that throttles now is not to get everything at once then.
     fn later(&self, message: Message) -> NewMessage {
-        let random = u64::from(u16::from_le_bytes(self.store.random().unwrap_or_default()));
-        NewMessage { message, delay: Duration::from_millis(5_000 + 5_000 * random / u64::from(u16::MAX)) }
+        NewMessage { message, delay: self.store.jittered(SOON) }
     }
 }
 

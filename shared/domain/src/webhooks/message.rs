@@ -23,13 +23,13 @@ impl Message {
     #[must_use]
     pub fn group(&self) -> String {
         match self {
-            Self::Event(request) => request.tenant_id.short(),
-            Self::Delivery(request) => request.tenant_id.short(),
-            Self::Replay(request) => request.tenant_id.short(),
-            Self::Fanout(request) => request.tenant_id.short(),
+            Self::Event(EventRequest { tenant_id, .. })
+            | Self::Delivery(DeliveryRequest { tenant_id, .. })
+            | Self::Replay(ReplayRequest { tenant_id, .. })
+            | Self::Fanout(FanoutRequest { tenant_id, .. })
+            | Self::SweepWebhook(WebhookSweep { tenant_id, .. })
+            | Self::Due(DueDelivery { tenant_id, .. }) => tenant_id.short(),
             Self::Sweep(_) => "sweep".to_owned(),
-            Self::SweepWebhook(sweep) => sweep.tenant_id.short(),
-            Self::Due(due) => due.tenant_id.short(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a message asks for: one delivery.
+//! Requests for one delivery.
 
 use super::{Attempt, TestEvent};
 use crate::values::id::{EventId, TenantId, WebhookId};
