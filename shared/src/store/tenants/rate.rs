@@ -19,9 +19,9 @@ const KEPT_SECONDS: i64 = 600;
 pub(super) const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl TenantStore {
-    /// Counts a request of a credential, or of the tenant under its own id, and returns how many are used in this minute, as far as this function instance knows,
-    /// this one included: more than `limit` if the limit is used up. Costs nothing while the instance holds a share of the
-    /// limit, and otherwise mostly one write unit (docs/adr/0010).
+    /// Counts a request of a credential, or of the tenant under its own id. Returns how many are used in this minute, this one
+    /// included, as far as this function instance knows: more than `limit` if the limit is used up. Costs nothing while the
+    /// instance holds a share of the limit, and otherwise mostly one write unit (docs/adr/0010).
     ///
     /// # Errors
     ///

@@ -242,7 +242,6 @@ fn everything_in(store: &Store, partition: AttributeValue) -> QueryFluentBuilder
         .expression_attribute_names("#pk", PK)
         .expression_attribute_names("#sk", SK)
         .expression_attribute_values(":pk", partition)
-        .projection_expression("#pk, #sk")
 }
 
 /// An item's type, or the beginning of its key.
