@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aws import expect, outputs
 
-FUNCTION = re.compile(r"^async fn (\w+)\(\) .*?^}", re.MULTILINE | re.DOTALL)
+TEST = re.compile(r"^#\[tokio::test[^\n]*\nasync fn (\w+)\(\) .*?^}", re.MULTILINE | re.DOTALL)
 
 
 def over_http(folder):
@@ -15,7 +15,7 @@ def over_http(folder):
     for file in sorted(folder.rglob("*.rs")):
         module = [*file.relative_to(folder).parts[:-1], file.stem]
         names = [part for part in module if part not in ("mod", "main")]
-        for test in FUNCTION.finditer(file.read_text(encoding="utf-8")):
+        for test in TEST.finditer(file.read_text(encoding="utf-8")):
             if "over_http()" in test[0]:
                 yield "::".join([*names, test[1]])
 

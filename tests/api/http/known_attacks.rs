@@ -3,7 +3,7 @@
 use crate::support::bulk::creations;
 use crate::support::processes::{blank_signature, create_process, start, start_movement};
 use crate::support::signing::step;
-use crate::support::{Client, call, over_http, sample};
+use crate::support::{Api, Client, call, sample};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, Request};
 use dev_server::cpu_time::cpu_time;
@@ -231,7 +231,7 @@ fn kilobytes(figure: &str) -> u64 {
 }
 
 async fn measure() {
-    let client = over_http().await;
+    let (_api, client) = Api::with_tenant().await;
     let mut attacks: Vec<Attack> = [schemas(), bodies(), heads_and_queries(), values()].into_iter().flatten().collect();
     attacks.extend(images(&client).await);
     attacks.extend(validations(&client).await);
