@@ -63,11 +63,21 @@ def resources(kind=None):
     return {r["LogicalResourceId"]: r["PhysicalResourceId"] for r in found if kind in (None, r["ResourceType"])}
 
 
+def log_events(group):
+    """Returns all events of a log group, of which MiniStack responds with the first 10,000, without a token for the next."""
+    found, begin = [], 0
+    while True:
+        page = client("logs").filter_log_events(logGroupName=group, startTime=begin)["events"]
+        found += page
+        if len(page) < 10_000:
+            return found
+        begin = page[-1]["timestamp"]
+
+
 def logs():
     """Returns all lines of all log groups, each once: MiniStack repeats those of functions that no request starts."""
     groups = [group["logGroupName"] for group in pages("logs", "describe_log_groups", "logGroups")]
-    events = [event for group in groups for event in pages("logs", "filter_log_events", "events", logGroupName=group)]
-    return list(dict.fromkeys(event["message"] for event in events))
+    return list(dict.fromkeys(event["message"] for group in groups for event in log_events(group)))
 
 
 def account_log():
