@@ -4,8 +4,9 @@ use super::{Deliver, Failure};
 use chrono::TimeDelta;
 use shared::domain::history::filter::EventFilter;
 use shared::domain::values::id::{EventId, Id};
-use shared::domain::webhooks::{Message, ReplayRequest, Webhook};
+use shared::domain::webhooks::{Message, ReplayRequest, Replays, Webhook};
 use shared::queue::NewMessage;
+use shared::store::StoreError;
 
 /// The events that one message of a replay leads to.
 const EVENTS_AT_ONCE: u32 = 100;
@@ -15,10 +16,16 @@ impl Deliver {
     /// before the end, the part is sent again: deliveries that have succeeded drop the doubles.
     pub(crate) async fn replay(&self, request: &ReplayRequest) -> Result<(), Failure> {
         let store = self.store.tenant(request.tenant_id);
-        let webhook = store.get::<Webhook>(request.webhook_id).await?;
-        if !webhook.is_some_and(|webhook| webhook.value.is_active) {
-            tracing::info!(webhook_id = %request.webhook_id, "a replay ends, because the webhook is not active");
-            return Ok(());
+        let (id, requested_at) = (request.webhook_id, request.requested_at);
+        let confirm = |replays: Replays| {
+            let is_superseded = replays.is_superseded(id, requested_at);
+            Ok::<_, StoreError>((replays.confirmed(id, requested_at, self.store.now()), is_superseded))
+        };
+        let (webhook, is_superseded) = tokio::try_join!(store.get::<Webhook>(id), store.change_replays(confirm))?;
+        let end = |replays: Replays| Ok::<_, StoreError>((replays.ended(id, requested_at), ()));
+        if is_superseded || !webhook.is_some_and(|webhook| webhook.value.is_active) {
+            tracing::info!(webhook_id = %id, is_superseded, "a replay ends, for a later one or because the webhook is not active");
+            return Ok(store.change_replays(end).await?);
         }
         // Before the feed is read: no event up to here can be added any more.
         let complete_until = store.end_of_feed().timestamp().plus(TimeDelta::milliseconds(1));
@@ -33,7 +40,8 @@ impl Deliver {
         // Not together with them: if only some were sent, the rest would be replayed by two messages from then on.
         if let Some((rest, delay)) = part.rest {
             self.queue.send(vec![NewMessage { message: Message::Replay(rest), delay }]).await?;
+            return Ok(());
         }
-        Ok(())
+        Ok(store.change_replays(end).await?)
     }
 }

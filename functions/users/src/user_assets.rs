@@ -4,6 +4,7 @@ use assets::AssetView;
 use shared::auth::UnverifiedRequest;
 use shared::domain::keys::scope::Scope;
 use shared::domain::user::User;
+use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::UserId;
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
@@ -11,7 +12,7 @@ use shared::http::openapi::ResourceErrors;
 use shared::http::requests::extract::{PathId, QueryParams};
 use shared::http::requests::params::{self, Limit, PageNumber};
 use shared::http::responses::or_not_found;
-use shared::store::{AssetFilter, Assignee, Page};
+use shared::store::{AssetFilter, Assignee, MAX_ASSIGNMENTS, Page, PastAssets};
 
 shared::query! {
     /// Assets of a user to list.
@@ -45,8 +46,19 @@ pub async fn list_user_assets(
                 return Ok(page);
             };
             params::check_past("as_of", at, store.store().now())?;
-            or_not_found(store.assets_of_user_as_of(id, at, request).await?)
+            match store.assets_of_user_as_of(id, at, request).await? {
+                PastAssets::NoUser => Err(ApiError::NotFound),
+                PastAssets::TooMany => Err(too_many()),
+                PastAssets::Page(page) => Ok(page),
+            }
         })
         .await?;
     Ok(page.map(|(asset, names)| AssetView::new(asset, names)))
+}
+
+fn too_many() -> ApiError {
+    let detail = format!(
+        "can't be used for a user who was assigned assets more than {MAX_ASSIGNMENTS} times; ask for each asset by GET /assets/{{id}}?as_of="
+    );
+    ApiError::Invalid(vec![FieldError::parameter("as_of", detail)])
 }

@@ -3,13 +3,14 @@
 use crate::deliveries::check_active;
 use crate::unavailable;
 use serde::Serialize;
-use shared::auth::UnverifiedRequest;
+use serde_json::json;
+use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::WebhookId;
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhooks::{Message, ReplayRequest, Webhook, WebhookEvents};
-use shared::http::error::ApiError;
+use shared::domain::webhooks::{MAX_REPLAYS_PER_DAY, Message, ReplayRefusal, ReplayRequest, Replays, Webhook, WebhookEvents};
+use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{RequestConflict, ResourceErrors};
 use shared::http::requests::extract::{JsonBody, PathId};
 use shared::http::responses::{Data, or_not_found};
@@ -50,7 +51,8 @@ pub struct ReplayView {
 
 /// Replay events
 ///
-/// Sends all events of a time again, whether or not they were delivered: one delivery each, which the list then shows.
+/// Sends all events of a time again, whether or not they were delivered: one delivery each, which the list then shows. A webhook
+/// has one replay at a time, and a tenant starts at most 50 a day.
 #[utoipa::path(post, path = "/webhooks/{id}/replay", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ResourceErrors, RequestConflict))]
 pub async fn replay_events(
     request: UnverifiedRequest,
@@ -67,17 +69,45 @@ pub async fn replay_events(
     let queue = unavailable::queue(&caller.app)?;
     let Replay { since, until, events } = body;
     let (until, events) = (until.unwrap_or(now), events.unwrap_or(webhook.events));
+    let requested_at = if caller.is_resumed() { now } else { start(&caller, webhook.id).await? };
     let message = Message::Replay(ReplayRequest {
         tenant_id: caller.store.id(),
         webhook_id: webhook.id,
         after: Keys::last_event_before(since),
         until,
         events: events.clone(),
-        requested_at: now,
+        requested_at,
     });
-    let response = Data { data: ReplayView { webhook_id: webhook.id, since, until, events, requested_at: now } };
-    caller.idempotent_enqueue(queue, message, &response).await?;
+    let response = Data { data: ReplayView { webhook_id: webhook.id, since, until, events, requested_at } };
+    let sent = caller.idempotent_enqueue(queue, message, &response).await;
+    if sent.is_err() && caller.context.idempotency.is_none() {
+        // Nobody can send the message now. If this fails as well, the replay counts as running for a time.
+        let end = |replays: Replays| Ok::<_, ApiError>((replays.ended(webhook.id, requested_at), ()));
+        let _ = caller.store.change_replays(end).await;
+    }
+    sent?;
     Ok(response)
+}
+
+/// Returns the time of the request.
+async fn start(caller: &Caller, webhook: WebhookId) -> Result<Timestamp, ApiError> {
+    let request = caller.context.idempotency.as_ref().map(|request| caller.store.request_identity(request));
+    let start = |replays: Replays| replays.start(webhook, request.as_deref(), caller.context.at).map_err(refused);
+    caller.store.change_replays(start).await
+}
+
+fn refused(refusal: ReplayRefusal) -> ApiError {
+    let (detail, context) = match refusal {
+        ReplayRefusal::Running(since) => (
+            format!("A replay of this webhook, requested at {since}, is still running."),
+            json!({"requested_at": since}),
+        ),
+        ReplayRefusal::DayIsUsed(next_day) => (
+            format!("The limit of {MAX_REPLAYS_PER_DAY} replays a day is reached. The next day begins at {next_day}."),
+            json!({"retry_at": next_day}),
+        ),
+    };
+    ApiError::conflict(ConflictCode::Conflict, detail, context)
 }
 
 /// Checks that a time has an end that is not in the future, and a beginning before it.

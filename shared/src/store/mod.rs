@@ -13,6 +13,7 @@ mod table;
 mod tenants;
 mod webhooks;
 
+pub use assets::assignments::{MAX_ASSIGNMENTS, PastAssets};
 pub use assets::serial_numbers::SerialMatch;
 pub use check::{CheckMode, CheckReport, Finding, Removal};
 pub use history::feed::{Feed, MAX_BODY_BEFORE_OMISSION};

@@ -2,9 +2,13 @@
 
 use crate::support::processes::{advance, cancel, create_process, start};
 use crate::support::{Api, Client, UNKNOWN_ID, paused_runtime, property, runtime};
+use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use dev_server::faulty_table::Weaknesses;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use shared::domain::values::id::{AssetId, EventId, Id};
+use shared::domain::values::time::Timestamp;
+use shared::store::keys::Keys;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -254,4 +258,27 @@ async fn a_page_of_what_a_user_had_is_cut_from_all_of_it() {
     let then = client.get(&format!("/users/{user}/assets?limit=2&page=2&as_of={now}")).await.json();
     assert_eq!(then, listed);
     assert_eq!(then["meta"], json!({"total": 5, "page": 2, "limit": 2, "total_pages": 3}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_who_was_assigned_too_many_assets_is_refused_cheaply() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Warehouse").await;
+    let (keys, assigned) = (Keys::of(client.tenant), user.parse().unwrap());
+    let rows: Vec<WriteRequest> = (0..3_000u64)
+        .map(|n| {
+            let at = Timestamp::from_millis(api.now().millis() - 60_000_000 + n as i64);
+            let mut item = keys.event(EventId::new(at, [n as u8; 10])).item();
+            item.insert("LS".into(), Keys::assignment(assigned, AssetId::new(at, [n as u8; 10])));
+            WriteRequest::builder().put_request(PutRequest::builder().set_item(Some(item)).build().unwrap()).build()
+        })
+        .collect();
+    for batch in rows.chunks(25) {
+        api.dynamo.batch_write_item().request_items(&api.table, batch.to_vec()).send().await.unwrap();
+    }
+    api.meter.take();
+    let refused = client.get(&format!("/users/{user}/assets?as_of={}", api.now())).await;
+    assert_eq!(refused.field_errors(), ["as_of"]);
+    let cost = api.meter.take();
+    assert!(cost.read_units <= 100.0, "{cost:?}");
 }

@@ -13,6 +13,7 @@ pub mod failing;
 pub mod fanout;
 pub mod messages;
 pub mod policies;
+mod replays;
 pub mod resources;
 pub mod secrets;
 mod set_aside;

@@ -20,8 +20,21 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+/// The most assignments to a user whose assets are looked for at an earlier time: each asset's whole history is read.
+pub const MAX_ASSIGNMENTS: i32 = 1_000;
+
+/// The assets that a user had at an earlier time, each with the catalog names that it showed then.
+#[derive(Debug)]
+pub enum PastAssets {
+    /// There never was such a user.
+    NoUser,
+    /// The user was assigned assets more than [`MAX_ASSIGNMENTS`] times.
+    TooMany,
+    /// Newest first.
+    Page(Page<(Stored<Asset>, CatalogNames)>),
+}
+
 impl TenantStore {
-    /// Newest first, each asset with the catalog names that it showed then; `None` if there never was such a user.
     ///
     /// # Errors
     ///
@@ -31,11 +44,12 @@ impl TenantStore {
         user: UserId,
         at: Timestamp,
         request: PageRequest,
-    ) -> Result<Option<Page<(Stored<Asset>, CatalogNames)>>, StoreError> {
+    ) -> Result<PastAssets, StoreError> {
         let (history, assets) = tokio::try_join!(self.history_state::<User>(user, Some(1)), self.ever_assigned(user, at))?;
         if history.is_none() {
-            return Ok(None);
+            return Ok(PastAssets::NoUser);
         }
+        let Some(assets) = assets else { return Ok(PastAssets::TooMany) };
         let states = stream::iter(assets).map(async |asset| {
             let state = self.past_state(Asset::KIND, asset.uuid(), at).await?;
             Ok::<_, StoreError>(state.filter(|state| state.id_in("assigned_to") == Some(user)).map(|state| (asset, state)))
@@ -44,10 +58,11 @@ impl TenantStore {
         let mut states: Vec<_> = states.into_iter().flatten().collect();
         states.sort_by_key(|(asset, state)| (Reverse(state.created_at()), *asset));
         let Page { items, total, request, unreadable } = Page::cut_from(states, request);
-        Ok(Some(Page { items: self.past_assets(items, at).await?, total, request, unreadable }))
+        Ok(PastAssets::Page(Page { items: self.past_assets(items, at).await?, total, request, unreadable }))
     }
 
-    async fn ever_assigned(&self, user: UserId, at: Timestamp) -> Result<BTreeSet<AssetId>, StoreError> {
+    /// `None` if there are too many.
+    async fn ever_assigned(&self, user: UserId, at: Timestamp) -> Result<Option<BTreeSet<AssetId>>, StoreError> {
         let indexed = async {
             let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
             let query = query
@@ -55,16 +70,21 @@ impl TenantStore {
                 .expression_attribute_names("#pk", PK)
                 .expression_attribute_names("#ls", LS)
                 .expression_attribute_values(":pk", self.keys.partition())
-                .expression_attribute_values(":user", Keys::assignments(user));
-            self.every(query).await
+                .expression_attribute_values(":user", Keys::assignments(user))
+                .limit(MAX_ASSIGNMENTS + 1);
+            // At most 300 KB, so one page.
+            Ok(query.send().await?.items.unwrap_or_default())
         };
         let (indexed, recent) = tokio::try_join!(indexed, self.recently_assigned(user, at))?;
+        if i32::try_from(indexed.len()).is_ok_and(|count| count > MAX_ASSIGNMENTS) {
+            return Ok(None);
+        }
         let is_earlier = |item: &&Item| {
             let event = Key::of(item).and_then(|key| keys::event_id(&key));
             event.is_none_or(|event| event.timestamp() <= at.plus(MAX_EVENT_AFTER_REQUEST))
         };
         let assets = indexed.iter().filter(is_earlier).filter_map(|item| Keys::assigned_asset(item.get(LS)?));
-        Ok(assets.chain(recent).collect())
+        Ok(Some(assets.chain(recent).collect()))
     }
 
     /// The assets that the index may lack, because they were assigned lately.

@@ -68,6 +68,12 @@ impl Keys {
     pub fn webhook_health(&self, webhook: WebhookId) -> Key {
         self.of_webhook(webhook, HEALTH.to_owned())
     }
+
+    /// `REPLAYS`: the replays of the tenant's webhooks.
+    #[must_use]
+    pub fn replays(&self) -> Key {
+        self.key("REPLAYS".to_owned())
+    }
 }
 
 #[must_use]
