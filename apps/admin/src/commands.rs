@@ -40,7 +40,10 @@ pub async fn run(options: Options) -> Result<Output> {
 
 async fn execute(store: &Store, table: &str, command: Command) -> Result<Output> {
     match command {
-        Command::Tenant(TenantCommand::Create { name, admin_email, effect }) => {
+        Command::Tenant(TenantCommand::Create { name, admin_email, allow_same_name, effect }) => {
+            if !allow_same_name {
+                tenants::refuse_same_name(store, &name).await?;
+            }
             tenants::create(store, name, admin_email, effect.dry_run).await
         }
         Command::Tenant(TenantCommand::List) => tenants::list(store).await,

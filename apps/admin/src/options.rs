@@ -137,6 +137,9 @@ pub enum TenantCommand {
         /// Also create a user with the role admin and this email address.
         #[arg(long, value_name = "EMAIL")]
         admin_email: Option<Email>,
+        /// Create it although another tenant has this name.
+        #[arg(long)]
+        allow_same_name: bool,
         #[command(flatten)]
         effect: Effect,
     },

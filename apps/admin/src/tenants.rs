@@ -62,6 +62,16 @@ pub fn mark_dry_run(mut value: Value, is_dry_run: bool, assigned: &[&str]) -> Va
     value
 }
 
+/// Two that create the same name at the same time are both let through: a name identifies nothing in the table.
+pub async fn refuse_same_name(store: &Store, name: &str) -> Result<()> {
+    let tenants = store.tenants().await?;
+    let same = |tenant: &&RegisteredTenant| tenant.record.as_ref().is_some_and(|it| tenant_name::is_same(&it.value.name, name));
+    match tenants.iter().filter(|tenant| tenant.deletion_began.is_none()).find(same) {
+        Some(tenant) => bail!("tenant {} is called {name:?} already; use --allow-same-name to create another one", tenant.id),
+        None => Ok(()),
+    }
+}
+
 pub async fn create(store: &Store, name: Name, admin_email: Option<Email>, is_dry_run: bool) -> Result<Output> {
     if is_dry_run {
         let processes: Vec<_> = SYSTEM_PROCESSES.iter().map(|process| process.slug().as_str().to_owned()).collect();

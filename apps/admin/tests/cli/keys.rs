@@ -62,7 +62,10 @@ async fn keys_are_listed_with_owner_expiry_and_scopes() {
 #[tokio::test]
 async fn a_tenant_is_named_by_its_name_if_only_one_has_it() {
     let operator = Operator::start().await;
-    let create = |name: &str| operator.json(&["tenant", "create", "--name", name])["tenant_id"].as_str().unwrap().to_owned();
+    let create = |name: &str| {
+        let made = operator.json(&["tenant", "create", "--name", name, "--allow-same-name"]);
+        made["tenant_id"].as_str().unwrap().to_owned()
+    };
     let tenants = ["Müller & Söhne", "Acme", "ACME", "Beta"].map(create);
     for name in ["Müller & Söhne", "mu\u{308}LLER & SO\u{308}HNE", &tenants[0]] {
         assert_eq!(operator.json(&["verify", "--tenant", name])["tenant_id"], tenants[0].as_str(), "{name}");

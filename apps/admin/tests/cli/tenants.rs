@@ -27,6 +27,8 @@ async fn the_first_key_of_a_new_tenant_works() {
     assert_eq!(status(&operator, key, &format!("/v1/users/{}", made["user_id"].as_str().unwrap())).await, 200);
     assert_eq!(status(&operator, key, &format!("/v1/keys/{}", made["key_id"].as_str().unwrap())).await, 200);
     operator.json(&["tenant", "create", "--name", "Beta"]);
+    let again = operator.error(&["tenant", "create", "--name", "ACME ", "--dry-run"]);
+    assert!(again.contains(made["tenant_id"].as_str().unwrap()) && again.contains("--allow-same-name"), "{again}");
     let list = operator.lines(&["tenant", "list"]);
     let names: Vec<&str> = list.iter().map(|tenant| tenant["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["Acme", "Beta"]);
