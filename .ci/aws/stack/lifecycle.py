@@ -59,6 +59,27 @@ class Lifecycle:
         expect(answer == ORIGIN, f"a preflight from {ORIGIN} permits {answer}")
         expect(api.get("/assets").json()["meta"]["total"] == 3, "not the assets from before the update")
 
+    def migrate_index(self, api):
+        """Adds an index with another attribute and removes it again: what docs/deploy.md says before and after the switch."""
+        path = self.folder / ".aws-sam/build/template.yaml"
+        template, table = path.read_text(encoding="utf-8"), outputs()["TableName"]
+        index = re.search(r" +- IndexName: list_index\n.*?(?= +# The events)", template, re.DOTALL)[0]
+        another = index.replace("list_index", "list_index_2") + " " * 14 + "- notes\n"
+        path.write_text(template.replace(index, index + another), encoding="utf-8")
+        self.deploy()
+        attributes = {}
+        for described in client("dynamodb").describe_table(TableName=table)["Table"]["GlobalSecondaryIndexes"]:
+            attributes[described["IndexName"]] = set(described["Projection"].get("NonKeyAttributes", []))
+        expect(attributes["list_index_2"] - attributes["list_index"] == {"notes"}, f"the indexes have {attributes}")
+        rows = [pages("dynamodb", "scan", "Items", TableName=table, IndexName=name) for name in ("list_index", "list_index_2")]
+        expect(len(rows[0]) == len(rows[1]) > 0, f"the indexes have {len(rows[0])} and {len(rows[1])} rows")
+        expect(api.get("/assets").json()["meta"]["total"] == 3, "not the assets from before the new index")
+        path.write_text(template, encoding="utf-8")
+        self.deploy()
+        names = {it["IndexName"] for it in client("dynamodb").describe_table(TableName=table)["Table"]["GlobalSecondaryIndexes"]}
+        expect(names == {"list_index", "history"}, f"the indexes are {names}")
+        expect(api.get("/assets").json()["meta"]["total"] == 3, "not the assets from before the removal")
+
     def delete(self, before):
         """Deletes the stack, compares what is left with the guide, and deletes that too with the commands of the guide."""
         names = outputs()

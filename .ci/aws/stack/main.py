@@ -49,6 +49,8 @@ def checks(repository, folder):
     step(f"every function ran, and none of their {len(logs())} log lines says that a permission is missing")
     lifecycle.update(api)
     step("an update with other parameters")
+    lifecycle.migrate_index(api)
+    step("another index with one more attribute, and without it again")
     permissions.expect_none_missing()
     other = Api(api.base, functions.first_tenant("Other")).get("/me").data["tenant"]["id"]
     permissions.controls(api, other)
