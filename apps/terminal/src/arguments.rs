@@ -1,15 +1,26 @@
 //! The arguments of a program.
 
-use crate::print::{print, print_note, print_styled, print_styled_error};
+use crate::manual;
+use crate::print::{print, print_error, print_note, print_styled, print_styled_error};
 use crate::style::{is_coloured, is_output_coloured};
 use crate::text::unstyled;
 use clap::{Error, Parser};
-use std::{io, process};
+use std::{env, io, process};
 
 /// If they can't be parsed, or ask for help, prints clap's text and ends the program, as [`Parser::parse`] does, but without
 /// control characters: clap echoes arguments.
 #[must_use]
 pub fn parse_arguments<T: Parser>() -> T {
+    if let Some(folder) = manual::folder(env::args_os().skip(1)) {
+        let written = manual::write(T::command(), folder);
+        process::exit(match written {
+            Ok(()) => 0,
+            Err(error) => {
+                print_error(&error.to_string());
+                1
+            }
+        });
+    }
     T::try_parse().unwrap_or_else(|error| {
         show(&error);
         process::exit(error.exit_code())

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod examples;
+mod manual;
 mod notice;
 mod print;
 #[cfg(feature = "pty")]
