@@ -98,10 +98,9 @@ async fn start(caller: &Caller, webhook: WebhookId) -> Result<Timestamp, ApiErro
 
 fn refused(refusal: ReplayRefusal) -> ApiError {
     let (detail, context) = match refusal {
-        ReplayRefusal::Running(since) => (
-            format!("A replay of this webhook, requested at {since}, is still running."),
-            json!({"requested_at": since}),
-        ),
+        ReplayRefusal::Running(since) => {
+            (format!("A replay of this webhook, requested at {since}, is still running."), json!({"requested_at": since}))
+        }
         ReplayRefusal::DayIsUsed(next_day) => (
             format!("The limit of {MAX_REPLAYS_PER_DAY} replays a day is reached. The next day begins at {next_day}."),
             json!({"retry_at": next_day}),

@@ -45,7 +45,12 @@ impl Replays {
     /// # Errors
     ///
     /// Returns a [`ReplayRefusal`] if it can't start now.
-    pub fn start(mut self, webhook: WebhookId, request: Option<&str>, now: Timestamp) -> Result<(Self, Timestamp), ReplayRefusal> {
+    pub fn start(
+        mut self,
+        webhook: WebhookId,
+        request: Option<&str>,
+        now: Timestamp,
+    ) -> Result<(Self, Timestamp), ReplayRefusal> {
         let running = self.running.get(&webhook).filter(|running| running.confirmed_at > now.plus(-LOST_AFTER));
         if let Some(running) = running {
             let (is_copy, requested_at) = (request.is_some() && running.request.as_deref() == request, running.requested_at);
