@@ -17,10 +17,11 @@ impl Api {
                 .key_condition_expression("PK = :pk AND begins_with(LS, :letter)")
                 .expression_attribute_values(":pk", Keys::of(tenant).partition())
                 .expression_attribute_values(":letter", AttributeValue::S(letter.to_string()))
-                .send()
-                .await
-                .unwrap();
-            rows.insert(letter, found.items().iter().map(wire_json).collect());
+                .into_paginator()
+                .items()
+                .send();
+            let found: Vec<Item> = found.try_collect().await.unwrap();
+            rows.insert(letter, found.iter().map(wire_json).collect());
         }
         rows
     }
@@ -28,7 +29,8 @@ impl Api {
     pub async fn history_rows(&self, tenant: TenantId) -> Vec<Value> {
         let query = self.dynamo.query().table_name(&self.table).index_name(HISTORY).key_condition_expression("PK = :pk");
         let query = query.expression_attribute_values(":pk", Keys::of(tenant).partition());
-        query.send().await.unwrap().items().iter().map(wire_json).collect()
+        let found: Vec<Item> = query.into_paginator().items().send().try_collect().await.unwrap();
+        found.iter().map(wire_json).collect()
     }
 }
 
