@@ -1,10 +1,12 @@
 //! The command line.
 
 use crate::export::args::Export;
+use crate::handover::args::Handover;
 use crate::import::args::Import;
 use crate::labels::args::Labels;
 use crate::offboard::args::Offboard;
 use crate::webhooks::args::Webhooks;
+use crate::who::Who;
 use clap::builder::StyledStr;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -14,6 +16,7 @@ const EXAMPLES: &str = "\
 assetctl import laptops.csv --suggest
 assetctl import laptops.csv --match serial_number --dry-run
 assetctl export --output assets.csv
+assetctl handover AST-000007 --to mary@example.org
 assetctl stats";
 
 const IMPORT: &str = "\
@@ -28,6 +31,11 @@ const LABELS: &str = "\
 assetctl labels AST-000001 AST-000007
 assetctl labels --status in_stock --layout a4-65 --skip 12
 assetctl labels --all --format svg --size 62x29 --output labels";
+
+const HANDOVER: &str = "\
+assetctl handover AST-000007 --to mary@example.org
+assetctl handover AST-000007 AST-000012 --to mary@example.org --tick all --wait
+assetctl handover AST-000007 --to mary@example.org --prepare --dry-run";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -47,7 +55,7 @@ fn after_help() -> StyledStr {
     text
 }
 
-/// Brings an inventory in and takes it out again, prints labels, takes back what people had, and shows events.
+/// Brings an inventory in and takes it out again, prints labels, hands assets over and takes them back, and shows events.
 #[derive(Debug, Parser)]
 #[command(name = "assetctl", version, after_help = after_help())]
 pub struct Cli {
@@ -91,6 +99,19 @@ pub enum Command {
     /// Print sheets of asset labels, or single ones as SVG, PNG or ZPL
     #[command(after_help = examples(LABELS))]
     Labels(Box<Labels>),
+    /// Hand assets over to a user, who signs on a phone
+    #[command(after_help = examples(HANDOVER))]
+    Handover(Box<Handover>),
+    /// Show who has an asset, or who had it on a day
+    #[command(after_help = examples("assetctl who AST-000007\nassetctl who AST-000007 --on 2026-03-01"))]
+    Who(Who),
+    /// Show an asset with its owner, the running process and the latest changes
+    #[command(after_help = examples("assetctl show AST-000007\nassetctl show PF3XK201 --json"))]
+    Show {
+        /// The asset: a tag, an id, or a serial number that only one asset has
+        #[arg(value_name = "TAG")]
+        asset: String,
+    },
     /// Start the return of everything that a user has, and deactivate the user
     #[command(after_help = examples("assetctl offboard ada@example.com --dry-run\nassetctl offboard ada@example.com --process device-return"))]
     Offboard(Offboard),

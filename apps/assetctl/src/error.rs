@@ -8,6 +8,9 @@ pub enum CliError {
     Usage(String),
     #[error("{0}")]
     Failed(String),
+    /// The service refused a request, with this status.
+    #[error("{detail}")]
+    Answered { status: u16, detail: String },
     /// The service refused the first request, or was never reached: nothing took effect, and there is nothing to resume.
     #[error("{0}")]
     Rejected(String),
@@ -29,10 +32,22 @@ impl CliError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Failed(_) | Self::Rejected(_) => 1,
+            Self::Failed(_) | Self::Answered { .. } | Self::Rejected(_) => 1,
             Self::Usage(_) => 2,
             Self::Interrupted(_) => EXIT_INTERRUPTED,
         }
+    }
+
+    /// The service has no such resource. Without its code, the address is wrong.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Answered { status: 404, detail } if detail.contains("NOT_FOUND"))
+    }
+
+    /// The state of the data forbids it; perhaps somebody else was faster.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Answered { status: 409, .. })
     }
 
     #[must_use]

@@ -1,22 +1,26 @@
-//! `assetctl`: imports an inventory from files as people have them and exports it again, prints labels, offboards users, and
-//! shows events as they come, over HTTP.
+//! `assetctl`: imports an inventory from files as people have them and exports it again, prints labels, hands assets over,
+//! offboards users, and shows events as they come, over HTTP.
 
 mod args;
 mod config;
 mod error;
 mod export;
 mod format;
+mod handover;
 mod http;
 mod import;
 mod interrupt;
 mod labels;
+mod lookup;
 mod me;
 mod offboard;
 mod output;
 mod progress;
 mod selection;
+mod show;
 mod stats;
 mod webhooks;
+mod who;
 
 use args::{Cli, Command, Global};
 use clap::CommandFactory;
@@ -50,6 +54,9 @@ async fn run(global: Global, command: Command) -> Result<u8> {
         Command::Import(options) => import::import(&options, &connection(global)?, is_json).await,
         Command::Export(options) => export::export(&options, &connection(global)?, is_json).await,
         Command::Labels(options) => labels::labels(&options, &connection(global)?, is_json).await,
+        Command::Handover(options) => handover::handover(&options, &connection(global)?, is_json).await,
+        Command::Who(options) => who::who(&options, &connection(global)?, is_json).await,
+        Command::Show { asset } => show::show(&asset, &connection(global)?, is_json).await,
         Command::Offboard(options) => offboard::offboard(&options, &connection(global)?, is_json).await,
         Command::Webhooks { command: Webhooks::Listen(options) } => {
             webhooks::listen::listen(&options, &connection(global)?, is_json).await

@@ -4,6 +4,7 @@ use crate::config::Connection;
 use crate::error::{EXIT_SUCCESS, Result};
 use crate::http::client::Client;
 use crate::http::request::get_data;
+use crate::lookup::text;
 use crate::output::{print, print_json};
 use serde_json::Value;
 
@@ -15,10 +16,6 @@ pub async fn me(connection: &Connection, is_json: bool) -> Result<u8> {
         print(&summary(&me, terminal::width()))?;
     }
     Ok(EXIT_SUCCESS)
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("-")
 }
 
 fn summary(me: &Value, width: Option<usize>) -> String {

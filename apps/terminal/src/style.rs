@@ -4,7 +4,7 @@ pub use anstyle::Style;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
-use anstyle::AnsiColor;
+use anstyle::{AnsiColor, Color};
 
 /// As in the help of commands.
 pub const HEADING: Style = Style::new().bold().underline();
@@ -17,6 +17,8 @@ pub const GOOD: Style = AnsiColor::Green.on_default();
 pub const NEUTRAL: Style = AnsiColor::Cyan.on_default();
 pub const WARNING: Style = AnsiColor::Yellow.on_default();
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
+/// White on black, for drawings whose meaning depends on it.
+pub const CODE: Style = AnsiColor::BrightWhite.on_default().bg_color(Some(Color::Ansi(AnsiColor::Black)));
 
 pub fn is_coloured(stream: &impl RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never

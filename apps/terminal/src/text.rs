@@ -6,7 +6,7 @@ use console::measure_text_width;
 const DIRECTIONS: [std::ops::RangeInclusive<char>; 4] =
     ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 /// The styles of this crate and of clap's help, without the escape that they begin with.
-const STYLES: [&str; 8] = ["[0m", "[1m", "[2m", "[4m", "[31m", "[32m", "[33m", "[36m"];
+const STYLES: [&str; 10] = ["[0m", "[1m", "[2m", "[4m", "[31m", "[32m", "[33m", "[36m", "[97m", "[40m"];
 
 /// Removes everything that a terminal would obey: a name must not move the cursor.
 #[must_use]

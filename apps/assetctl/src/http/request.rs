@@ -3,10 +3,11 @@
 use crate::error::{CliError, Result};
 use crate::http::answer::{Answer, Busy, interpret};
 use crate::http::client::{Client, Reply, Unreachable};
-use crate::http::patience::{self, Patience};
+use crate::http::patience::{self, Patience, endless_pause};
 use reqwest::Url;
 use serde_json::Value;
 use std::time::{Duration, Instant};
+use terminal::print_note;
 
 pub const JSON: &str = "application/json";
 
@@ -14,7 +15,8 @@ pub const JSON: &str = "application/json";
 ///
 /// # Errors
 ///
-/// Returns [`CliError::Failed`] when the service refuses the request, is busy for too long, or sends another type.
+/// Returns [`CliError::Answered`] when the service refuses the request, and [`CliError::Failed`] when it is busy for too long or
+/// sends another type.
 pub async fn get(client: &Client, url: &Url, content_type: &str, patience: Duration) -> Result<Reply> {
     let reply = answered(patience, async || client.get(url.clone()).await).await?;
     expect_type(&reply, url, content_type)?;
@@ -44,11 +46,46 @@ async fn answered(patience: Duration, send: impl AsyncFn() -> std::result::Resul
             Err(unreachable) => Busy::unreachable(unreachable, true),
             Ok(reply) => match interpret(&reply) {
                 Answer::Done => return Ok(reply),
-                Answer::Refused(detail) => return Err(CliError::Failed(detail)),
+                Answer::Refused(detail) => return Err(CliError::Answered { status: reply.status, detail }),
                 Answer::Busy(busy) => busy,
             },
         };
         tokio::time::sleep(patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Failed)?).await;
+    }
+}
+
+/// Repeats the request until the service answers, and prints a note that ends in `comfort` while it doesn't. Only the first
+/// request gives up: the address may be wrong.
+///
+/// # Errors
+///
+/// Returns [`CliError::Failed`] when the service refuses the request, or sends another type.
+pub async fn get_endlessly(client: &Client, url: &Url, is_first: bool, comfort: &str) -> Result<Vec<u8>> {
+    let (patience, mut attempts) = (Patience::begin(patience::DEFAULT, Instant::now()), 0_u32);
+    loop {
+        attempts = attempts.saturating_add(1);
+        let busy = match client.get(url.clone()).await {
+            Err(unreachable) => Busy::unreachable(unreachable, false),
+            Ok(reply) => match interpret(&reply) {
+                Answer::Done => {
+                    expect_type(&reply, url, JSON)?;
+                    if attempts > 1 {
+                        print_note("The service answers again.");
+                    }
+                    return Ok(reply.body);
+                }
+                Answer::Refused(detail) => return Err(CliError::Failed(detail)),
+                Answer::Busy(busy) => busy,
+            },
+        };
+        let pause = match is_first {
+            true => patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Failed)?,
+            false => endless_pause(attempts, &busy),
+        };
+        if attempts == 1 {
+            print_note(&format!("{}; waiting for it. {comfort}", busy.detail));
+        }
+        tokio::time::sleep(pause).await;
     }
 }
 

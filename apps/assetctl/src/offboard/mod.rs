@@ -6,7 +6,8 @@ pub mod plan;
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::http::client::Client;
-use crate::http::request::{get_data, new_run_id, post_data};
+use crate::http::request::{new_run_id, post_data};
+use crate::lookup::{self, text};
 use crate::offboard::args::Offboard;
 use crate::offboard::plan::Plan;
 use crate::output::{print, print_json};
@@ -55,42 +56,15 @@ async fn is_active(client: &Client, path: &str, plan: &Plan) -> Result<bool> {
     Ok(data["user"]["is_active"] == true)
 }
 
-/// `user` is an id or an e-mail address.
+/// An id is checked by the request that uses it.
 async fn user_id(client: &Client, user: &str) -> Result<String> {
-    if is_id(user) {
-        return Ok(user.to_owned());
-    }
-    if !user.contains('@') {
-        return Err(CliError::Usage(format!("{user} is no e-mail address, such as ada@example.com, and no id")));
-    }
-    let users = get_data(client, "users", &[("email", user)]).await?;
-    only_id(&users)?.ok_or_else(|| CliError::Failed(format!("no user has the e-mail address {user}")))
-}
-
-async fn process_id(client: &Client, slug: &str) -> Result<String> {
-    let is_slug = !slug.is_empty() && slug.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-    if is_slug && let Some(id) = only_id(&get_data(client, "processes", &[("slug", slug)]).await?)? {
-        return Ok(id);
-    }
-    let all = get_data(client, "processes", &[("limit", "100")]).await?;
-    let slugs: Vec<&str> = all.as_array().into_iter().flatten().filter_map(|process| process["slug"].as_str()).collect();
-    let known = if slugs.is_empty() { "none".to_owned() } else { slugs.join(", ") };
-    Err(CliError::Failed(format!("unknown process {slug}; known: {known}")))
-}
-
-/// The list is filtered by a unique value.
-fn only_id(list: &Value) -> Result<Option<String>> {
-    match list.as_array().map(Vec::as_slice).unwrap_or_default() {
-        [] => Ok(None),
-        [one] if one["id"].is_string() => Ok(one["id"].as_str().map(str::to_owned)),
-        several => Err(CliError::Failed(format!("the service answered with {} things instead of one", several.len()))),
-    }
+    if is_id(user) { Ok(user.to_owned()) } else { Ok(text(&lookup::user(client, user).await?["id"]).to_owned()) }
 }
 
 async fn body(client: &Client, options: &Offboard) -> Result<Value> {
     let mut body = Map::from_iter([("deactivate".to_owned(), Value::Bool(!options.keep_active))]);
     if let Some(slug) = &options.process {
-        body.insert("process_id".to_owned(), process_id(client, slug).await?.into());
+        body.insert("process_id".to_owned(), lookup::process(client, slug).await?["id"].take());
     }
     Ok(body.into())
 }

@@ -1,15 +1,10 @@
 //! The feed of all changes, page after page.
 
 use crate::error::{CliError, Result};
-use crate::http::answer::{Answer, Busy, interpret};
 use crate::http::client::Client;
-use crate::http::patience::{self, Patience, endless_pause};
-use crate::http::request::{JSON, expect_type};
-use reqwest::Url;
+use crate::http::request::get_endlessly;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::time::Instant;
-use terminal::print_note;
 
 /// The service's maximum.
 const LIMIT: &str = "100";
@@ -63,7 +58,7 @@ impl<'a> Feed<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`CliError::Failed`] if the service refuses the request, or doesn't answer for [`patience::DEFAULT`].
+    /// Returns [`CliError::Failed`] if the service refuses the request, or doesn't answer for [`DEFAULT`](crate::http::patience::DEFAULT).
     pub async fn begin(client: &'a Client, types: Option<String>) -> Result<Self> {
         let mut feed = Self { client, types, after: "now".into(), has_more: false };
         feed.read(true).await?;
@@ -87,7 +82,7 @@ impl<'a> Feed<'a> {
     async fn read(&mut self, is_first: bool) -> Result<Vec<Box<RawValue>>> {
         let mut query = vec![("after", self.after.as_str()), ("limit", LIMIT)];
         query.extend(self.types.as_deref().map(|types| ("types", types)));
-        let body = answered(self.client, &self.client.url("events", &query)?, is_first).await?;
+        let body = get_endlessly(self.client, &self.client.url("events", &query)?, is_first, "No event is lost.").await?;
         let page: Page = serde_json::from_slice(&body).map_err(|_| unreadable())?;
         self.after = page.meta.after.ok_or_else(unreadable)?;
         self.has_more = page.meta.has_more;
@@ -102,35 +97,4 @@ fn event(entry: Box<RawValue>) -> Result<Event> {
 
 fn unreadable() -> CliError {
     CliError::Failed("can't read the service's answer; check --base-url".into())
-}
-
-/// Repeats the request until the service answers, and prints a note while it doesn't. Only the first request gives up: the
-/// address may be wrong.
-async fn answered(client: &Client, url: &Url, is_first: bool) -> Result<Vec<u8>> {
-    let (patience, mut attempts) = (Patience::begin(patience::DEFAULT, Instant::now()), 0_u32);
-    loop {
-        attempts = attempts.saturating_add(1);
-        let busy = match client.get(url.clone()).await {
-            Err(unreachable) => Busy::unreachable(unreachable, false),
-            Ok(reply) => match interpret(&reply) {
-                Answer::Done => {
-                    expect_type(&reply, url, JSON)?;
-                    if attempts > 1 {
-                        print_note("The service answers again.");
-                    }
-                    return Ok(reply.body);
-                }
-                Answer::Refused(detail) => return Err(CliError::Failed(detail)),
-                Answer::Busy(busy) => busy,
-            },
-        };
-        let pause = match is_first {
-            true => patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Failed)?,
-            false => endless_pause(attempts, &busy),
-        };
-        if attempts == 1 {
-            print_note(&format!("{}; waiting for it. No event is lost.", busy.detail));
-        }
-        tokio::time::sleep(pause).await;
-    }
 }

@@ -28,6 +28,23 @@ fn answer(request: &Request, _: usize) -> Answer {
         }
         "GET /stats" => Answer::data(&json!({"assets": {"total": 1, "by_status": {HOSTILE: 1}}})),
         "GET /events" => Answer::new("application/json", events(request.parameter("after")).to_string()),
+        "GET /users" => Answer::data(&json!([person()])),
+        route if route.starts_with("GET /users/") => Answer::data(&person()),
+        "GET /processes" => Answer::data(&json!([process()])),
+        "GET /processes/instances" => Answer::data(&json!([process()])),
+        route if route.starts_with("GET /assets/by-tag/A") => Answer::data(&json!({
+            "id": USER, "asset_tag": HOSTILE, "name": HOSTILE, "status": HOSTILE, "model": HOSTILE, "assigned_to": USER
+        })),
+        route if route.starts_with("GET /assets/by-tag/") => Answer::problem(404, "NOT_FOUND", HOSTILE),
+        route if route.ends_with("/history") => {
+            let changes = json!({"status": {"old": HOSTILE, "new": HOSTILE}, HOSTILE: {"old": null, "new": HOSTILE}});
+            Answer::data(&json!([{"at": HOSTILE, "type": "asset.updated", "actor": {"key_name": HOSTILE}, "changes": changes}]))
+        }
+        route if route == format!("GET /assets/{USER}/processes") => {
+            Answer::data(&json!([{"id": USER, "slug": HOSTILE, "code": request.query.get("none"), "detail": HOSTILE}]))
+        }
+        route if route.ends_with("/start") => Answer::data(&process()),
+        route if route.ends_with("/links") => Answer::data(&json!({"id": HOSTILE, "url": HOSTILE, "expires_at": HOSTILE})),
         route if route.ends_with("/label") => Answer::new("text/plain", HOSTILE.into()),
         _ => Answer::data(&json!({
             "user": {"id": USER, "display_name": HOSTILE, "email": HOSTILE, "is_active": false},
@@ -35,6 +52,19 @@ fn answer(request: &Request, _: usize) -> Answer {
             "not_started": [asset], "unreadable": [HOSTILE], "has_more": false
         })),
     }
+}
+
+fn person() -> Value {
+    json!({"id": USER, "display_name": HOSTILE, "email": HOSTILE, "is_active": true})
+}
+
+/// A definition, and an instance of it.
+fn process() -> Value {
+    let step = json!({"type": "user_picker", "key": HOSTILE, "label": HOSTILE, "items": [HOSTILE]});
+    json!({
+        "id": USER, "process_id": USER, "slug": HOSTILE, "name": HOSTILE, "process_name": HOSTILE, "started_by_name": HOSTILE,
+        "started_at": HOSTILE, "status": "in_progress", "current_step": 0, "steps": [step]
+    })
 }
 
 fn table() -> String {
@@ -90,6 +120,15 @@ impl Commands {
             &["offboard", USER, "--process", HOSTILE],
             &["webhooks", "listen", "--events", HOSTILE, "--count", "1"],
             &["webhooks", "listen", "--forward", HOSTILE],
+            &["handover", "A", "--to", USER, "--qr"],
+            &["handover", "A", "--to", HOSTILE],
+            &["handover", "A", "--to", USER, "--tick", HOSTILE, "--dry-run"],
+            &["handover", "A", "--to", USER, "--process", HOSTILE],
+            &["handover", HOSTILE, "--to", USER],
+            &["show", "A"],
+            &["show", HOSTILE],
+            &["who", "A"],
+            &["who", "A", "--on", HOSTILE],
             &["stats"],
             &["me"],
             &["me", "--base-url", HOSTILE],

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
 mod export;
+mod handover;
+mod handover_wait;
 mod hostile_answers;
 mod hostile_texts;
 mod import;
@@ -10,6 +12,7 @@ mod offboard;
 mod real_answers;
 mod real_service;
 mod resume;
+mod show_and_who;
 mod summaries;
 mod support;
 mod webhooks_listen;

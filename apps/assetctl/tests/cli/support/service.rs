@@ -5,6 +5,7 @@ use aws_sdk_dynamodb::Client;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
+use chrono::TimeDelta;
 use dev_server::engine::{self, Engine};
 use dev_server::server::{self, TABLE};
 use dev_server::table;
@@ -14,12 +15,17 @@ use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
+
+/// A signature of one dot.
+const DOT: &str =
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
 
 pub struct Service {
     pub url: String,
@@ -48,12 +54,19 @@ impl Served {
 
 impl Service {
     pub fn start() -> Self {
+        Self::start_days_ago(&Arc::default())
+    }
+
+    /// Its clock is so many days behind, as long as the number isn't changed.
+    pub fn start_days_ago(days: &Arc<AtomicU32>) -> Self {
+        let days = Arc::clone(days);
+        let clock = move || system_clock()().plus(TimeDelta::days(-i64::from(days.load(Ordering::Relaxed))));
         let runtime = Runtime::new().unwrap();
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
         let client = Client::from_conf(engine::config(&engine.url).build());
         let (router, key, listener) = runtime.block_on(async {
             table::create(&client, TABLE).await.unwrap();
-            let store = Store::new(client, TABLE, system_clock());
+            let store = Store::new(client, TABLE, Arc::new(clock));
             let tenant = store.create_tenant("Test".parse().unwrap(), None, MAX_RATE_LIMIT).await.unwrap();
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             (server::router(App::new(store)), tenant.api_key.expose(), listener)
@@ -77,11 +90,22 @@ impl Service {
     }
 
     /// The request must succeed.
-    fn send(&self, method: &str, path: &str, body: &Value) -> Value {
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> Value {
+        self.send_with(&self.key, method, path, body)
+    }
+
+    /// Signs with a link: `values` are those of its steps but the signature.
+    pub fn sign(&self, link: &str, mut values: Value) {
+        values["signature"] = DOT.into();
+        let secret = link.split_once('#').unwrap().1;
+        self.send_with(secret, "POST", "/sign/advance", &json!({"through": "signature", "step_data": values}));
+    }
+
+    fn send_with(&self, key: &str, method: &str, path: &str, body: &Value) -> Value {
         let request = Request::builder()
             .method(method)
             .uri(format!("/v1{path}"))
-            .header("authorization", format!("Bearer {}", self.key))
+            .header("authorization", format!("Bearer {key}"))
             .header("content-type", "application/json")
             .body(Body::from(body.to_string()))
             .unwrap();

@@ -1,0 +1,90 @@
+//! A process instance, or a movement, which is treated as an instance.
+
+use crate::error::Result;
+use crate::handover::values::{is_of_type, steps_of};
+use crate::http::client::Client;
+use crate::http::request::{get_data, post_data};
+use crate::lookup::text;
+use serde_json::{Map, Value, json};
+
+pub struct Running(pub Value);
+
+impl Running {
+    pub async fn read(client: &Client, path: &str) -> Result<Self> {
+        let query: &[(&str, &str)] = if path.starts_with("movements/") { &[] } else { &[("omit", "signatures")] };
+        Ok(Self(get_data(client, path, query).await?))
+    }
+
+    /// The instance, or the movement that it is part of.
+    pub async fn of_instance(client: &Client, instance: Value) -> Result<Self> {
+        match instance["movement_id"].as_str() {
+            Some(movement) => Self::read(client, &format!("movements/{movement}")).await,
+            None => Ok(Self(instance)),
+        }
+    }
+
+    #[must_use]
+    pub fn path(&self) -> String {
+        let kind = if self.0["instances"].is_array() { "movements" } else { "processes/instances" };
+        format!("{kind}/{}", text(&self.0["id"]))
+    }
+
+    /// Those that advance together, or all if none is open.
+    fn instances(&self) -> Vec<&Value> {
+        let all = self.0["instances"].as_array().map_or_else(|| vec![&self.0], |instances| instances.iter().collect());
+        let open: Vec<&Value> = all.iter().copied().filter(|instance| instance["status"] == "in_progress").collect();
+        if open.is_empty() { all } else { open }
+    }
+
+    /// This field of each instance.
+    #[must_use]
+    pub fn members(&self, name: &str) -> Vec<&str> {
+        self.instances().iter().map(|instance| text(&instance[name])).collect()
+    }
+
+    #[must_use]
+    pub fn steps(&self) -> &[Value] {
+        self.instances().into_iter().next().map(steps_of).unwrap_or_default()
+    }
+
+    #[must_use]
+    pub fn current_step(&self) -> usize {
+        self.0["current_step"].as_u64().and_then(|step| usize::try_from(step).ok()).unwrap_or_default()
+    }
+
+    /// The steps that are still to be submitted.
+    #[must_use]
+    pub fn open_steps(&self) -> &[Value] {
+        if self.0["status"] == "in_progress" { self.steps().get(self.current_step()..).unwrap_or_default() } else { &[] }
+    }
+
+    #[must_use]
+    pub fn open_labels(&self) -> String {
+        terminal::clean(&self.open_steps().iter().map(|step| text(&step["label"])).collect::<Vec<_>>().join(", "))
+    }
+
+    /// Submits the open steps up to `through`.
+    pub async fn advance(
+        &self,
+        client: &Client,
+        through: &str,
+        values: Map<String, Value>,
+        query: &[(&str, &str)],
+    ) -> Result<Self> {
+        let body = json!({"current_step": self.current_step(), "through": through, "step_data": values});
+        let url = client.url(&format!("{}/advance", self.path()), query)?;
+        Ok(Self(post_data(client, &url, &body, None).await?))
+    }
+
+    /// Submits the last step if nothing else is open.
+    pub async fn complete(self, client: &Client) -> Result<Self> {
+        match self.open_steps() {
+            [last] if is_of_type(last, "complete") => match self.advance(client, text(&last["key"]), Map::new(), &[]).await {
+                // Somebody else was faster.
+                Err(error) if error.is_conflict() => Self::read(client, &self.path()).await,
+                completed => completed,
+            },
+            _ => Ok(self),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Records by the names that people have for them.
+
+use crate::error::{CliError, Result};
+use crate::http::client::Client;
+use crate::http::request::get_data;
+use crate::selection::is_id;
+use serde_json::Value;
+
+/// `name` is a tag, an id or, if there is no such tag, a serial number that only one asset has.
+pub async fn asset(client: &Client, name: &str) -> Result<Value> {
+    let path = if is_id(name) { format!("assets/{name}") } else { format!("assets/by-tag/{}", path_segment(name)) };
+    match get_data(client, &path, &[]).await {
+        Err(error) if error.is_missing() => {}
+        found => return found,
+    }
+    let unknown = || CliError::Failed(format!("no asset has the tag or the serial number {name}"));
+    let same_serial = match is_id(name) || name.trim().is_empty() {
+        true => Value::Null,
+        false => get_data(client, "assets", &[("serial_number", name)]).await?,
+    };
+    match same_serial.as_array().map(Vec::as_slice).unwrap_or_default() {
+        [] => Err(unknown()),
+        [one] => Ok(one.clone()),
+        several => {
+            let tags: Vec<&str> = several.iter().map(|asset| text(&asset["asset_tag"])).collect();
+            Err(CliError::Failed(format!("several assets have the serial number {name}: {}", tags.join(", "))))
+        }
+    }
+}
+
+/// `user` is an id or an e-mail address.
+pub async fn user(client: &Client, user: &str) -> Result<Value> {
+    if is_id(user) {
+        return get_data(client, &format!("users/{user}"), &[]).await;
+    }
+    if !user.contains('@') {
+        return Err(CliError::Usage(format!("{user} is no e-mail address, such as ada@example.com, and no id")));
+    }
+    let users = get_data(client, "users", &[("email", user)]).await?;
+    only(users)?.ok_or_else(|| CliError::Failed(format!("no user has the e-mail address {user}")))
+}
+
+/// A process definition.
+pub async fn process(client: &Client, slug: &str) -> Result<Value> {
+    let is_slug = !slug.is_empty() && slug.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    if is_slug && let Some(process) = only(get_data(client, "processes", &[("slug", slug)]).await?)? {
+        return Ok(process);
+    }
+    let all = get_data(client, "processes", &[("limit", "100")]).await?;
+    let slugs: Vec<&str> = all.as_array().into_iter().flatten().filter_map(|process| process["slug"].as_str()).collect();
+    let known = if slugs.is_empty() { "none".to_owned() } else { slugs.join(", ") };
+    Err(CliError::Failed(format!("unknown process {slug}; known: {known}")))
+}
+
+/// The list is filtered by a unique value.
+fn only(list: Value) -> Result<Option<Value>> {
+    match list.as_array().map(Vec::as_slice).unwrap_or_default() {
+        [] => Ok(None),
+        [one] if one["id"].is_string() => Ok(Some(one.clone())),
+        several => Err(CliError::Failed(format!("the service answered with {} things instead of one", several.len()))),
+    }
+}
+
+/// The user with an id, as [`person`] shows them; the id itself if the user is deleted, or the key may not read users.
+pub async fn person_with(client: &Client, id: &str) -> Result<String> {
+    match get_data(client, &format!("users/{id}"), &[]).await {
+        Ok(user) => Ok(person(&user)),
+        Err(CliError::Answered { status: 403 | 404, .. }) => Ok(terminal::clean(id)),
+        Err(error) => Err(error),
+    }
+}
+
+/// `Ada <ada@example.com>`, on one line.
+#[must_use]
+pub fn person(user: &Value) -> String {
+    terminal::clean(&format!("{} <{}>", text(&user["display_name"]), text(&user["email"])))
+}
+
+/// `AST-000007 My laptop`, on one line.
+#[must_use]
+pub fn tag_and_name(asset: &Value) -> String {
+    terminal::clean(&format!("{} {}", text(&asset["asset_tag"]), text(&asset["name"])))
+}
+
+/// `-` for anything that is no text.
+#[must_use]
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("-")
+}
+
+/// A tag can have any visible character.
+fn path_segment(text: &str) -> String {
+    let encode = |byte: u8| {
+        if byte.is_ascii_alphanumeric() || b"-_".contains(&byte) { char::from(byte).into() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(encode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_stays_one_segment_of_a_path() {
+        assert_eq!(path_segment("AST-1_b"), "AST-1_b");
+        assert_eq!(path_segment("A/1?#%é"), "A%2F1%3F%23%25%C3%A9");
+    }
+}

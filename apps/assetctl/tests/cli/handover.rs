@@ -1,0 +1,196 @@
+//! `assetctl handover` with the real service.
+
+use crate::support::Run;
+use crate::support::service::Service;
+use serde_json::{Value, json};
+use std::process::Stdio;
+use terminal::pty::Session;
+
+pub fn user(service: &Service, name: &str, is_active: bool) -> String {
+    let email = format!("{}@example.org", name.to_lowercase());
+    service.create("/users", &json!({"email": email, "display_name": name, "is_active": is_active}))
+}
+
+pub fn asset(service: &Service, status: &str) -> (String, String) {
+    let asset = &service.send("POST", "/assets", &json!({"name": "Laptop", "status": status}))["data"];
+    (asset["id"].as_str().unwrap().to_owned(), asset["asset_tag"].as_str().unwrap().to_owned())
+}
+
+fn link(run: &Run) -> String {
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("/v1/sign#sgn_") && run.stdout.lines().count() == 1, "{}", run.stdout);
+    run.stdout.trim().to_owned()
+}
+
+/// The answers to these words with one user, Mary.
+fn to_mary(service: &Service, words: &[&str]) -> Run {
+    service.run(&[&["handover", "--to", "mary@example.org"], words].concat())
+}
+
+#[test]
+fn a_repeated_command_goes_on_until_the_asset_is_handed_over() {
+    let service = Service::start();
+    let (mary, _) = (user(&service, "Mary", true), user(&service, "Ada", true));
+    let (id, tag) = asset(&service, "preparing");
+    let first = to_mary(&service, &[&tag, "--tick", "Device", "--tick", "Power supply"]);
+    let (_, second) = (link(&first), link(&to_mary(&service, &[&tag])));
+    let summary = format!(
+        "Process     Employee Onboarding\nAssets      {tag} Laptop\nTo          Mary <mary@example.org>\n\
+         Steps left  Signature of the recipient, Complete the handover\nLink        until "
+    );
+    assert!(first.stderr.starts_with(&summary), "{}", first.stderr);
+    let started = service.get("/processes/instances");
+    assert_eq!((&started["meta"]["total"], &started["data"][0]["current_step"]), (&json!(1), &json!(2)));
+    assert_eq!(started["data"][0]["step_data"], json!({"employee": mary, "handover": ["Device", "Power supply"]}));
+
+    let other = service.run(&["handover", &tag, "--to", "ada@example.org"]);
+    let expected = format!("{tag}: Employee Onboarding for Mary <mary@example.org> is in progress, started by first key at ");
+    assert!(other.code == 1 && other.stderr.contains(&expected), "{}", other.stderr);
+    let other = to_mary(&service, &[&tag, "--process", "repair"]);
+    assert!(other.code == 2 && other.stderr.contains("no step that picks a user"), "{}", other.stderr);
+
+    service.sign(&second, json!({}));
+    for _ in ["completes it", "finds it completed"] {
+        let done = to_mary(&service, &[&tag]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        assert!(done.stdout.starts_with(&service.url) && done.stdout.ends_with("/receipt?format=html\n"), "{}", done.stdout);
+        assert!(done.stderr.ends_with("Receipt  to open it takes an API key\n"), "{}", done.stderr);
+    }
+    let asset = &service.get(&format!("/assets/{id}"))["data"];
+    assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("in_use"), &json!(mary)));
+    assert_eq!(service.total("/processes/instances"), 1);
+}
+
+#[test]
+fn what_is_in_stock_is_prepared_first_if_that_is_wanted() {
+    let service = Service::start();
+    user(&service, "Mary", true);
+    let ((id, tag), (_, returned)) = (asset(&service, "in_stock"), asset(&service, "returned"));
+    let refused = to_mary(&service, &[&tag, &returned]);
+    assert_eq!(refused.code, 1);
+    for (tag, advice) in [
+        (&tag, "Use --prepare, which runs the process prepare first."),
+        (&returned, "these processes can start: decommission, restock"),
+    ] {
+        let line = refused.stderr.lines().find(|line| line.contains(tag.as_str())).unwrap_or_default();
+        assert!(line.contains(&format!("{tag} Laptop: ")) && line.contains(advice), "{}", refused.stderr);
+    }
+    let plan = to_mary(&service, &[&tag, "--prepare", "--dry-run"]);
+    assert!(plan.code == 0 && plan.stdout.starts_with("Process  Prepare\n"), "{}{}", plan.stdout, plan.stderr);
+    assert!(plan.stdout.ends_with("This would be completed first.\n"), "{}", plan.stdout);
+    assert_eq!(service.total("/processes/instances"), 0);
+    link(&to_mary(&service, &[&tag, "--prepare", "--tick", "all"]));
+    link(&to_mary(&service, &[&tag, "--prepare", "--tick", "all"]));
+    let instances = service.get(&format!("/processes/instances?asset_id={id}"));
+    let state = |number: usize| (instances["data"][number]["process_name"].clone(), instances["data"][number]["status"].clone());
+    assert_eq!(state(0), (json!("Employee Onboarding"), json!("in_progress")));
+    assert_eq!(state(1), (json!("Prepare"), json!("completed")));
+    assert_eq!(instances["data"][1]["step_data"]["setup"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn several_assets_are_one_movement() {
+    let service = Service::start();
+    user(&service, "Mary", true);
+    let tags: Vec<String> = (0..3).map(|_| asset(&service, "preparing").1).collect();
+    let plan = to_mary(&service, &[&tags[0], &tags[1], "--dry-run"]);
+    assert!(plan.code == 0 && plan.stdout.contains("Steps left  Handed over, Signature of "), "{}{}", plan.stdout, plan.stderr);
+    assert!(plan.stdout.ends_with("This would be begun.\n"), "{}", plan.stdout);
+    assert_eq!(service.total("/movements"), 0);
+    link(&to_mary(&service, &[&tags[0], &tags[1], &tags[0]]));
+    let address = link(&to_mary(&service, &[&tags[1], &tags[0], "--tick", "all"]));
+    let part = to_mary(&service, &[&tags[1]]);
+    let expected = format!("the handover that is in progress is of {} {}: repeat", tags[0], tags[1]);
+    assert!(part.code == 1 && part.stderr.contains(&expected), "{}", part.stderr);
+    let more = to_mary(&service, &[&tags[0], &tags[1], &tags[2]]);
+    assert!(more.code == 1 && more.stderr.contains("is begun or done already"), "{}", more.stderr);
+    service.sign(&address, json!({}));
+    let done = to_mary(&service, &[&tags[0], &tags[1], "--json"]);
+    let result = done.json();
+    assert_eq!((&result["status"], &result["link"]), (&json!("completed"), &Value::Null), "{}", done.stderr);
+    assert!(result["receipt"].as_str().unwrap().contains("/v1/movements/"), "{result}");
+    assert_eq!((service.total("/movements"), result["assets"].as_array().map(Vec::len)), (1, Some(2)));
+}
+
+#[test]
+fn nothing_starts_if_something_is_not_there() {
+    let service = Service::start();
+    (user(&service, "Mary", true), user(&service, "Bob", false));
+    let (_, tag) = asset(&service, "preparing");
+    for (words, code, reason) in [
+        (&["NOPE-1", "--to", "mary@example.org"][..], 1, "no asset has the tag or the serial number NOPE-1"),
+        (&[&tag, "A/ ?", "--to", "mary@example.org"], 1, "no asset has the tag or the serial number A/ ?"),
+        (&[&tag, "--to", "bob@example.org"], 1, "Bob <bob@example.org> is inactive: activate the user first"),
+        (&[&tag, "--to", "eve@example.org"], 1, "no user has the e-mail address eve@example.org"),
+        (&[&tag, "--to", "mary@example.org", "--process", "own"], 1, "unknown process own; known: "),
+        (&[&tag, "--to", "mary@example.org", "--tick", "Dock"], 2, "--tick \"Dock\": the checklists have \"Device\", "),
+        (&[&tag], 2, "--to <USER>"),
+        (&[&tag, "--to", "mary@example.org", "--timeout", "5"], 2, "--wait"),
+    ] {
+        let refused = service.run(&[&["handover"], words].concat());
+        assert!(refused.code == code && refused.stderr.contains(reason), "{words:?}: {}", refused.stderr);
+    }
+    assert_eq!(service.total("/processes/instances"), 0);
+}
+
+#[test]
+fn of_two_people_at_once_one_hands_it_over() {
+    let service = Service::start();
+    (user(&service, "Mary", true), user(&service, "Ada", true));
+    let at_once = |users: [&str; 2], tag: &str| {
+        let start = |user: &&str| {
+            let mut command = service.command(&["handover", tag, "--to", user]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let children: Vec<_> = users.iter().map(start).collect();
+        children.into_iter().map(|child| Run::of(child.wait_with_output().unwrap())).collect::<Vec<_>>()
+    };
+    let (_, tag) = asset(&service, "preparing");
+    let runs = at_once(["mary@example.org", "ada@example.org"], &tag);
+    let lost: Vec<&Run> = runs.iter().filter(|run| run.code == 1).collect();
+    assert!(lost.len() == 1 && lost[0].stderr.contains("Employee Onboarding for "), "{}{}", runs[0].stderr, runs[1].stderr);
+    let (_, tag) = asset(&service, "preparing");
+    at_once(["mary@example.org", "mary@example.org"], &tag).iter().for_each(|run| drop(link(run)));
+    assert_eq!(service.total("/processes/instances"), 2);
+}
+
+/// The text of a code of half blocks, whose light modules are drawn.
+fn decode(lines: &[&str]) -> String {
+    const SCALE: usize = 4;
+    let rows: Vec<Vec<char>> = lines.iter().map(|line| line.chars().collect()).collect();
+    let is_dark = |x: usize, y: usize| {
+        let (x, y) = (x / SCALE, y / SCALE);
+        match rows[y / 2][x] {
+            '█' => false,
+            '▀' => y % 2 == 1,
+            '▄' => y % 2 == 0,
+            _ => true,
+        }
+    };
+    let (width, height) = (rows[0].len(), 2 * rows.len() - 1);
+    let mut image = rqrr::PreparedImage::prepare_from_bitmap(width * SCALE, height * SCALE, is_dark);
+    image.detect_grids()[0].decode().unwrap().1
+}
+
+#[test]
+fn a_terminal_shows_the_link_as_a_code() {
+    let service = Service::start();
+    user(&service, "Mary", true);
+    let (_, tag) = asset(&service, "preparing");
+    let piped = to_mary(&service, &[&tag, "--qr"]);
+    let (address, code) = piped.stdout.split_once('\n').unwrap();
+    let lines: Vec<&str> = code.lines().collect();
+    assert_eq!(decode(&lines), address);
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{code}");
+
+    let mut command = service.command(&["handover", &tag, "--to", "mary@example.org"]);
+    command.env("TERM", "xterm").env_remove("NO_COLOR");
+    let mut session = Session::start(command, 80).unwrap();
+    assert!(session.wait().unwrap().success());
+    let shown = session.shown();
+    let white_on_black = "\u{1b}[97m\u{1b}[40m";
+    let lines: Vec<String> =
+        shown.lines().filter_map(|line| line.strip_prefix(white_on_black)).map(|line| line.replace("\u{1b}[0m", "")).collect();
+    let address = shown.lines().find(|line| line.contains("/v1/sign#sgn_")).unwrap();
+    assert_eq!(decode(&lines.iter().map(String::as_str).collect::<Vec<_>>()), address);
+}

@@ -1,0 +1,83 @@
+//! `assetctl show` and `assetctl who` with the real service.
+
+use crate::handover::{asset, user};
+use crate::support::service::Service;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+#[test]
+fn who_had_an_asset_on_a_day() {
+    let days_ago = Arc::new(AtomicU32::new(10));
+    let service = Service::start_days_ago(&days_ago);
+    let (ada, mary) = (user(&service, "Ada", true), user(&service, "Mary", true));
+    let created = &service.send("POST", "/assets", &json!({"name": "Laptop", "assigned_to": ada}))["data"];
+    let (id, tag) = (created["id"].as_str().unwrap(), created["asset_tag"].as_str().unwrap());
+    let day = |asset: &serde_json::Value| asset["updated_at"].as_str().unwrap()[..10].to_owned();
+    let first = day(created);
+    days_ago.store(5, Ordering::Relaxed);
+    let second = day(&service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": mary}))["data"]);
+    days_ago.store(0, Ordering::Relaxed);
+    for (arguments, expected) in [
+        (
+            &[tag, "--on", &first][..],
+            format!("Assigned to  Ada <ada@example.org>\nStatus       in_stock\nWhen         the end of {first} in UTC "),
+        ),
+        (
+            &[id, "--on", &second],
+            format!("Assigned to  Mary <mary@example.org>\nStatus       in_stock\nWhen         the end of {second} in UTC "),
+        ),
+        (
+            &[tag],
+            format!("Asset        {tag} Laptop\nAssigned to  Mary <mary@example.org>\nStatus       in_stock\nWhen         now\n"),
+        ),
+    ] {
+        let shown = service.run(&[&["who"], arguments].concat());
+        assert!(shown.code == 0 && shown.stdout.contains(&expected), "{}{}", shown.stdout, shown.stderr);
+    }
+    let json = service.run(&["who", tag, "--on", &first, "--json"]).json();
+    assert_eq!((&json["user"], &json["as_of"]), (&json!(ada), &json!(format!("{first}T23:59:59.999Z"))));
+    for (day, code, reason) in [
+        ("2001-01-01", 1, "did not exist at the end of 2001-01-01 in UTC"),
+        ("2150-01-01", 2, "in the future"),
+        ("1.2.26", 2, "must be a date"),
+    ] {
+        let refused = service.run(&["who", tag, "--on", day]);
+        assert!(refused.code == code && refused.stderr.contains(reason), "{}", refused.stderr);
+    }
+    service.send("DELETE", &format!("/assets/{id}"), &json!({}));
+    assert!(service.run(&["who", id, "--on", &second]).stdout.contains("Mary"));
+}
+
+#[test]
+fn an_asset_is_shown_on_one_screen() {
+    let service = Service::start();
+    let mary = user(&service, "Mary", true);
+    let (id, tag) = asset(&service, "in_stock");
+    let details =
+        json!({"status": "preparing", "serial_number": "PF3XK201", "model": "T14", "notes": "a\nb", "purchase_price": 12.5});
+    service.send("PATCH", &format!("/assets/{id}"), &details);
+    service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": mary}));
+    assert_eq!(service.run(&["handover", &tag, "--to", "mary@example.org"]).code, 0);
+    let shown = service.run(&["show", &tag]);
+    let text = &shown.stdout;
+    for expected in [
+        &format!("Asset          {tag} Laptop\nStatus         preparing\nOwner          Mary <mary@example.org>\n"),
+        "Process        Employee Onboarding, step 2 of 4: Handed over (by first key,\n",
+        "Serial number  PF3XK201\n",
+        "first key  assigned_to: none → Mary\n",
+        "first key  status: in_stock → preparing, model: none → T14,",
+        "first key  process started\n",
+        "first key  created\n",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    assert!(text.lines().count() < 24 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_eq!((&service.run(&["show", "PF3XK201"]).stdout, &service.run(&["show", &id]).stdout), (text, text));
+    let other = service.send("POST", "/assets", &json!({"name": "Twin", "serial_number": "PF3XK201"}));
+    let twins = service.run(&["show", "PF3XK201"]);
+    assert!(twins.code == 1 && twins.stderr.contains("several assets have the serial number PF3XK201: "), "{}", twins.stderr);
+    assert!(twins.stderr.contains(other["data"]["asset_tag"].as_str().unwrap()));
+    let json = service.run(&["show", &tag, "--json"]).json();
+    assert_eq!((&json["asset"]["id"], &json["process"]["current_step"]), (&json!(id), &json!(1)));
+}
