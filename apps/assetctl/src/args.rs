@@ -34,13 +34,15 @@ assetctl labels --all --format svg --size 62x29 --output labels";
 
 const HANDOVER: &str = "\
 assetctl handover AST-000007 --to mary@example.org
-assetctl handover AST-000007 AST-000012 --to mary@example.org --tick all --wait
+assetctl handover AST-000007 AST-000012 --to mary@example.org \\
+  --tick all --wait
 assetctl handover AST-000007 --to mary@example.org --prepare --dry-run";
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0    everything is done, all rows are fine
-  1    something failed; an import can be resumed
+  1    something failed, or nobody signed in time; an import can be resumed,
+       and a handover is continued by the same command
   2    the command line, the environment or the columns don't fit; nothing
        was sent
   3    some rows were refused, and are in a file of their own; an export lacks

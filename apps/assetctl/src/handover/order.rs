@@ -94,9 +94,7 @@ impl<'a> Order<'a> {
             (0, 0) if unprepared.is_empty() => Ok(State::New),
             (0, 0) => Ok(State::Unprepared(unprepared)),
             (begun, 0) if begun == self.assets.len() => self.together(running.swap_remove(0)).await.map(State::Running),
-            (0, all) if all == self.assets.len() => {
-                Ok(State::Done(Running::of_instance(self.client, done.swap_remove(0)).await?))
-            }
+            (0, all) if all == self.assets.len() => self.together(done.swap_remove(0)).await.map(State::Done),
             _ => {
                 let begun =
                     running.iter().chain(&done).map(|instance| text(&instance["asset_tag"])).collect::<Vec<_>>().join(", ");
@@ -108,7 +106,7 @@ impl<'a> Order<'a> {
     /// The instance, if it is of the same process and for the same user.
     async fn same(&self, id: &str) -> Result<Value> {
         let Running(instance) = Running::read(self.client, &format!("processes/instances/{id}")).await?;
-        let recipient = &instance["step_data"][picker(steps_of(&instance)).unwrap_or_default()];
+        let recipient = recipient(&instance);
         // Nobody is picked yet, and nothing else is submitted.
         let is_fresh = recipient.is_null() && instance["current_step"] == 0;
         if instance["process_id"] == self.process["id"] && (*recipient == self.user["id"] || is_fresh) {
@@ -133,7 +131,8 @@ impl<'a> Order<'a> {
         }
         let process = ("process_id", text(&self.process["id"]));
         let query = [("asset_id", asset), process, ("status", "completed"), ("limit", "1"), ("omit", "signatures")];
-        Ok(get_data(self.client, "processes/instances", &query).await?.get(0).cloned())
+        let instances = get_data(self.client, "processes/instances", &query).await?;
+        Ok(instances.get(0).filter(|instance| *recipient(instance) == self.user["id"]).cloned())
     }
 
     /// The instance, or its movement, which must be one of all assets.
@@ -144,6 +143,11 @@ impl<'a> Order<'a> {
             return Ok(running);
         }
         let tags = clean(&running.members("asset_tag").join(" "));
-        Err(CliError::Failed(format!("the handover that is in progress is of {tags}: repeat the command with exactly these")))
+        Err(CliError::Failed(format!("the handover is of {tags}: repeat the command with exactly these")))
     }
+}
+
+/// The user who gets the asset of an instance; null until it is said.
+fn recipient(instance: &Value) -> &Value {
+    &instance["step_data"][picker(steps_of(instance)).unwrap_or_default()]
 }

@@ -95,12 +95,12 @@ fn several_assets_are_one_movement() {
     let tags: Vec<String> = (0..3).map(|_| asset(&service, "preparing").1).collect();
     let plan = to_mary(&service, &[&tags[0], &tags[1], "--dry-run"]);
     assert!(plan.code == 0 && plan.stdout.contains("Steps left  Handed over, Signature of "), "{}{}", plan.stdout, plan.stderr);
-    assert!(plan.stdout.ends_with("This would be begun.\n"), "{}", plan.stdout);
+    assert!(plan.stdout.ends_with("It would be at this point.\n"), "{}", plan.stdout);
     assert_eq!(service.total("/movements"), 0);
     link(&to_mary(&service, &[&tags[0], &tags[1], &tags[0]]));
     let address = link(&to_mary(&service, &[&tags[1], &tags[0], "--tick", "all"]));
     let part = to_mary(&service, &[&tags[1]]);
-    let expected = format!("the handover that is in progress is of {} {}: repeat", tags[0], tags[1]);
+    let expected = format!("the handover is of {} {}: repeat", tags[0], tags[1]);
     assert!(part.code == 1 && part.stderr.contains(&expected), "{}", part.stderr);
     let more = to_mary(&service, &[&tags[0], &tags[1], &tags[2]]);
     assert!(more.code == 1 && more.stderr.contains("is begun or done already"), "{}", more.stderr);
@@ -110,15 +110,24 @@ fn several_assets_are_one_movement() {
     assert_eq!((&result["status"], &result["link"]), (&json!("completed"), &Value::Null), "{}", done.stderr);
     assert!(result["receipt"].as_str().unwrap().contains("/v1/movements/"), "{result}");
     assert_eq!((service.total("/movements"), result["assets"].as_array().map(Vec::len)), (1, Some(2)));
+    // Without a handover of their own, assets of the user are not taken for handed over.
+    let id = result["assets"][0]["id"].as_str().unwrap();
+    let ada = user(&service, "Ada", true);
+    service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": ada}));
+    let other = service.run(&["handover", &tags[0], "--to", "ada@example.org"]);
+    assert!(other.code == 1 && other.stderr.contains("The asset's status is in_use."), "{}", other.stderr);
 }
 
 #[test]
 fn nothing_starts_if_something_is_not_there() {
     let service = Service::start();
-    (user(&service, "Mary", true), user(&service, "Bob", false));
+    user(&service, "Mary", true);
+    user(&service, "Bob", false);
     let (_, tag) = asset(&service, "preparing");
     for (words, code, reason) in [
         (&["NOPE-1", "--to", "mary@example.org"][..], 1, "no asset has the tag or the serial number NOPE-1"),
+        (&["..", "--to", "mary@example.org"], 1, "no asset has the tag or the serial number .."),
+        (&["", "--to", "mary@example.org"], 1, "no asset has the tag or the serial number"),
         (&[&tag, "A/ ?", "--to", "mary@example.org"], 1, "no asset has the tag or the serial number A/ ?"),
         (&[&tag, "--to", "bob@example.org"], 1, "Bob <bob@example.org> is inactive: activate the user first"),
         (&[&tag, "--to", "eve@example.org"], 1, "no user has the e-mail address eve@example.org"),
@@ -136,7 +145,8 @@ fn nothing_starts_if_something_is_not_there() {
 #[test]
 fn of_two_people_at_once_one_hands_it_over() {
     let service = Service::start();
-    (user(&service, "Mary", true), user(&service, "Ada", true));
+    user(&service, "Mary", true);
+    user(&service, "Ada", true);
     let at_once = |users: [&str; 2], tag: &str| {
         let start = |user: &&str| {
             let mut command = service.command(&["handover", tag, "--to", user]);

@@ -40,6 +40,7 @@ fn who_had_an_asset_on_a_day() {
     for (day, code, reason) in [
         ("2001-01-01", 1, "did not exist at the end of 2001-01-01 in UTC"),
         ("2150-01-01", 2, "in the future"),
+        ("9999-12-31", 2, "is out of range"),
         ("1.2.26", 2, "must be a date"),
     ] {
         let refused = service.run(&["who", tag, "--on", day]);
