@@ -3,7 +3,6 @@
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
 use crate::http::request::get_data;
-use crate::selection::is_id;
 use serde_json::Value;
 
 /// `name` is a tag, an id or, if there is no such tag, a serial number that only one asset has.
@@ -90,6 +89,13 @@ pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
 }
 
+#[must_use]
+pub fn is_id(text: &str) -> bool {
+    let hyphens = [8, 13, 18, 23];
+    let fits = |(place, byte): (usize, u8)| if hyphens.contains(&place) { byte == b'-' } else { byte.is_ascii_hexdigit() };
+    text.len() == 36 && text.bytes().enumerate().all(fits)
+}
+
 /// A tag can have any visible character.
 fn path_segment(text: &str) -> String {
     let encode = |byte: u8| {
@@ -106,5 +112,13 @@ mod tests {
     fn a_tag_stays_one_segment_of_a_path() {
         assert_eq!(path_segment("AST-1_b"), "AST-1_b");
         assert_eq!(path_segment("A/1?#%é"), "A%2F1%3F%23%25%C3%A9");
+    }
+
+    #[test]
+    fn tags_are_not_ids() {
+        assert!(is_id("0190163d-8694-739b-aea5-966c26f8ad90"));
+        for tag in ["AST-000001", "0190163d8694739baea5966c26f8ad90", "0190163d-8694-739b-aea5-966c26f8ad9-", ""] {
+            assert!(!is_id(tag), "{tag}");
+        }
     }
 }

@@ -3,11 +3,11 @@
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
 use crate::http::patience;
-use crate::http::request::{get, get_data};
+use crate::http::request::get;
+use crate::lookup;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Deserialize;
-use std::collections::HashSet;
 use terminal::print_note;
 
 const NDJSON: &str = "application/x-ndjson";
@@ -42,33 +42,23 @@ pub struct Asset {
     pub asset_tag: String,
 }
 
-/// `names` are tags or ids. Each asset comes once, in their order.
+/// `names` are as [`lookup::asset`] takes them. Each asset comes once, in their order.
 ///
 /// # Errors
 ///
-/// Returns [`CliError::Failed`] that names the tags that no asset has or the first unknown ID, or when the service doesn't
-/// answer.
+/// As [`lookup::asset`].
 pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
     let bar = ProgressBar::new_spinner().with_message("finding assets");
-    let (mut assets, mut ids, mut unknown) = (Vec::new(), HashSet::new(), Vec::new());
+    let mut assets: Vec<Asset> = Vec::new();
     for name in names {
         bar.tick();
-        let found = if is_id(name) {
-            vec![get_data(client, &format!("assets/{name}"), &[]).await?]
-        } else {
-            get_data(client, "assets", &[("asset_tag", name)]).await?.as_array().cloned().unwrap_or_default()
-        };
-        let found = found.into_iter().map(serde_json::from_value).collect::<std::result::Result<Vec<Asset>, _>>();
-        match found.map_err(|error| unreadable(&error))? {
-            found if found.is_empty() => unknown.push(name.as_str()),
-            found => assets.extend(found.into_iter().filter(|asset| ids.insert(asset.id.clone()))),
+        let asset: Asset = serde_json::from_value(lookup::asset(client, name).await?).map_err(|error| unreadable(&error))?;
+        if !assets.contains(&asset) {
+            assets.push(asset);
         }
     }
     bar.finish_and_clear();
-    match unknown.as_slice() {
-        [] => Ok(assets),
-        unknown => Err(CliError::Failed(format!("no asset has the tag {}; tags are case-sensitive", unknown.join(", ")))),
-    }
+    Ok(assets)
 }
 
 /// The oldest first.
@@ -97,13 +87,6 @@ pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> 
     Ok(assets)
 }
 
-#[must_use]
-pub fn is_id(text: &str) -> bool {
-    let hyphens = [8, 13, 18, 23];
-    let fits = |(place, byte): (usize, u8)| if hyphens.contains(&place) { byte == b'-' } else { byte.is_ascii_hexdigit() };
-    text.len() == 36 && text.bytes().enumerate().all(fits)
-}
-
 fn unreadable(error: &serde_json::Error) -> CliError {
     CliError::Failed(format!("can't read the service's answer; check --base-url: {error}"))
 }
@@ -111,17 +94,4 @@ fn unreadable(error: &serde_json::Error) -> CliError {
 fn filter(text: &str) -> std::result::Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE, such as status=in_use")?;
     Ok((name.to_owned(), value.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tags_are_not_ids() {
-        assert!(is_id("0190163d-8694-739b-aea5-966c26f8ad90"));
-        for tag in ["AST-000001", "0190163d8694739baea5966c26f8ad90", "0190163d-8694-739b-aea5-966c26f8ad9-", ""] {
-            assert!(!is_id(tag), "{tag}");
-        }
-    }
 }

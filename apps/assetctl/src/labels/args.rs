@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Options of `labels`.
 #[derive(Debug, Args)]
 pub struct Labels {
-    /// Assets, by tag or id
+    /// Assets, by tag, id or serial number
     #[arg(required_unless_present_any = ["all", "filters", "status", "q"], conflicts_with_all = ["all", "filters", "status", "q"])]
     pub assets: Vec<String>,
     /// Every asset

@@ -32,7 +32,7 @@ fn answer(request: &Request, _: usize) -> Answer {
         route if route.starts_with("GET /users/") => Answer::data(&person()),
         "GET /processes" => Answer::data(&json!([process()])),
         "GET /processes/instances" => Answer::data(&json!([process()])),
-        route if route.starts_with("GET /assets/by-tag/A") => Answer::data(&json!({
+        "GET /assets/by-tag/A" => Answer::data(&json!({
             "id": USER, "asset_tag": HOSTILE, "name": HOSTILE, "status": HOSTILE, "model": HOSTILE, "assigned_to": USER
         })),
         route if route.starts_with("GET /assets/by-tag/") => Answer::problem(404, "NOT_FOUND", HOSTILE),
@@ -241,7 +241,7 @@ fn a_terminal_still_gets_colours_and_line_breaks() {
     let commands = Commands::new();
     let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
     let shown = commands.show(&words(&["labels", "B-1"]));
-    assert!(shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m no asset has the tag B-1"), "{shown:?}");
+    assert!(shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m no asset has the tag or the serial number B-1"), "{shown:?}");
     let shown = commands.show(&words(&["me", "--jsn"]));
     assert!(shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m unexpected argument") && shown.contains("\n\n"), "{shown:?}");
     let help = commands.show(&words(&["--help"]));

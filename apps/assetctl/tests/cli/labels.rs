@@ -28,11 +28,10 @@ fn answer(request: &Request, count: usize) -> Answer {
             let (skip, ids) = (request.parameter("skip"), request.parameter("ids").split(',').count());
             Answer::new("text/html; charset=utf-8", format!("{} {skip} {ids}", request.parameter("layout")))
         }
-        "GET /assets" => match request.parameter("asset_tag") {
-            "A/1" => Answer::data(&json!([asset(1, "A/1")])),
-            "a 1" => Answer::data(&json!([asset(2, "a 1")])),
-            _ => Answer::data(&json!([])),
-        },
+        "GET /assets/by-tag/A%2F1" => Answer::data(&asset(1, "A/1")),
+        "GET /assets" if request.parameter("serial_number") == "a 1" => Answer::data(&json!([asset(2, "a 1")])),
+        "GET /assets" => Answer::data(&json!([])),
+        route if route.starts_with("GET /assets/by-tag/") => Answer::problem(404, "NOT_FOUND", "There is no such resource."),
         route if route.ends_with("/label") => {
             let (format, size, dpi) = (request.parameter("format"), request.parameter("size"), request.parameter("dpi"));
             let content_type = match format {
@@ -120,7 +119,7 @@ fn what_does_not_fit_is_said_before_anything_is_sent() {
     }
     assert!(service.requests().is_empty());
     let unknown = run(&service.url, &["labels", "B-1", "B-2"]);
-    assert!(unknown.code == 1 && unknown.stderr.contains("no asset has the tag B-1, B-2"), "{}", unknown.stderr);
+    assert!(unknown.code == 1 && unknown.stderr.contains("no asset has the tag or the serial number B-1"), "{}", unknown.stderr);
     let none = run(&service.url, &["labels", "--status", "scrapped"]);
     assert!(none.code == 0 && none.stderr.contains("No asset matches."), "{}", none.stderr);
     assert!(!std::path::Path::new("labels.html").exists());
