@@ -13,10 +13,12 @@ import { makeShort, over } from './over.mjs'
 import { repeats } from './repeats.mjs'
 import { secrets } from './secrets.mjs'
 import { served } from './served.mjs'
+import { submitted } from './submitted.mjs'
 import { surroundings } from './surroundings.mjs'
 
 const [readyFile, log, folder, ...names] = process.argv.slice(2)
-const all = [served, devices, drawing, surroundings, fields, movements, repeats, network, accessibility, hostile, over, secrets]
+const signing = [devices, drawing, submitted, surroundings, fields, movements]
+const all = [served, ...signing, repeats, network, accessibility, hostile, over, secrets]
 const scenarios = all.flatMap(Object.entries).filter(([name]) => !names.length || names.some((part) => name.includes(part)))
 
 const quiet = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking']

@@ -4,22 +4,23 @@
  * Creates what all fields have: a group named by the step's label, with a place for an error. The label can also be that of
  * the only control, or be shown beside it by the control itself.
  * @param {OpenStep} open
- * @param {{ control: HTMLElement, hint?: string, isLabel?: boolean, hasOwnLabel?: boolean }} options
+ * @param {{ control: HTMLElement, hint?: string, statement?: string, isLabel?: boolean, hasOwnLabel?: boolean }} options
  * @param {...(Node | null)} content
  * @returns {Field}
  */
-function frame(open, { control, hint = '', isLabel = false, hasOwnLabel = false }, ...content) {
+function frame(open, { control, hint = '', statement = '', isLabel = false, hasOwnLabel = false }, ...content) {
   const { step } = open
   const label = isolated(step.label)
   const isOptional = !(step.required ?? step.type === 'confirmation') && step.type !== 'complete'
   const hints = [hint, isOptional ? 'Optional' : ''].filter(Boolean).join(' ')
   const hinted = hints ? create('p', { className: 'hint', id: newId() }, hints) : null
+  const stated = statement ? create('p', { className: 'statement value', id: newId(), dir: 'auto' }, statement) : null
   const error = create('p', { className: 'error', id: newId(), hidden: true, 'data-error': '' })
   const legend = create('legend', {}, isLabel ? create('label', { htmlFor: control.id }, label) : label)
   if (hasOwnLabel) legend.className = 'unseen'
-  const described = `${hinted ? `${hinted.id} ` : ''}${error.id}`
+  const described = [hinted, stated, error].flatMap((part) => part?.id ?? []).join(' ')
   if (isLabel || hasOwnLabel) control.setAttribute('aria-describedby', described)
-  const element = create('fieldset', { 'data-key': step.key, 'aria-describedby': described }, legend, hinted, ...content, error)
+  const element = create('fieldset', { 'data-key': step.key, 'aria-describedby': described }, legend, hinted, stated, ...content, error)
   return { open, element, control, error, value: () => null, check: () => null, save: () => null }
 }
 
@@ -122,5 +123,7 @@ function confirmationField(open, kept) {
 
 /** @param {OpenStep} open @returns {Field} */
 function completeField(open) {
-  return frame(open, { control: create('span'), hint: 'This happens when you press the button.' })
+  const field = frame(open, { control: create('span'), hint: 'This happens when you press the button.' })
+  field.element.className = 'complete'
+  return field
 }

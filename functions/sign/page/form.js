@@ -21,7 +21,8 @@ function shownAsset({ asset_tag, name, manufacturer, model, serial_number }) {
 /** @param {SigningSession} session @returns {Node | string} */
 function shownAssets({ assets, movement_number }) {
   if (assets.length === 0) return ''
-  const title = create('h2', { id: newId() }, assets.length === 1 ? 'Asset' : 'Assets')
+  const isOne = assets.length === 1
+  const title = create('h2', { id: newId(), className: isOne ? 'unseen' : '' }, isOne ? 'Asset' : 'Assets')
   const [listed, folded] = assets.length > MAX_LISTED_ASSETS ? [assets.slice(0, 5), assets.slice(5)] : [assets, []]
   const number = movement_number ? `${counted(assets.length, 'asset', 'assets')}, ${movement_number}` : ''
   return create(
@@ -155,7 +156,7 @@ function showForm(session, submitButton, changed) {
   showView(
     session.organization,
     session.process_name,
-    [shownAssets(session), signer, ...fields.map(({ element }) => element)],
+    [shownAssets(session), shownSubmitted(session), signer, ...fields.map(({ element }) => element)],
     [submitButton, until],
   )
   return fields

@@ -17,16 +17,15 @@ function signatureField(open, kept) {
   const clear = button('Clear', () => pad.clear())
   const padHint = create(
     'p',
-    { className: 'hint', id: newId() },
-    'Draw with a finger, a pen or a mouse. With a keyboard, choose “Type instead”.',
+    { className: 'unseen', id: newId() },
+    'Draw here, or choose “Type instead”.',
   )
   pad.canvas.setAttribute('aria-describedby', padHint.id)
   const drawing = create(
     'div',
     {},
-    padHint,
     create('div', { className: 'pad' }, placeholder, pad.canvas),
-    create('div', { className: 'tools' }, undo, clear),
+    padHint,
   )
 
   const name = create('input', { type: 'text', id: newId(), dir: 'auto', autocomplete: 'name', maxLength: 100, value: draft.name })
@@ -43,11 +42,12 @@ function signatureField(open, kept) {
     else pad.layOut()
   }, 'plain')
 
-  const field = frame(open, { control: name }, drawing, typing, toggle)
+  const tools = create('div', { className: 'tools' }, undo, clear, toggle)
+  const field = frame(open, { control: name, statement: open.step.statement }, drawing, typing, tools)
   name.setAttribute('aria-describedby', `${nameHint.id} ${field.error.id}`)
 
   function refresh() {
-    drawing.hidden = isTyped
+    drawing.hidden = undo.hidden = clear.hidden = isTyped
     typing.hidden = !isTyped
     toggle.textContent = isTyped ? 'Draw instead' : 'Type instead'
     placeholder.hidden = pad.strokes.length > 0

@@ -14,6 +14,21 @@ function shownDate(day) {
 }
 
 /**
+ * Returns all lines of a checklist.
+ * @param {string[]} items
+ * @param {Json[]} checked
+ */
+function shownChecklist(items, checked) {
+  const line = (/** @type {string} */ item) => {
+    const isChecked = checked.includes(item)
+    const mark = create('span', { className: 'mark', 'aria-hidden': 'true' }, isChecked ? '✓' : '–')
+    const state = create('span', { className: isChecked ? 'unseen' : 'hint' }, isChecked ? ', checked' : ', not checked')
+    return create('li', {}, mark, create('span', {}, isolated(item), state))
+  }
+  return create('ul', { className: 'checklist' }, ...items.map(line))
+}
+
+/**
  * Returns the value of a step as people read it.
  * @param {Step} step
  * @param {Json} value
@@ -21,16 +36,13 @@ function shownDate(day) {
  * @returns {Node}
  */
 function shownValue(step, value, userName) {
-  if (Array.isArray(value) && value.length) {
-    return create('ul', {}, ...value.map((item) => create('li', {}, isolated(String(item)))))
-  }
+  if (step.items) return shownChecklist(step.items, Array.isArray(value) ? value : [])
   if (value === true) return create('p', {}, step.type === 'complete' ? 'Done' : 'Yes')
   if (typeof value === 'string' && value.trim()) {
-    const text = step.type === 'date' ? shownDate(value) : step.type === 'user_picker' ? (userName ?? value) : value
+    const text = step.type === 'date' ? shownDate(value) : step.type === 'user_picker' ? (userName ?? 'A deleted user') : value
     return create('p', { className: 'value', dir: 'auto' }, text)
   }
-  const none = { complete: 'Done', checklist: 'Nothing checked' }
-  return create('p', { className: 'hint' }, Reflect.get(none, step.type) ?? 'Nothing entered')
+  return create('p', { className: 'hint' }, step.type === 'complete' ? 'Done' : 'Nothing entered')
 }
 
 /**

@@ -20,6 +20,8 @@ interface Step {
   required?: boolean
   items?: string[]
   options?: string[]
+  /** Of a signature. */
+  statement?: string
 }
 
 /** A step that the link opens. */
@@ -32,6 +34,13 @@ interface OpenStep {
   user_name: string | null
   /** Whether a signature is stored for it. */
   is_stored: boolean
+}
+
+/** A step that was submitted before. */
+interface SubmittedStep extends OpenStep {
+  /** Whose signature it is. */
+  signed_by: string | null
+  signed_at: string | null
 }
 
 interface SignedAsset {
@@ -51,6 +60,8 @@ interface SigningSession {
   signer: { name: string; user_id: string | null }
   status: 'open' | 'used'
   ends_at: string
+  /** Empty once the link is used. */
+  submitted: SubmittedStep[]
   steps: OpenStep[]
   is_completed: boolean
   /** Whether the process was cancelled after the last step that the link opens. */

@@ -37,7 +37,8 @@ async fn a_new_tenant_has_seven_system_processes() {
         "type": "signature",
         "key": "signature",
         "label": "Signature of the recipient",
-        "required": true
+        "required": true,
+        "statement": "I confirm what is stated above."
       },
       {
         "type": "complete",

@@ -143,7 +143,7 @@ async fn a_movements_page_shows_each_asset_and_the_signature_once() {
     for name in ["Laptop", "Dock", "Screen"] {
         assert!(text.contains(&format!("<bdi>{name}</bdi>")) && text.contains(&format!("<bdi>S-{name}</bdi>")));
     }
-    assert_eq!(text.matches("cancelled: not handled by this movement").count(), 1);
+    assert_eq!(text.matches("Cancelled: not handled by this movement").count(), 1);
     assert!(text.contains("<bdi>The dock is &#60;b&#62;broken&#60;/b&#62;.</bdi>"));
     let signed = client.get(&path).await.json();
     for shown in [&movement["number"], &signed["signature"]["value"], &signed["receipt"]["instances"][1]["events"][0]["hash"]] {

@@ -11,5 +11,6 @@ pub mod races;
 pub mod receipts;
 pub mod session;
 pub mod signatures;
+pub mod submitted;
 pub mod typed_signatures;
 pub mod values;

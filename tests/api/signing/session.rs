@@ -2,7 +2,7 @@
 
 use crate::support::processes::{advance, cancel, create_process, start_movement};
 use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, id_of, link_status, signature_step, started, step};
+use crate::support::signing::{Link, id_of, link_status, signature_step, started, stated, step};
 use crate::support::table::history::event_chain;
 use crate::support::{Api, Client, Reply, over_http};
 use serde_json::{Map, Value, json};
@@ -55,7 +55,7 @@ async fn every_type_of_step_can_be_submitted_one_by_one_or_all_at_once() {
         let mut session = signer.session().await;
         let all = keys(&session).into_iter().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(all, ["who", "list", "note", "comment", "choice", "day", "agree", "sign", "done"]);
-        assert_eq!(session["steps"][7]["step"], signature_step());
+        assert_eq!(session["steps"][7]["step"], stated(&signature_step()));
         if at_once {
             session = signer.sign(json!({"step_data": values, "through": "done"})).await.data();
         } else {
@@ -92,8 +92,8 @@ async fn a_session_names_the_process_the_assets_and_the_signer() {
         json!({
             "link_id": link.id, "organization": "Analytical Engines", "process_name": "Own", "movement_number": null,
             "assets": [asset], "signer": {"name": "Ada", "user_id": user}, "status": "open",
-            "ends_at": link.shown(&client).await["expires_at"], "is_completed": false, "is_cancelled": false,
-            "steps": [{"index": 0, "step": signature_step(), "value": null, "user_name": null, "is_stored": false}]
+            "ends_at": link.shown(&client).await["expires_at"], "is_completed": false, "is_cancelled": false, "submitted": [],
+            "steps": [{"index": 0, "step": stated(&signature_step()), "value": null, "user_name": null, "is_stored": false}]
         })
     );
 }
@@ -140,16 +140,16 @@ async fn assets_whose_instance_was_cancelled_are_not_shown() {
     }
 }
 
-/// The holder of a link learns nothing of others' values, not even by trying.
+/// The holder of a link learns nothing of others' later values, not even by trying, and can't change the earlier ones.
 #[tokio::test]
 async fn only_the_steps_of_the_link_are_shown_and_accepted() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([
-        {"type": "text", "key": "hidden_before", "label": "Qwert before"}, step("text", "own"), signature_step(),
+        {"type": "text", "key": "before", "label": "Before"}, step("text", "own"), signature_step(),
         {"type": "select", "key": "hidden_after", "label": "Qwert after", "options": ["Qwert option"]}
     ]);
     let path = started(&client, steps).await;
-    let ahead = json!({"hidden_before": "Qwert", "own": "ahead", "sign": SIGNATURE, "hidden_after": "Qwert option"});
+    let ahead = json!({"before": "shown", "own": "ahead", "sign": SIGNATURE, "hidden_after": "Qwert option"});
     advance(&client, id_of(&path), ahead).await.data();
     let link = Link::for_guest(&client, &path).await;
     let signer = link.signer(&client);
@@ -169,11 +169,11 @@ async fn only_the_steps_of_the_link_are_shown_and_accepted() {
         signer.sign(body).await
     };
     let mut guesses = Vec::new();
-    for guess in ["Qwert", "Qwerty"] {
-        guesses.push(refused(json!({"hidden_before": guess}), json!({})).await);
+    for guess in ["shown", "changed"] {
+        guesses.push(refused(json!({"before": guess}), json!({})).await);
     }
-    assert_eq!(plain(&guesses[0]), plain(&guesses[1]), "the answer says whether the guess is right");
-    assert_eq!(guesses[0].field_errors(), ["/step_data/hidden_before"]);
+    assert_eq!(plain(&guesses[0]), plain(&guesses[1]));
+    assert_eq!(guesses[0].field_errors(), ["/step_data/before"]);
     let mut after = Vec::new();
     for guess in [json!("Qwert option"), json!("red"), json!(1), Value::Null] {
         after.push(refused(json!({"hidden_after": guess, "own": 1}), json!({})).await);
@@ -183,10 +183,7 @@ async fn only_the_steps_of_the_link_are_shown_and_accepted() {
     let through = refused(json!({}), json!({"through": "hidden_after"})).await;
     assert_eq!(through.field_errors(), ["/through"]);
     let unknown = refused(json!({"hidden": 1}), json!({"through": "hidden"})).await;
-    answers.extend(
-        [&guesses[0], &after[0], &through, &unknown]
-            .map(|reply| reply.text().replace("/step_data/hidden_before", "").replace("/step_data/hidden_after", "")),
-    );
+    answers.extend([&guesses[0], &after[0], &through, &unknown].map(|reply| reply.text().replace("/step_data/hidden_after", "")));
     assert_eq!(unknown.status.as_u16(), 422);
     assert_eq!(api.dump().await, before);
     let session = signer.sign(json!({"step_data": {"sign": SIGNATURE}, "through": "sign"})).await;

@@ -75,6 +75,13 @@ pub fn signature_step() -> Value {
     json!({"type": "signature", "key": "sign", "label": "Sign here", "required": true})
 }
 
+/// As the service has a signature step: with its statement.
+pub fn stated(step: &Value) -> Value {
+    let mut step = step.clone();
+    step["statement"] = json!("I confirm what is stated above.");
+    step
+}
+
 /// For a new asset. Returns the instance's path.
 pub async fn started(client: &Client, steps: Value) -> String {
     let asset = client.asset(json!({"name": "Laptop", "serial_number": "S-1", "manufacturer": "Dell", "model": "XPS"})).await;

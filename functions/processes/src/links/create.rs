@@ -7,7 +7,7 @@ use serde_json::Value;
 use shared::auth::{Command, Principal};
 use shared::domain::keys::api_key::SecretHash;
 use shared::domain::processes::instance::{InstanceStatus, ProcessError};
-use shared::domain::processes::process::{Step, StepKind};
+use shared::domain::processes::process::Step;
 use shared::domain::processes::subject::SubjectId;
 use shared::domain::record::{Kind, Reference, Stored};
 use shared::domain::request::StoredResponse;
@@ -73,7 +73,7 @@ fn link_steps(steps: &[Step], first: usize, until: Option<&str>) -> Result<LinkS
     let position = match until {
         Some(key) => steps.iter().position(|step| step.key == key),
         None => {
-            let signature = steps.iter().enumerate().skip(first).find(|(_, step)| step.kind == StepKind::Signature);
+            let signature = steps.iter().enumerate().skip(first).find(|(_, step)| step.is_signature());
             signature.map(|(index, _)| index).or(steps.len().checked_sub(1))
         }
     };

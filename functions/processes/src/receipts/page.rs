@@ -45,6 +45,8 @@ struct ReceiptPage<'a> {
     tenant_id: TenantId,
     assets: Vec<AssetRow<'a>>,
     steps: Vec<StepRow<'a>>,
+    /// The label of each signature's step, and the signed SHA-256 of its image.
+    image_hashes: Vec<(&'a str, &'a str)>,
     histories: Vec<History<'a>>,
     time_zone: String,
     signature: &'a Signature,
@@ -78,7 +80,7 @@ enum Run {
 
 enum StepText {
     Plain(Vec<Run>),
-    Signature { picture: Picture, hash: String, is_typed: bool },
+    Signature { statement: Option<String>, picture: Picture, is_typed: bool },
 }
 
 enum Picture {
@@ -95,6 +97,13 @@ fn text(text: impl Into<String>) -> Run {
 
 fn name(text: impl Into<String>) -> Run {
     Run::Name(text.into())
+}
+
+/// "In use" for `in_use`.
+fn in_words(status: impl ToString) -> Run {
+    let words = status.to_string().replace('_', " ");
+    let mut chars = words.chars();
+    Run::Text(chars.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(chars).collect())
 }
 
 fn code(id: impl Id) -> Run {
@@ -144,7 +153,7 @@ impl<'a> Times<'a> {
     }
 
     fn outcome(&self, instance: &ReceiptInstance) -> Vec<Run> {
-        let mut runs = vec![text(instance.status.to_string())];
+        let mut runs = vec![in_words(instance.status)];
         if instance.status == InstanceStatus::Cancelled {
             runs.push(text(": not handled by this movement\n"));
             runs.extend(self.time_and_person(instance.ended_at, "\n", &instance.ended_by));
@@ -164,7 +173,10 @@ fn text_of(step: &MovementReceiptStep, images: &Images) -> StepText {
     let runs = match (&step.value, &step.step.kind) {
         (Value::Null, _) => vec![text("–")],
         (Value::Bool(true), _) => vec![text("yes")],
-        (signed, StepKind::Signature) => return signature(&step.step.key, signed, images),
+        (signed, StepKind::Signature { statement }) => {
+            let (picture, is_typed) = (picture(&step.step.key, signed, images), is_typed(signed));
+            return StepText::Signature { statement: statement.clone().map(String::from), picture, is_typed };
+        }
         (Value::String(id), StepKind::UserPicker) => {
             vec![name(step.user_name.as_deref().unwrap_or_default()), text("\n"), Run::Code(id.clone())]
         }
@@ -177,16 +189,24 @@ fn text_of(step: &MovementReceiptStep, images: &Images) -> StepText {
     StepText::Plain(runs)
 }
 
-/// [`StepText::Missing`] if the image's hash is not the signed one.
-fn signature(key: &str, signed: &Value, images: &Images) -> StepText {
-    let hash = signed["sha256"].as_str().unwrap_or_default();
+fn image_hash(signed: &Value) -> &str {
+    signed["sha256"].as_str().unwrap_or_default()
+}
+
+/// [`Picture::Missing`] if the image's hash is not the signed one.
+fn picture(key: &str, signed: &Value, images: &Images) -> Picture {
+    let hash = image_hash(signed);
     let has_signed_hash = |image: &&Vec<u8>| hex::sha256(image) == hash;
-    let picture = match (images.images.get(key).filter(has_signed_hash), images.paths.get(key)) {
+    match (images.images.get(key).filter(has_signed_hash), images.paths.get(key)) {
         (Some(image), _) => Picture::Image(data_url(image)),
         (None, Some(path)) => Picture::Path(path.clone()),
         (None, None) => Picture::Missing,
-    };
-    StepText::Signature { picture, hash: hash.to_owned(), is_typed: is_typed(signed) }
+    }
+}
+
+fn image_hashes(steps: &[MovementReceiptStep]) -> Vec<(&str, &str)> {
+    let signatures = steps.iter().filter(|step| step.step.is_signature() && !step.value.is_null());
+    signatures.map(|step| (&*step.step.label, image_hash(&step.value))).collect()
 }
 
 fn step_rows<'a>(steps: &'a [MovementReceiptStep], images: &Images, times: &Times<'_>) -> Vec<StepRow<'a>> {
@@ -211,7 +231,7 @@ fn course(
     completed_at: Timestamp,
 ) -> Vec<(&'static str, Vec<Run>)> {
     vec![
-        ("Status afterwards", vec![text(process.target_status.to_string())]),
+        ("Status afterwards", vec![in_words(process.target_status)]),
         ("Started", times.time_and_person(started.0, " by ", started.1)),
         ("Completed", vec![times.time(completed_at)]),
     ]
@@ -227,6 +247,7 @@ impl<'a> ReceiptPage<'a> {
             tenant_id,
             assets: Vec::new(),
             steps: Vec::new(),
+            image_hashes: Vec::new(),
             histories: Vec::new(),
             time_zone: tenant.time_zone.to_string(),
             signature,
@@ -246,6 +267,7 @@ pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant) -
     let page = ReceiptPage {
         facts,
         steps: step_rows(&steps, images, &times),
+        image_hashes: image_hashes(&steps),
         histories: vec![History { of: Vec::new(), events: &signed.receipt.events }],
         ..ReceiptPage::new(process, tenant, *tenant_id, &signed.signature)
     };
@@ -268,6 +290,7 @@ pub(crate) fn render_movement(signed: &SignedMovementReceipt, images: &Images, t
         facts,
         assets: signed.receipt.instances.iter().map(|instance| asset_row(instance, &times)).collect(),
         steps: step_rows(&signed.receipt.steps, images, &times),
+        image_hashes: image_hashes(&signed.receipt.steps),
         histories,
         ..ReceiptPage::new(process, tenant, *tenant_id, &signed.signature)
     };

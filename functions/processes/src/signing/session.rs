@@ -1,6 +1,6 @@
-//! The session of a signer: the organization, the assets and the open steps.
+//! The session of a signer: the organization, the assets, the steps that are submitted and those that are open.
 
-use super::session_wire::{SessionAsset, SessionSigner, SessionStep, SessionView};
+use super::session_wire::{SessionAsset, SessionSigner, SessionStep, SessionView, SubmittedStep};
 use crate::subject::Subject;
 use shared::auth::UnverifiedRequest;
 use shared::domain::assets::asset::Asset;
@@ -70,11 +70,13 @@ impl Session {
     pub(super) fn view(&self, link: &Link, subject: &Subject) -> Result<SessionView, ApiError> {
         let instance = subject.representative()?;
         let (status, open) = subject.position();
-        let steps = instance.value.steps.as_slice().iter().enumerate();
         // Assets of cancelled instances are not handed over with the rest of a movement.
         let is_cancelled = status == InstanceStatus::Cancelled;
         let handled = subject.instances.iter().filter(|it| is_cancelled || it.value.status() != InstanceStatus::Cancelled);
-        let is_shown = |index: usize| status == InstanceStatus::InProgress && index >= open && link.steps.contains(index);
+        let count = instance.value.steps.as_slice().len();
+        // Afterwards, the receipt has them.
+        let submitted = if link.used_at.is_some() { 0 } else { open };
+        let is_open = |index: &usize| status == InstanceStatus::InProgress && link.steps.contains(*index);
         Ok(SessionView {
             link_id: link.id,
             organization: self.organization.clone(),
@@ -84,7 +86,8 @@ impl Session {
             signer: SessionSigner { name: link.signer.name.clone(), user_id: self.signer },
             status: if link.used_at.is_some() { LinkStatus::Used } else { LinkStatus::Open },
             ends_at: link.ends_at(),
-            steps: steps.filter(|(index, _)| is_shown(*index)).map(|(index, _)| self.step(&instance.value, index)).collect(),
+            submitted: (0..submitted).map(|index| self.submitted_step(&instance.value, index)).collect(),
+            steps: (open..count).filter(is_open).map(|index| self.step(&instance.value, index)).collect(),
             is_completed: status == InstanceStatus::Completed,
             is_cancelled,
         })
@@ -104,20 +107,29 @@ impl Session {
     }
 
     fn step(&self, instance: &Instance, index: usize) -> SessionStep {
-        let step = instance.steps.as_slice()[index].clone();
+        // Instances that were started before have steps without a statement.
+        let step = instance.steps.as_slice()[index].clone().with_statement();
         let stored = instance.step_values.as_map().get(&step.key);
         // An image has no place here.
-        let value = stored.filter(|_| step.kind != StepKind::Signature).cloned().unwrap_or_default();
+        let value = stored.filter(|_| !step.is_signature()).cloned().unwrap_or_default();
         let user = value.as_str().filter(|_| step.kind == StepKind::UserPicker).and_then(|id| id.parse::<UserId>().ok());
         let user_name = user.and_then(|id| self.user_names.get(&id)).cloned();
         SessionStep { index, user_name, is_stored: stored.is_some(), step, value }
+    }
+
+    fn submitted_step(&self, instance: &Instance, index: usize) -> SubmittedStep {
+        let SessionStep { index, step, value, user_name, is_stored } = self.step(instance, index);
+        let signed = instance.signed.get(&step.key);
+        let (signed_by, signed_at) = (signed.map(|signed| signed.by.clone()), signed.map(|signed| signed.at));
+        SubmittedStep { index, step, value, user_name, is_stored, signed_by, signed_at }
     }
 }
 
 /// Get the session of a signing link
 ///
-/// What the signer needs to know: the organization, the assets, and the steps that are still to be submitted. Send the link's
-/// secret, which is the fragment of its address, as a bearer token. The first call is noted as `opened_at` of the link.
+/// What the signer needs to know: the organization, the assets, everything that is submitted so far, and the steps that are still
+/// to be submitted. Send the link's secret, which is the fragment of its address, as a bearer token. The first call is noted as
+/// `opened_at` of the link.
 #[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(InputErrors))]
 pub async fn get_signing_session(request: UnverifiedRequest<LinkId>) -> Result<Data<SessionView>, ApiError> {
     let (signer, session) = request.authorize_signer(async |store, link| Session::read(&store, &link.value).await).await?;

@@ -1,4 +1,4 @@
-//! The view of a signing session: as little as the signer needs.
+//! The view of a signing session: what the signer needs to know, and no more.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -30,6 +30,8 @@ pub struct SessionView {
     pub(super) status: LinkStatus,
     /// Time until which the link answers. Of a used link, 24 hours after its last step.
     pub(super) ends_at: Timestamp,
+    /// The steps that are submitted, in order. Empty for a used link.
+    pub(super) submitted: Vec<SubmittedStep>,
     /// The link's steps that are still to be submitted, in order.
     pub(super) steps: Vec<SessionStep>,
     /// Whether the process is completed, so that there is a receipt.
@@ -64,6 +66,29 @@ pub struct SessionSigner {
     /// User, whom a step can pick; null for an inactive user and for a person who is none.
     #[schema(required)]
     pub(super) user_id: Option<UserId>,
+}
+
+/// A step that is submitted, for the signer to read.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SubmittedStep {
+    /// Index of the step, from zero.
+    pub(super) index: usize,
+    /// The step.
+    pub(super) step: Step,
+    /// Submitted value. Null if there is none, and for a signature.
+    #[schema(required, value_type = Option<Value>)]
+    pub(super) value: Value,
+    /// Name of the user whom that value picks; null for a user who was deleted.
+    #[schema(required)]
+    pub(super) user_name: Option<Name>,
+    /// Whether a value was submitted, if only a signature.
+    pub(super) is_stored: bool,
+    /// Who signed: the signer, else the user of the API key, else the key. Null for other steps.
+    #[schema(required)]
+    pub(super) signed_by: Option<String>,
+    /// Time of the signature. Null for other steps.
+    #[schema(required)]
+    pub(super) signed_at: Option<Timestamp>,
 }
 
 /// A step that is to be submitted.

@@ -8,7 +8,7 @@ use crate::subject::submission::value_error;
 use serde_json::{Map, Value};
 use shared::auth::{Command, Principal};
 use shared::domain::processes::instance::Instance;
-use shared::domain::processes::process::{Step, StepKind};
+use shared::domain::processes::process::Step;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::signing::link::{Link, LinkStatus};
@@ -92,6 +92,6 @@ fn unsigned(instance: &Instance, last: usize, data: &Map<String, Value>) -> Vec<
         Some(_) => true,
         None => !instance.step_values.as_map().contains_key(&step.key),
     };
-    let unsigned = steps.filter(|step| step.kind == StepKind::Signature && !is_sent(step));
+    let unsigned = steps.filter(|step| step.is_signature() && !is_sent(step));
     unsigned.map(|step| value_error(&step.key, "must be the image of your own signature: a stored one does not count")).collect()
 }

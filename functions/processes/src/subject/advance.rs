@@ -7,7 +7,7 @@ use super::{OpenAssets, Subject};
 use crate::subject::wire::Advance;
 use shared::auth::{Command, Principal, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
-use shared::domain::processes::instance::InstanceStatus;
+use shared::domain::processes::instance::{InstanceStatus, Signed};
 use shared::domain::processes::movement::data_for_instance;
 use shared::domain::processes::subject::SubjectId;
 use shared::domain::request::StoredResponse;
@@ -61,6 +61,7 @@ impl AdvanceSubject {
         through: Option<&str>,
     ) -> Result<Subject, CommitFailure<ApiError>> {
         let Subject { movement, instances: before } = &inputs.subject;
+        let by = Signed::new(&principal.context.actor, principal.context.at);
         let (mut instances, mut has_images) = (Vec::new(), false);
         for instance in before {
             if instance.value.status() != InstanceStatus::InProgress {
@@ -72,7 +73,7 @@ impl AdvanceSubject {
                 break;
             }
             let own_data = data_for_instance(&instance.value, before, &self.submission.data);
-            let next = self.submission.advance(&instance.value, &own_data, through, &inputs.active, principal.context.at)?;
+            let next = self.submission.advance(&instance.value, &own_data, through, &inputs.active, &by)?;
             if next.instance.status() == InstanceStatus::Completed {
                 let assets = inputs.assets.as_ref().ok_or(CommitFailure::Outdated(WriteError::Stale))?;
                 change_asset(unit, assets.of(&instance.value)?, Vec::new(), &next.instance)?;

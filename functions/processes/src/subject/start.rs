@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use shared::auth::{Command, Principal};
 use shared::domain::assets::asset::Asset;
 use shared::domain::assets::tag::TagTemplate;
-use shared::domain::processes::instance::{Instance, ProcessError, Starter};
+use shared::domain::processes::instance::{Instance, ProcessError, Signed, Starter};
 use shared::domain::processes::movement::{Movement, NUMBER_TEMPLATE};
 use shared::domain::processes::process::Process;
 use shared::domain::record::Stored;
@@ -64,6 +64,7 @@ impl StartProcess {
         let (process, at) = (&inputs.process.value, principal.context.at);
         let movement_id: Option<MovementId> = self.is_movement().then(|| principal.store.new_id(at)).transpose()?;
         let starter = Starter::from(&principal.context.actor);
+        let by = Signed::new(&principal.context.actor, at);
         let (mut started, mut errors) = (Vec::new(), Vec::new());
         for asset in assets {
             match Instance::start(principal.store.new_id(at)?, process, &asset.value, &starter) {
@@ -81,7 +82,7 @@ impl StartProcess {
             if !unit.fits() {
                 break;
             }
-            let begun = self.submission.begin(instance, through, &inputs.active, at)?;
+            let begun = self.submission.begin(instance, through, &inputs.active, &by)?;
             change_asset(unit, asset, vec![reserved], begun.last())?;
             // All instances share the images, so only the first one adds them.
             if instances.is_empty() {

@@ -6,14 +6,13 @@ use crate::subject::wire::Advance;
 use serde_json::{Map, Value, json};
 use shared::auth::Principal;
 use shared::domain::assets::asset::Asset;
-use shared::domain::processes::instance::{AdvanceOutcome, Instance, InstanceStatus, ProcessError, candidate_users};
+use shared::domain::processes::instance::{AdvanceOutcome, Instance, InstanceStatus, ProcessError, Signed, candidate_users};
 use shared::domain::processes::process::Step;
 use shared::domain::record::Stored;
 use shared::domain::user::User;
 use shared::domain::values::field_error::{FieldError, pointer_token};
 use shared::domain::values::id::UserId;
 use shared::domain::values::signature_image::{DecodedImages, SignatureImage};
-use shared::domain::values::time::Timestamp;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::requests::body::StepData;
 use shared::store::{BatchGet, BatchResult, CommitFailure, StoreError, UnitOfWork, WriteError};
@@ -82,9 +81,10 @@ impl Submission {
         data: &Map<String, Value>,
         through: Option<&str>,
         active: &BTreeSet<UserId>,
-        at: Timestamp,
+        by: &Signed,
     ) -> Result<AdvanceOutcome, ApiError> {
-        self.result(instance.advance(through, data, self.expected_step, active, &self.images, at))
+        let next = self.result(instance.advance(through, data, self.expected_step, active, &self.images, by.at))?;
+        Ok(next.signed(instance, by))
     }
 
     /// Submits the data with the start of an instance: all steps up to `through`. Without it, the values are only kept.
@@ -93,14 +93,14 @@ impl Submission {
         instance: Instance,
         through: Option<&str>,
         active: &BTreeSet<UserId>,
-        at: Timestamp,
+        by: &Signed,
     ) -> Result<Beginning, ApiError> {
         if through.is_some() {
-            let next = self.advance(&instance, &self.data, through, active, at)?;
+            let next = self.advance(&instance, &self.data, through, active, by)?;
             return Ok(Beginning { created: instance, later: next.versions(), signatures: next.signatures });
         }
-        let AdvanceOutcome { instance: created, signatures, .. } =
-            self.result(instance.with_values(&self.data, active, &self.images))?;
+        let kept = self.result(instance.clone().with_values(&self.data, active, &self.images))?;
+        let AdvanceOutcome { instance: created, signatures, .. } = kept.signed(&instance, by);
         Ok(Beginning { created, later: Vec::new(), signatures })
     }
 

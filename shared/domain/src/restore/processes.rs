@@ -6,10 +6,11 @@ use crate::processes::movement::Movement;
 use crate::processes::process::values::StepValues;
 use crate::processes::process::{Process, Steps};
 use crate::values::id::{InstanceId, MovementId, ProcessId};
+use std::collections::BTreeMap;
 
 impl Restore for Process {
     fn from_fields(id: ProcessId, fields: &Fields<'_>, _: &Origin<'_, Self>) -> Result<Self, RestoreError> {
-        let steps = fields.parse("steps", |text| Steps::from_json(text).ok())?;
+        let steps = fields.parse("steps", |text| Steps::try_from(text.to_owned()).ok())?;
         Ok(Self {
             id,
             name: fields.get("name")?,
@@ -42,7 +43,8 @@ impl Restore for Instance {
             movement_id: fields.get("movement_id")?,
             state,
             step_values,
-            steps: process.steps.clone(),
+            signed: BTreeMap::new(),
+            steps: process.steps.with_statements(),
             target_status: process.target_status,
             process_name: process.name.clone(),
             asset_name: asset.name.clone(),

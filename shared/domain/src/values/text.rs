@@ -12,16 +12,19 @@ enum Lines {
     One,
     /// Line breaks and tabs, and all that are no control characters.
     Many,
+    /// Line breaks and tabs, and none that [`check_visible`] finds.
+    Shown,
     /// All but control characters, to find texts that were stored by other rules.
     Searched,
 }
 
 fn check(text: &str, lengths: std::ops::RangeInclusive<usize>, lines: Lines) -> Result<String, ValueError> {
+    let has_lines = matches!(lines, Lines::Many | Lines::Shown);
     let text = composed(if lines == Lines::Many { text } else { text.trim() });
-    if text.chars().any(|c| c.is_control() && !(lines == Lines::Many && matches!(c, '\n' | '\r' | '\t'))) {
+    if text.chars().any(|c| c.is_control() && !(has_lines && matches!(c, '\n' | '\r' | '\t'))) {
         return Err(ValueError::new("must not contain control characters"));
     }
-    if lines == Lines::One {
+    if matches!(lines, Lines::One | Lines::Shown) {
         check_visible(&text)?;
     }
     let length = text.chars().count();
@@ -68,6 +71,8 @@ texts! {
     Line: 0 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
     /// Text of any number of lines, such as internal notes.
     Notes: 0 ..= 10_000 Many r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$",
+    /// The sentence that a signer confirms, of any number of lines. Surrounding white space is removed.
+    Statement: 1 ..= 500 Shown r"^[\t-\r \u0085]*[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
     /// The text that a list is searched for.
     SearchText: 0 ..= 255 Searched r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
 }
@@ -127,6 +132,15 @@ mod tests {
     fn notes_keep_their_lines_and_white_space() {
         assert_eq!(" a\r\n\tb ".parse::<Notes>().as_deref(), Ok(" a\r\n\tb "));
         assert!("a\u{7}".parse::<Notes>().is_err());
+    }
+
+    #[test]
+    fn a_statement_has_lines_and_nothing_that_cannot_be_seen() {
+        assert_eq!(" I got it.\n\tAll of it. ".parse::<Statement>().as_deref(), Ok("I got it.\n\tAll of it."));
+        assert!("ä".repeat(500).parse::<Statement>().is_ok());
+        for wrong in ["", " \n ", "a\u{7}", "a\u{202e}b", "a\u{200b}b", &"ä".repeat(501)] {
+            assert!(wrong.parse::<Statement>().is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl TenantCheck<'_> {
 /// `value` is the blob in the form of an event.
 fn blob_text(blob: BlobKind, value: &Value) -> Option<String> {
     match blob {
-        BlobKind::Steps => Steps::from_json(&value.to_string()).ok().map(String::from),
+        BlobKind::Steps => Steps::try_from(value.to_string()).ok().map(String::from),
         BlobKind::Schema => FieldsSchema::try_from(value.to_string()).ok().map(String::from),
     }
 }

@@ -113,8 +113,8 @@ impl TenantCheck<'_> {
         let Some(leader) = self.present::<Instance>(leader.uuid()).await? else { return Ok(()) };
         let leader = leader.stored.value;
         let repair = format!("brings it to the step of instance {}", leader.id);
-        let next =
-            |instance: &Instance| Some(Instance { state: leader.state, step_values: leader.step_values, ..instance.clone() });
+        let Instance { state, step_values, signed, .. } = leader;
+        let next = |instance: &Instance| Some(Instance { state, step_values, signed, ..instance.clone() });
         self.update(id.uuid(), "it is behind the other instances of its movement", repair, next).await
     }
 

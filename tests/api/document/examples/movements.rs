@@ -12,7 +12,8 @@ pub async fn move_together(scenario: &Scenario, catalog: &Catalog) {
         "name": "Loan", "description": "Lends assets for a few days.", "trigger_status": "in_stock", "target_status": "in_use",
         "steps": [
             {"type": "date", "key": "until", "label": "Until when?", "required": true},
-            {"type": "signature", "key": "signature", "label": "Signature of the borrower", "required": true}
+            {"type": "signature", "key": "signature", "label": "Signature of the borrower", "required": true,
+             "statement": "I received the devices in good condition, and bring them back in time."}
         ]
     });
     let process = id(&scenario.post("/processes", process).await);

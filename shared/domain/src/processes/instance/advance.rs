@@ -199,7 +199,7 @@ impl Instance {
     fn has_value(&self, step: &Step, value: &Value, checks: &Checks<'_>) -> bool {
         match (self.step_values.0.get(&step.key), &step.kind) {
             (None, _) => value.is_null(),
-            (Some(stored), StepKind::Signature) => {
+            (Some(stored), StepKind::Signature { .. }) => {
                 let text = value.as_str().unwrap_or_default();
                 let is_same_image = text == self.signature_path(&step.key)
                     || checks.images.image(text).is_ok_and(|image| stored["sha256"] == image.hash());

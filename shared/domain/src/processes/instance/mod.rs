@@ -3,12 +3,14 @@
 mod advance;
 mod error;
 mod record;
+mod signed;
 #[cfg(test)]
 mod tests;
 mod typed_signatures;
 
 pub use advance::{AdvanceOutcome, candidate_users};
 pub use error::ProcessError;
+pub use signed::Signed;
 pub use typed_signatures::is_typed;
 
 use crate::actor::Actor;
@@ -21,6 +23,7 @@ use crate::values::string_enum::string_enum;
 use crate::values::text::{Name, Notes};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 string_enum! {
@@ -65,7 +68,10 @@ pub struct Instance {
     #[serde(flatten)]
     pub state: State,
     pub step_values: StepValues,
-    /// The steps of the definition when it was started.
+    /// By step key. Signatures that were submitted before it was kept have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub signed: BTreeMap<String, Signed>,
+    /// The steps of the definition when it was started, with all statements.
     pub steps: Steps,
     /// The target status of the definition when it was started.
     pub target_status: Status,
@@ -131,7 +137,8 @@ impl Instance {
             movement_id: None,
             state: State::InProgress { step: 0 },
             step_values: StepValues::default(),
-            steps: process.steps.clone(),
+            signed: BTreeMap::new(),
+            steps: process.steps.with_statements(),
             target_status: process.target_status,
             process_name: process.name.clone(),
             asset_name: asset.name.clone(),
@@ -180,7 +187,7 @@ impl Instance {
 
     /// The name of each submitted signature's image, and the length of its data URL.
     pub fn signatures(&self) -> impl Iterator<Item = (ImageName, usize)> {
-        let signatures = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::Signature);
+        let signatures = self.steps.as_slice().iter().filter(|step| step.is_signature());
         signatures.filter_map(|step| {
             let value = self.step_values.0.get(&step.key)?;
             let bytes = usize::try_from(value["bytes"].as_u64()?).ok()?;
@@ -207,6 +214,7 @@ impl Instance {
     pub fn without_value(&self, step: &str) -> Self {
         let mut instance = self.clone();
         instance.step_values.0.remove(step);
+        instance.signed.remove(step);
         let index = self.index_of(step);
         if let (State::InProgress { step: current }, Some(index)) = (&self.state, index) {
             instance.state = State::InProgress { step: index.min(*current) };

@@ -24,6 +24,7 @@ impl Record for Instance {
             movement_id,
             state,
             step_values,
+            signed: _,
             steps: _,
             target_status: _,
             process_name: _,

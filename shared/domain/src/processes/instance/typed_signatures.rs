@@ -1,7 +1,6 @@
 //! Signatures whose image shows a typed name: a signer who can't draw types the name, and every later reader is told.
 
 use super::{Instance, ProcessError};
-use crate::processes::process::StepKind;
 use crate::values::field_error::FieldError;
 use crate::values::signature_image::SignatureImage;
 use crate::values::suggestions::unknown_name;
@@ -29,7 +28,7 @@ impl Instance {
     ///
     /// Returns [`ProcessError::Invalid`] with an error for each of the others.
     pub(super) fn check_typed_signatures(&self, typed: &[String], step_data: &Map<String, Value>) -> Result<(), ProcessError> {
-        let signatures = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::Signature);
+        let signatures = self.steps.as_slice().iter().filter(|step| step.is_signature());
         let keys: Vec<&str> = signatures.map(|step| step.key.as_str()).collect();
         let mut errors = Vec::new();
         for (index, key) in typed.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::Movement;
 use crate::assets::asset::Asset;
-use crate::processes::process::{Process, StepKind};
+use crate::processes::process::{Process, Step, StepKind};
 use crate::record::Stored;
 use std::collections::BTreeSet;
 
@@ -22,12 +22,13 @@ impl Movement {
     #[must_use]
     pub fn items_of_largest_step(process: &Process, assets: &[Stored<Asset>], has_values: bool) -> usize {
         let steps = process.steps.as_slice();
-        let count = |first: usize, kind: &StepKind| steps.iter().skip(first).filter(|step| step.kind == *kind).count();
-        let all_pickers = count(0, &StepKind::UserPicker);
+        let count = |first: usize, is_kind: fn(&Step) -> bool| steps.iter().skip(first).filter(|step| is_kind(step)).count();
+        let is_picker = |step: &Step| step.kind == StepKind::UserPicker;
+        let all_pickers = count(0, is_picker);
         let assigned: BTreeSet<_> = assets.iter().filter_map(|asset| asset.value.assigned_to).collect();
         let losers = if all_pickers > 0 || process.target_status.clears_assignment() { assigned.len() } else { 0 };
         let items = |step: usize| {
-            let (pickers, signatures) = (count(step, &StepKind::UserPicker), count(step, &StepKind::Signature));
+            let (pickers, signatures) = (count(step, is_picker), count(step, Step::is_signature));
             // Before the first step nothing was picked, except with the start.
             let replaced = if step > 0 || has_values { pickers } else { 0 };
             if step + 1 == steps.len() {

@@ -2,10 +2,13 @@
 
 use crate::values::field_error::ValueError;
 use crate::values::string_enum::string_enum;
-use crate::values::text::Name;
+use crate::values::text::{Name, Statement};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
+
+/// The statement of a signature that has none of its own.
+const DEFAULT_STATEMENT: &str = "I confirm what is stated above.";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "StepObject", try_from = "StepObject")]
@@ -27,7 +30,10 @@ pub enum StepKind {
         items: Vec<String>,
     },
     /// A PNG image of a signature.
-    Signature,
+    Signature {
+        /// The sentence that the signer confirms. `None` stands for the default.
+        statement: Option<Statement>,
+    },
     /// No value: completes the process. Can only be the last step.
     Complete,
     Text,
@@ -71,37 +77,56 @@ impl Step {
     pub fn is_required(&self) -> bool {
         self.required.unwrap_or(self.kind == StepKind::Confirmation)
     }
+
+    #[must_use]
+    pub fn is_signature(&self) -> bool {
+        matches!(self.kind, StepKind::Signature { .. })
+    }
+
+    /// With the default in place of a statement that is missing.
+    #[must_use]
+    pub fn with_statement(mut self) -> Self {
+        if let StepKind::Signature { statement } = &mut self.kind {
+            statement.get_or_insert_with(|| Statement::from_stored(DEFAULT_STATEMENT.to_owned()));
+        }
+        self
+    }
 }
 
 impl StepKind {
-    /// `None` unless `items` are given for a checklist only, and `options` for a select only.
-    pub(super) fn new(step_type: StepType, items: Option<Vec<String>>, options: Option<Vec<String>>) -> Option<Self> {
-        let kind = match (step_type, items, options) {
-            (StepType::Checklist, Some(items), None) => Self::Checklist { items },
-            (StepType::Select, None, Some(options)) => Self::Select { options },
-            (StepType::UserPicker, None, None) => Self::UserPicker,
-            (StepType::Signature, None, None) => Self::Signature,
-            (StepType::Complete, None, None) => Self::Complete,
-            (StepType::Text, None, None) => Self::Text,
-            (StepType::Textarea, None, None) => Self::Textarea,
-            (StepType::Date, None, None) => Self::Date,
-            (StepType::Confirmation, None, None) => Self::Confirmation,
+    /// `None` unless `items` are given for a checklist only, `options` for a select only, and a `statement` for a signature only.
+    pub(super) fn new(
+        step_type: StepType,
+        items: Option<Vec<String>>,
+        options: Option<Vec<String>>,
+        statement: Option<Statement>,
+    ) -> Option<Self> {
+        let kind = match (step_type, items, options, statement) {
+            (StepType::Checklist, Some(items), None, None) => Self::Checklist { items },
+            (StepType::Select, None, Some(options), None) => Self::Select { options },
+            (StepType::Signature, None, None, statement) => Self::Signature { statement },
+            (StepType::UserPicker, None, None, None) => Self::UserPicker,
+            (StepType::Complete, None, None, None) => Self::Complete,
+            (StepType::Text, None, None, None) => Self::Text,
+            (StepType::Textarea, None, None, None) => Self::Textarea,
+            (StepType::Date, None, None, None) => Self::Date,
+            (StepType::Confirmation, None, None, None) => Self::Confirmation,
             _ => return None,
         };
         Some(kind)
     }
 
-    fn into_parts(self) -> (StepType, Option<Vec<String>>, Option<Vec<String>>) {
+    fn into_parts(self) -> (StepType, Option<Vec<String>>, Option<Vec<String>>, Option<Statement>) {
         match self {
-            Self::Checklist { items } => (StepType::Checklist, Some(items), None),
-            Self::Select { options } => (StepType::Select, None, Some(options)),
-            Self::UserPicker => (StepType::UserPicker, None, None),
-            Self::Signature => (StepType::Signature, None, None),
-            Self::Complete => (StepType::Complete, None, None),
-            Self::Text => (StepType::Text, None, None),
-            Self::Textarea => (StepType::Textarea, None, None),
-            Self::Date => (StepType::Date, None, None),
-            Self::Confirmation => (StepType::Confirmation, None, None),
+            Self::Checklist { items } => (StepType::Checklist, Some(items), None, None),
+            Self::Select { options } => (StepType::Select, None, Some(options), None),
+            Self::Signature { statement } => (StepType::Signature, None, None, statement),
+            Self::UserPicker => (StepType::UserPicker, None, None, None),
+            Self::Complete => (StepType::Complete, None, None, None),
+            Self::Text => (StepType::Text, None, None, None),
+            Self::Textarea => (StepType::Textarea, None, None, None),
+            Self::Date => (StepType::Date, None, None, None),
+            Self::Confirmation => (StepType::Confirmation, None, None, None),
         }
     }
 }
@@ -130,22 +155,29 @@ struct StepObject {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<String>, required = false)]
     options: Option<Vec<String>>,
+    /// The sentence that the signer confirms, of a `signature`. Default: "I confirm what is stated above."
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Statement, required = false)]
+    statement: Option<Statement>,
 }
 
 impl From<Step> for StepObject {
     fn from(step: Step) -> Self {
         let Step { key, label, required, kind } = step;
-        let (step_type, items, options) = kind.into_parts();
-        Self { step_type, key, label, required, items, options }
+        let (step_type, items, options, statement) = kind.into_parts();
+        Self { step_type, key, label, required, items, options, statement }
     }
 }
 
 impl TryFrom<StepObject> for Step {
     type Error = ValueError;
     fn try_from(object: StepObject) -> Result<Self, ValueError> {
-        let StepObject { step_type, key, label, required, items, options } = object;
-        let kind = StepKind::new(step_type, items, options)
-            .ok_or_else(|| ValueError::new("must have items for a checklist only, and options for a select only"))?;
+        let StepObject { step_type, key, label, required, items, options, statement } = object;
+        let kind = StepKind::new(step_type, items, options, statement).ok_or_else(|| {
+            ValueError::new(
+                "must have items for a checklist only, options for a select only, and a statement for a signature only",
+            )
+        })?;
         Ok(Self { key, label, required, kind })
     }
 }
@@ -177,7 +209,7 @@ mod tests {
         let texts = [
             r#"{"type":"user_picker","key":"k","label":"L","required":true}"#,
             r#"{"type":"checklist","key":"k","label":"L","required":false,"items":["a","b"]}"#,
-            r#"{"type":"signature","key":"k","label":"L"}"#,
+            r#"{"type":"signature","key":"k","label":"L","statement":"I got it.\nAll of it."}"#,
             r#"{"type":"complete","key":"k","label":"L"}"#,
             r#"{"type":"text","key":"k","label":"L"}"#,
             r#"{"type":"textarea","key":"k","label":"L"}"#,
@@ -186,10 +218,22 @@ mod tests {
             r#"{"type":"confirmation","key":"k","label":"L"}"#,
         ];
         assert_eq!(texts.len(), StepType::ALL.len());
-        for text in texts {
+        let without_statement = r#"{"type":"signature","key":"k","label":"L"}"#;
+        for text in texts.into_iter().chain([without_statement]) {
             let step: Step = serde_json::from_str(text).expect(text);
             assert_eq!(serde_json::to_string(&step).expect("json"), text);
         }
+    }
+
+    #[test]
+    fn only_a_signature_gets_a_statement_if_it_has_none() {
+        let stated = |text: &str| {
+            let step: Step = serde_json::from_str(text).expect(text);
+            serde_json::to_value(step.with_statement()).expect("json")["statement"].clone()
+        };
+        assert_eq!(stated(r#"{"type":"signature","key":"k","label":"L"}"#), DEFAULT_STATEMENT);
+        assert_eq!(stated(r#"{"type":"signature","key":"k","label":"L","statement":"I got it."}"#), "I got it.");
+        assert_eq!(stated(r#"{"type":"text","key":"k","label":"L"}"#), Value::Null);
     }
 
     #[test]
@@ -199,6 +243,8 @@ mod tests {
             json!({"type": "checklist", "key": "k", "label": "L", "items": ["a"], "options": ["x"]}),
             json!({"type": "select", "key": "k", "label": "L", "items": ["a"]}),
             json!({"type": "text", "key": "k", "label": "L", "items": ["a"]}),
+            json!({"type": "text", "key": "k", "label": "L", "statement": "a"}),
+            json!({"type": "signature", "key": "k", "label": "L", "statement": "a", "items": ["a"]}),
         ] {
             assert!(serde_json::from_value::<Step>(wrong.clone()).is_err(), "{wrong}");
         }
@@ -208,8 +254,8 @@ mod tests {
     fn the_schema_names_the_members_of_the_json_form() {
         let schema = serde_json::to_value(Step::schema()).expect("json");
         let members: Vec<&String> = schema["properties"].as_object().expect("properties").keys().collect();
-        assert_eq!(members.len(), 6);
-        for member in ["type", "key", "label", "required", "items", "options"] {
+        assert_eq!(members.len(), 7);
+        for member in ["type", "key", "label", "required", "items", "options", "statement"] {
             assert!(members.contains(&&member.to_owned()), "{member}");
         }
         assert_eq!(schema["required"], json!(["type", "key", "label"]));

@@ -5,7 +5,7 @@ use crate::values::field_error::{ValueError, pointer_token};
 use crate::values::hex;
 use crate::values::json::parse_strict;
 use crate::values::suggestions::unknown_name;
-use crate::values::text::Name;
+use crate::values::text::{Name, Statement};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -36,6 +36,12 @@ impl Steps {
     #[must_use]
     pub fn as_slice(&self) -> &[Step] {
         &self.0
+    }
+
+    /// Definitions that were stored before statements have none.
+    #[must_use]
+    pub fn with_statements(&self) -> Self {
+        Self(self.0.iter().cloned().map(Step::with_statement).collect())
     }
 
     /// The hash of the steps' JSON text, by which the table names them.
@@ -88,7 +94,7 @@ impl StepReader<'_> {
             self.errors.push((format!("/{}", self.index), "must be an object".into()));
             return None;
         };
-        let known = ["type", "key", "label", "required", "items", "options"];
+        let known = ["type", "key", "label", "required", "items", "options", "statement"];
         for name in members.keys().filter(|name| !known.contains(&name.as_str())) {
             self.error(name, unknown_name(name, &known, "member of a step", 0));
         }
@@ -104,8 +110,9 @@ impl StepReader<'_> {
         let required = self.required();
         let items = self.entries("items", step_type, StepType::Checklist);
         let options = self.entries("options", step_type, StepType::Select);
-        let kind = StepKind::new(step_type?, items, options)?;
-        Some(Step { key: key?.0, label: label?, required, kind })
+        let statement = self.statement(step_type);
+        let kind = StepKind::new(step_type?, items, options, statement)?;
+        Some(Step { key: key?.0, label: label?, required, kind }.with_statement())
     }
 
     fn text<T: FromStr<Err = ValueError>>(&mut self, member: &str) -> Option<T> {
@@ -114,6 +121,15 @@ impl StepReader<'_> {
             Some(value) => value.as_str().ok_or_else(|| ValueError::new("must be a string")).and_then(str::parse),
         };
         result.map_err(|error| self.error(member, error.to_string())).ok()
+    }
+
+    fn statement(&mut self, step_type: Option<StepType>) -> Option<Statement> {
+        self.value.get("statement")?;
+        if step_type.is_some_and(|step_type| step_type != StepType::Signature) {
+            self.error("statement", "does not belong to this type of step");
+            return None;
+        }
+        self.text("statement")
     }
 
     fn required(&mut self) -> Option<bool> {
@@ -199,13 +215,19 @@ mod tests {
             {"type": "user_picker", "key": "user", "label": "User", "required": true},
             {"type": "checklist", "key": "list", "label": "List", "items": ["a", "b"]},
             {"type": "select", "key": "one", "label": "One", "options": ["x"]},
-            {"type": "signature", "key": "sign", "label": "Sign"}, {"type": "text", "key": "t", "label": "T"},
+            {"type": "signature", "key": "sign", "label": "Sign", "statement": "I got it.\nAll of it."},
+            {"type": "signature", "key": "sign_2", "label": "Sign"}, {"type": "text", "key": "t", "label": "T"},
             {"type": "textarea", "key": "ta", "label": "T"}, {"type": "date", "key": "d", "label": "D"},
             {"type": "confirmation", "key": "c", "label": "C"}, {"type": "complete", "key": "end_1", "label": "Done"}
         ]);
         let steps = Steps::from_json(&json.to_string()).expect("steps");
-        assert_eq!(serde_json::to_value(steps.as_slice()).expect("json"), json);
-        assert_eq!(String::from(steps.clone()), json.to_string());
+        let mut stored = json.clone();
+        stored[4]["statement"] = json!("I confirm what is stated above.");
+        assert_eq!(serde_json::to_value(steps.as_slice()).expect("json"), stored);
+        assert_eq!(String::from(steps.clone()), stored.to_string());
+        let before = Steps::try_from(json.to_string()).expect("steps");
+        assert_eq!(String::from(before.clone()), json.to_string(), "steps from before statements are read as they are");
+        assert_eq!(before.with_statements(), steps);
         assert_eq!(Steps::try_from(String::from(steps.clone())), Ok(steps));
     }
 
@@ -222,7 +244,10 @@ mod tests {
                 {"type": "checklist", "key": "a", "label": "x", "options": ["x"]},
                 {"type": "select", "key": "b", "label": "x", "options": ["x", "x"]},
                 {"type": "text", "key": "c", "label": "x", "items": ["x"]},
-                "step", {}
+                "step", {},
+                {"type": "text", "key": "d", "label": "x", "statement": "x"},
+                {"type": "signature", "key": "e", "label": "x", "statement": " "},
+                {"type": "signature", "key": "f", "label": "x", "statement": null}
             ])),
             [
                 "/0/type",
@@ -239,7 +264,10 @@ mod tests {
                 "/5",
                 "/6/key",
                 "/6/label",
-                "/6/type"
+                "/6/type",
+                "/7/statement",
+                "/8/statement",
+                "/9/statement"
             ]
         );
     }

@@ -62,7 +62,7 @@ impl Step {
         let checked = match &self.kind {
             StepKind::UserPicker => check_user(text()?, active_users)?,
             StepKind::Checklist { items } => self.check_entries(value, items)?,
-            StepKind::Signature => return images.image(text()?).map(CheckedValue::Signature),
+            StepKind::Signature { .. } => return images.image(text()?).map(CheckedValue::Signature),
             StepKind::Complete | StepKind::Confirmation => check_true(value)?,
             StepKind::Text => self.check_text(text()?.parse::<Line>()?.into())?,
             StepKind::Textarea => self.check_text(text()?.parse::<Notes>()?.into())?,
@@ -177,9 +177,10 @@ mod tests {
         let mut bytes = Vec::new();
         let encoder = png::Encoder::new(&mut bytes, 1, 1);
         encoder.write_header().expect("a header").write_image_data(&[0]).expect("data");
-        let signature = check(None, &StepKind::Signature, &json!(data_url(&bytes)));
+        let kind = StepKind::Signature { statement: None };
+        let signature = check(None, &kind, &json!(data_url(&bytes)));
         assert!(matches!(signature, Ok(CheckedValue::Signature(image)) if image.bytes() == bytes));
-        assert_refused(&StepKind::Signature, &[json!("x"), json!(data_url(b"x")), json!(true), json!({"sha256": "x"})]);
+        assert_refused(&kind, &[json!("x"), json!(data_url(b"x")), json!(true), json!({"sha256": "x"})]);
     }
 
     #[test]

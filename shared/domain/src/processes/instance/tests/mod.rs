@@ -2,6 +2,7 @@
 
 mod advance;
 mod lifecycle;
+mod signed;
 mod through;
 mod typed_signatures;
 

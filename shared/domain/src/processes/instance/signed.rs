@@ -1,0 +1,38 @@
+//! Who signed: kept beside the values, for the next signer. The history has it as well.
+
+use super::{AdvanceOutcome, Instance, Starter};
+use crate::actor::Actor;
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The author of a signature.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signed {
+    /// The name of the signer or of the key's user, else of the API key.
+    pub by: String,
+    pub at: Timestamp,
+}
+
+impl Signed {
+    #[must_use]
+    pub fn new(actor: &Actor, at: Timestamp) -> Self {
+        Self { by: Starter::from(actor).name, at }
+    }
+}
+
+impl AdvanceOutcome {
+    /// Notes the author of each signature that was not there `before`.
+    #[must_use]
+    pub fn signed(mut self, before: &Instance, signed: &Signed) -> Self {
+        for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
+            let steps = instance.signatures().map(|(image, _)| image.step);
+            let signers = steps.filter_map(|step| {
+                let is_same = before.step_values.0.get(&step) == instance.step_values.0.get(&step);
+                let signed = if is_same { before.signed.get(&step)? } else { signed };
+                Some((step, signed.clone()))
+            });
+            instance.signed = signers.collect();
+        }
+        self
+    }
+}

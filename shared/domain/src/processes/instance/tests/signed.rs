@@ -1,0 +1,49 @@
+//! The authors of signatures.
+
+use super::*;
+
+/// PNGs of one pixel, of different colours.
+fn image(colour: u8) -> Value {
+    let mut bytes = Vec::new();
+    let encoder = png::Encoder::new(&mut bytes, 1, 1);
+    encoder.write_header().expect("a header").write_image_data(&[colour]).expect("data");
+    json!(crate::values::signature_image::data_url(&bytes))
+}
+
+fn by(name: &str) -> Signed {
+    Signed { by: name.to_owned(), at: time(7) }
+}
+
+fn signed(before: &Instance, data: Value, name: &str) -> Instance {
+    advance(before, data).expect("acceptable").signed(before, &by(name)).instance
+}
+
+#[test]
+fn a_signature_has_the_author_of_its_image() {
+    let ahead = signed(&instance(1), json!({"signature": image(1)}), "Ada");
+    assert_eq!(ahead.signed, [("signature".to_owned(), by("Ada"))].into());
+    let again = signed(&ahead, json!({"signature": image(1)}), "Grace");
+    assert_eq!(again.signed, ahead.signed, "the same image is not another signature");
+    let replaced = signed(&ahead, json!({"signature": image(2)}), "Grace");
+    assert_eq!(replaced.signed, [("signature".to_owned(), by("Grace"))].into());
+    let removed = signed(&ahead, json!({"signature": null}), "Grace");
+    assert!(removed.signed.is_empty());
+    assert!(ahead.without_value("signature").signed.is_empty());
+    assert!(signed(&instance(2), json!({"remark": "x"}), "Ada").signed.is_empty(), "only a signature is signed");
+}
+
+#[test]
+fn an_instance_from_before_names_no_authors_and_no_statements() {
+    let ahead = signed(&instance(1), json!({"signature": image(1)}), "Ada");
+    let mut stored = serde_json::to_value(&ahead).expect("json");
+    stored.as_object_mut().expect("an object").remove("signed");
+    let steps = String::from(process().steps).replace(r#","statement":"I confirm what is stated above.""#, "");
+    assert!(!steps.contains("statement"));
+    stored["steps"] = json!(steps);
+    let old: Instance = serde_json::from_value(stored).expect("an old instance");
+    let steps: Steps = steps.try_into().expect("steps");
+    assert_eq!(old, Instance { signed: BTreeMap::new(), steps: steps.clone(), ..ahead });
+    assert!(signed(&old, json!({"parts": []}), "Grace").signed.is_empty(), "nobody knows who signed");
+    let old_process = Process { steps, ..process() };
+    assert_eq!(samples::instance(30, &old_process).steps, process().steps, "a new start states it");
+}
