@@ -23,9 +23,10 @@ pub async fn sign(scenario: &Scenario, people: &People) {
     let signer = scenario.by(link.signer(&scenario.client));
     signer.get("/sign/session").await;
     let submission = json!({
-        "current_step": 2, "through": "complete", "step_data": {"signature": SIGNATURE}, "typed_signatures": ["signature"]
+        "current_step": 2, "through": "signature", "step_data": {"signature": SIGNATURE}, "typed_signatures": ["signature"]
     });
-    let session = signer.post("/sign/advance", submission).await;
+    signer.post("/sign/advance", submission).await;
+    let session = signer.prepare("/sign/advance", json!({"step_data": {}})).await;
     assert_eq!(session["status"], "used");
     signer.get("/sign/receipt").await;
     scenario.get(&format!("{instance}/links")).await;
