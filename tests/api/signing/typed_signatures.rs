@@ -52,7 +52,7 @@ async fn assert_says_who_typed(client: &Client, path: &str) {
     let page = client.get(&format!("{path}?format=html")).await.text().to_owned();
     assert_eq!(page.matches("typed, not drawn").count(), 1);
     let beside = "\nThe name was typed, not drawn.</td>";
-    assert!(page.contains(&beside), "{page}");
+    assert!(page.contains(beside), "{page}");
     let by = format!("<bdi>Ada &#60;b&#62;</bdi> (signing link)\n<code>{LINK}</code></td>");
     assert_eq!(page.matches(&by).count(), 1, "{page}");
 }

@@ -129,7 +129,7 @@ pub enum DefinitionOrInstance {
 
 enum PatchTarget {
     Definition(Stored<Process>),
-    Instance(Stored<Instance>),
+    Instance(Box<Stored<Instance>>),
 }
 
 /// Update a process definition
@@ -149,14 +149,14 @@ pub async fn update_process(
             let batch = BatchGet::new().with::<Process>(Some(id)).with::<Instance>(Some(instance_id));
             let batch = store.batch_get(batch).await?;
             let definition = batch.get::<Process>(Some(id))?.map(PatchTarget::Definition);
-            let instance = batch.get::<Instance>(Some(instance_id))?.map(PatchTarget::Instance);
+            let instance = batch.get::<Instance>(Some(instance_id))?.map(|instance| PatchTarget::Instance(Box::new(instance)));
             or_not_found(definition.or(instance))
         })
         .await?;
     let (body, errors) = body.parse_with_errors(&caller)?;
     match target {
         PatchTarget::Definition(process) => update_definition(&caller, process, body, errors).await,
-        PatchTarget::Instance(instance) => cancel_instance(&caller, instance, &body, errors).await,
+        PatchTarget::Instance(instance) => cancel_instance(&caller, *instance, &body, errors).await,
     }
 }
 

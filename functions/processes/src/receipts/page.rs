@@ -181,8 +181,9 @@ fn text_of(step: &MovementReceiptStep, images: &Images) -> StepText {
             vec![name(step.user_name.as_deref().unwrap_or_default()), text("\n"), Run::Code(id.clone())]
         }
         (Value::String(value), _) => vec![name(value)],
-        (Value::Array(entries), _) => {
-            entries.iter().filter_map(Value::as_str).flat_map(|entry| [name(entry), text("\n")]).collect()
+        (Value::Array(checked), StepKind::Checklist { items }) => {
+            let end = |item: &String| if checked.iter().any(|it| it == item) { "\n" } else { ", not checked\n" };
+            items.iter().flat_map(|item| [name(item), text(end(item))]).collect()
         }
         (other, _) => vec![text(other.to_string())],
     };

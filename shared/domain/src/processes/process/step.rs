@@ -115,20 +115,6 @@ impl StepKind {
         };
         Some(kind)
     }
-
-    fn into_parts(self) -> (StepType, Option<Vec<String>>, Option<Vec<String>>, Option<Statement>) {
-        match self {
-            Self::Checklist { items } => (StepType::Checklist, Some(items), None, None),
-            Self::Select { options } => (StepType::Select, None, Some(options), None),
-            Self::Signature { statement } => (StepType::Signature, None, None, statement),
-            Self::UserPicker => (StepType::UserPicker, None, None, None),
-            Self::Complete => (StepType::Complete, None, None, None),
-            Self::Text => (StepType::Text, None, None, None),
-            Self::Textarea => (StepType::Textarea, None, None, None),
-            Self::Date => (StepType::Date, None, None, None),
-            Self::Confirmation => (StepType::Confirmation, None, None, None),
-        }
-    }
 }
 
 /// A step of a process.
@@ -164,8 +150,18 @@ struct StepObject {
 impl From<Step> for StepObject {
     fn from(step: Step) -> Self {
         let Step { key, label, required, kind } = step;
-        let (step_type, items, options, statement) = kind.into_parts();
-        Self { step_type, key, label, required, items, options, statement }
+        let object = |step_type| Self { step_type, key, label, required, items: None, options: None, statement: None };
+        match kind {
+            StepKind::Checklist { items } => Self { items: Some(items), ..object(StepType::Checklist) },
+            StepKind::Select { options } => Self { options: Some(options), ..object(StepType::Select) },
+            StepKind::Signature { statement } => Self { statement, ..object(StepType::Signature) },
+            StepKind::UserPicker => object(StepType::UserPicker),
+            StepKind::Complete => object(StepType::Complete),
+            StepKind::Text => object(StepType::Text),
+            StepKind::Textarea => object(StepType::Textarea),
+            StepKind::Date => object(StepType::Date),
+            StepKind::Confirmation => object(StepType::Confirmation),
+        }
     }
 }
 

@@ -43,7 +43,7 @@ fn an_instance_from_before_names_no_authors_and_no_statements() {
     let old: Instance = serde_json::from_value(stored).expect("an old instance");
     let steps: Steps = steps.try_into().expect("steps");
     assert_eq!(old, Instance { signed: BTreeMap::new(), steps: steps.clone(), ..ahead });
-    assert!(signed(&old, json!({"parts": []}), "Grace").signed.is_empty(), "nobody knows who signed");
+    assert!(signed(&old, json!({"remark": "x"}), "Grace").signed.is_empty(), "nobody knows who signed");
     let old_process = Process { steps, ..process() };
     assert_eq!(samples::instance(30, &old_process).steps, process().steps, "a new start states it");
 }
