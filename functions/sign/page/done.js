@@ -10,13 +10,19 @@ function shownEntry(entry, origin) {
   const isSigned = step.type === 'signature' && (image || digest)
   const parts = isSigned
     ? [
-        image ? create('img', { className: 'picture', alt: 'Signature', src: image }) : null,
+        step.statement ? create('p', { className: 'statement value', dir: 'auto' }, step.statement) : null,
+        image ? create('img', { className: 'picture', alt: 'Signature', src: image }) : create('p', {}, 'Signed'),
         isTyped ? create('p', { className: 'hint' }, 'Typed, not drawn') : null,
-        digest ? create('p', { className: 'hint' }, 'SHA-256 ', create('code', {}, digest)) : null,
       ]
     : [shownValue(step, value, entry.userName)]
   return [create('dt', {}, isolated(step.label)), create('dd', {}, ...parts, origin)]
 }
+
+/** @param {Submitted} entry */
+const shownDigest = ({ step, digest }) =>
+  digest
+    ? create('p', { className: 'hint' }, 'SHA-256 of the image, ', isolated(step.label), ': ', create('code', {}, digest))
+    : ''
 
 /**
  * Shows what was submitted, and offers the receipt.
@@ -58,7 +64,7 @@ function showDone(session, own, notice) {
     // What is the same for all is said once.
     const common = first && origins.every((origin) => origin?.textContent === first.textContent) ? first : null
     list.replaceChildren(...all.flatMap((entry, index) => shownEntry(entry, common ? null : (origins[index] ?? null))))
-    entries.replaceChildren(heading, list, common ?? '')
+    entries.replaceChildren(heading, list, common ?? '', ...all.map(shownDigest))
     entries.hidden = all.length === 0
   }
   const fill = async () => {
