@@ -63,6 +63,10 @@ pub async fn replay_events(
         request.authorize_and_read(Scope::WebhooksWrite, async |store| Ok(store.get::<Webhook>(id.parse()?).await?)).await?;
     let (body, errors) = body.parse_with_errors(&caller)?;
     let webhook = or_not_found(webhook)?.value;
+    // Before anything is written; `idempotent_enqueue` refuses it as well.
+    if caller.context.precondition.is_some() {
+        return Err(ApiError::PreconditionFailed);
+    }
     let now = caller.context.at;
     check_times(&body, now, errors)?;
     check_active(&webhook)?;
