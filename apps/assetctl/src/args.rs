@@ -24,6 +24,7 @@ assetctl import laptops.csv --suggest
 assetctl import laptops.csv --match serial_number --dry-run \\
   --map \"Serial No=serial_number\"
 assetctl import laptops.csv --match serial_number \\
+  --map-value \"Status:Lager=in_stock\" --set asset_type_code=LAP \\
   --date-format DD.MM.YYYY --decimal-comma
 assetctl import people.csv --users --match email";
 
@@ -44,7 +45,7 @@ Exit codes:
   1    something failed, or nobody signed in time; an import can be resumed,
        and a handover is continued by the same command
   2    the command line, the environment or the columns don't fit; nothing
-       was sent
+       was written
   3    some rows were refused, and are in a file of their own; an export lacks
        records that the service can't read; a process could not start on all
        assets of a user; or a receiver has not taken some events

@@ -4,11 +4,12 @@ use crate::manual;
 use crate::print::{print, print_error, print_note, print_styled, print_styled_error};
 use crate::style::{is_coloured, is_output_coloured};
 use crate::text::unstyled;
+use crate::tips::without_wrong_tips;
 use clap::{Error, Parser};
 use std::{env, io, process};
 
 /// If they can't be parsed, or ask for help, prints clap's text and ends the program, as [`Parser::parse`] does, but without
-/// control characters: clap echoes arguments.
+/// control characters, since clap echoes arguments, and without tips that mislead.
 #[must_use]
 pub fn parse_arguments<T: Parser>() -> T {
     if let Some(folder) = manual::folder(env::args_os().skip(1)) {
@@ -21,7 +22,7 @@ pub fn parse_arguments<T: Parser>() -> T {
             }
         });
     }
-    T::try_parse().unwrap_or_else(|error| {
+    T::try_parse().map_err(without_wrong_tips).unwrap_or_else(|error| {
         show(&error);
         process::exit(error.exit_code())
     })

@@ -10,6 +10,7 @@ pub mod pty;
 pub mod style;
 mod table;
 mod text;
+mod tips;
 
 pub use arguments::parse_arguments;
 pub use examples::{check_examples, examples};

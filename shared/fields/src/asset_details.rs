@@ -20,13 +20,15 @@ macro_rules! asset_details {
             serial_number: Line as Text {
                 sent: "Serial number.",
                 filter: ["Filter by serial number, exactly."],
-                headings: "serialnumber serial serialno serialnr sn deviceserialnumber hardwareserial seriennummer seriennr",
+                headings: "serialnumber serial serialno serialnr sn deviceserialnumber hardwareserial seriennummer seriennr \
+                    numérodesérie númerodeserie",
             }
             /// Date of purchase.
             purchase_date: Date as Date {
                 sent: "Date of purchase, `YYYY-MM-DD`.",
                 filter: [],
-                headings: "purchasedate purchased podate dateofpurchase kaufdatum anschaffungsdatum",
+                headings: "purchasedate purchased podate dateofpurchase kaufdatum anschaffungsdatum dateachat datedachat \
+                    fechadecompra",
             }
             /// Purchase price, with the digits that were sent.
             #[serde(serialize_with = "Price::serialize_number")]
@@ -34,14 +36,15 @@ macro_rules! asset_details {
             purchase_price: Price as Number {
                 sent: "Purchase price, a number or its decimal text. Every digit is kept.",
                 filter: [],
-                headings: "purchaseprice purchasecost price cost preis kaufpreis anschaffungspreis anschaffungskosten",
+                headings: "purchaseprice purchasecost price cost preis kaufpreis anschaffungspreis anschaffungskosten \
+                    prix prixdachat precio preciodecompra",
             }
             /// Last day of the warranty.
             warranty_until: Date as Date {
                 sent: "Last day of the warranty, `YYYY-MM-DD`.",
                 filter: [],
                 headings: "warrantyexpiration warrantyexpires warrantyexpirationdate warrantyexpiry warrantyuntil \
-                    warrantyenddate garantiebis garantieende",
+                    warrantyenddate garantiebis garantieende findegarantie garantíahasta",
             }
         }
     };

@@ -1,6 +1,7 @@
 //! Fields of assets and users, as the service and assetctl know them: assetctl doesn't link the domain.
 
 mod asset_details;
+pub mod serial_number;
 
 /// The rows that an error names.
 const MAX_NAMED_ROWS: usize = 5;
@@ -65,24 +66,24 @@ macro_rules! asset_columns {
         /// The columns of assets, besides `custom_fields.<name>`.
         ///
         /// Headings are those in exports and import templates of Snipe-IT (sample file, importer's aliases, table exports), in
-        /// device exports of Intune (admin center and Graph), in searches and inventory preload of Jamf Pro, and in German
-        /// spreadsheets.
+        /// device exports of Intune (admin center and Graph), in searches and inventory preload of Jamf Pro, and in German,
+        /// French and Spanish spreadsheets.
         pub const ASSET_COLUMNS: &[Column] = &[
             Column::new("id", CellType::Word, ""),
             Column::new("asset_tag", CellType::Word, ASSET_TAG),
             Column::new("name", CellType::Text, NAME),
-            Column::new("status", CellType::Word, "status"),
+            Column::new("status", CellType::Word, "status assetstatus zustand lagerstatus statut état estado"),
             Column::new("asset_type_id", CellType::Word, ""),
             Column::new("asset_type_code", CellType::Word, "assettypecode assettype"),
             Column::new("model_id", CellType::Word, ""),
             Column::only_imported("manufacturer_name", CellType::Text),
             Column::only_imported("model_name", CellType::Text),
-            Column::new("manufacturer", CellType::Text, "manufacturer make brand devicemanufacturer hersteller"),
-            Column::new("model", CellType::Text, "modelname model devicemodel assetmodel modell modelidentifier"),
+            Column::new("manufacturer", CellType::Text, MANUFACTURER),
+            Column::new("model", CellType::Text, "modelname model devicemodel assetmodel modell modelidentifier modèle modelo"),
             $(Column::new(stringify!($field), CellType::$cell, $headings),)*
             Column::new("assigned_to", CellType::Word, ""),
             Column::new("assigned_to_email", CellType::Word, ASSIGNED_TO_EMAIL),
-            Column::new("notes", CellType::Text, "assetnotes itemnotes notes comments remarks notizen bemerkung bemerkungen"),
+            Column::new("notes", CellType::Text, NOTES),
             Column::new("created_at", CellType::Word, ""),
             Column::only_imported("custom_fields", CellType::Json),
         ];
@@ -101,8 +102,12 @@ macro_rules! asset_filters {
 }
 asset_details! { asset_filters! }
 
-const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr";
-const NAME: &str = "assetname itemname devicename computername displayname hostname name bezeichnung gerätename gerät";
+const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr numérodinventaire \
+    númerodeinventario";
+const NAME: &str = "assetname itemname devicename computername displayname hostname name bezeichnung gerätename gerät désignation \
+    nombre";
+const MANUFACTURER: &str = "manufacturer make brand devicemanufacturer hersteller fabricant marque fabricante marca";
+const NOTES: &str = "assetnotes itemnotes notes comments remarks notizen bemerkung bemerkungen remarques notas observaciones";
 const ASSIGNED_TO_EMAIL: &str = "checkedouttoemail primaryuseremailaddress assignedtoemail useremailaddress emailaddress useremail \
     email mail primaryuserupn userprincipalname upn emailadresse benutzeremail assigneduser";
 

@@ -59,7 +59,7 @@ async fn answered(patience: Duration, send: impl AsyncFn() -> std::result::Resul
 ///
 /// # Errors
 ///
-/// Returns [`CliError::Failed`] when the service refuses the request, or sends another type.
+/// Returns [`CliError::Answered`] when the service refuses the request, and [`CliError::Failed`] when it sends another type.
 pub async fn get_endlessly(client: &Client, url: &Url, is_first: bool, comfort: &str) -> Result<Vec<u8>> {
     let (patience, mut attempts) = (Patience::begin(patience::DEFAULT, Instant::now()), 0_u32);
     loop {
@@ -74,7 +74,7 @@ pub async fn get_endlessly(client: &Client, url: &Url, is_first: bool, comfort: 
                     }
                     return Ok(reply.body);
                 }
-                Answer::Refused(detail) => return Err(CliError::Failed(detail)),
+                Answer::Refused(detail) => return Err(CliError::Answered { status: reply.status, detail }),
                 Answer::Busy(busy) => busy,
             },
         };
@@ -109,6 +109,11 @@ fn data(reply: &Reply) -> Result<Value> {
     let document: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
     match document {
         Value::Object(mut members) if members.contains_key("data") => Ok(members.swap_remove("data").unwrap_or_default()),
-        _ => Err(CliError::Failed("can't read the service's answer; check --base-url".into())),
+        _ => Err(unreadable()),
     }
+}
+
+#[must_use]
+pub fn unreadable() -> CliError {
+    CliError::Failed("can't read the service's answer; check --base-url".into())
 }

@@ -2,12 +2,13 @@
 
 use crate::format::Format;
 use crate::import::columns::convert::DateFormat;
+use crate::import::columns::values::{Constant, ValueMapping};
 use crate::import::columns::{Kind, Mapping};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Options of `import`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Import {
     /// The file; its encoding and its delimiter are detected
     pub file: PathBuf,
@@ -17,7 +18,13 @@ pub struct Import {
     /// What a column is: --map "Serial No=serial_number"; --map "OS=" ignores a column
     #[arg(long = "map", value_name = "COLUMN=FIELD")]
     pub mappings: Vec<Mapping>,
-    /// Print a --map option for each column that looks familiar, and import nothing
+    /// What a value means: --map-value "Status:Lager=in_stock"; COLUMN is the name in the file, not the field of --map
+    #[arg(long = "map-value", value_name = "COLUMN:VALUE=MEANING")]
+    pub value_mappings: Vec<ValueMapping>,
+    /// A value that all rows get: --set asset_type_code=LAP
+    #[arg(long = "set", value_name = "FIELD=VALUE")]
+    pub constants: Vec<Constant>,
+    /// Print the command that imports the file, as far as columns and values look familiar, and send nothing
     #[arg(long)]
     pub suggest: bool,
     /// By what a row finds the thing that it updates; with serial_number and email, a value that nothing has creates it

@@ -20,7 +20,7 @@ pub enum Rows<R> {
 }
 
 impl<R: Read> Rows<R> {
-    fn next(&mut self) -> io::Result<Option<Row>> {
+    pub fn next(&mut self) -> io::Result<Option<Row>> {
         match self {
             Self::Csv(rows) => rows.next(),
             Self::Ndjson(rows) => rows.next(),
@@ -168,7 +168,7 @@ mod tests {
     fn chunks(text: &str) -> Vec<Chunk> {
         let (names, records) = read_header(Text::new(text.as_bytes(), UTF_8, true), b',').unwrap();
         let targets = resolve(Kind::Assets, &names, &[]).unwrap();
-        let fields = Fields { kind: Kind::Assets, date_format: None, decimal_comma: false, match_column: Some("serial_number") };
+        let fields = Fields { match_column: Some("serial_number"), ..Fields::new(Kind::Assets) };
         let mut chunks = Chunks::new(Rows::Csv(Box::new(CsvRows::new(names, records, targets, fields))), Rc::default());
         std::iter::from_fn(|| chunks.next().unwrap()).collect()
     }

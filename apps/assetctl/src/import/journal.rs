@@ -6,6 +6,7 @@
 
 use crate::error::{CliError, Result};
 use crate::import::columns::heading::Heading;
+use crate::import::columns::owners::Owners;
 use crate::import::settlement::{Counts, Settlement};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -122,6 +123,12 @@ impl Journal {
         &self.heading.run_id
     }
 
+    /// As they were when the import began.
+    #[must_use]
+    pub fn owners(&self) -> &Owners {
+        &self.heading.owners
+    }
+
     #[must_use]
     pub fn has(&self, chunk: u64) -> bool {
         self.entries.contains_key(&chunk)
@@ -208,7 +215,7 @@ mod tests {
 
     fn heading() -> Heading {
         let options = BTreeMap::from([("match".to_owned(), "none".to_owned())]);
-        Heading { run_id: "r".into(), sha256: "abc".into(), options }
+        Heading { run_id: "r".into(), sha256: "abc".into(), options, owners: Owners::default() }
     }
 
     fn settlement(created: u64) -> Settlement {

@@ -5,13 +5,17 @@ pub mod chunks;
 pub mod columns;
 pub mod journal;
 pub mod options;
+pub mod owner_lookup;
+pub mod reasons;
 pub mod refused;
 pub mod rows;
 pub mod sender;
 pub mod settlement;
 pub mod source;
+pub mod suggestion;
 pub mod summary;
 pub mod unsettled;
+pub mod way_out;
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
@@ -19,67 +23,52 @@ use crate::format::Format;
 use crate::http::client::{Client, ImportRequest};
 use crate::import::args::{Import, OnError};
 use crate::import::chunks::MAX_ROWS;
-use crate::import::columns::Target;
-use crate::import::columns::suggest::{as_option, suggestions};
+use crate::import::columns::{Columns, Target};
 use crate::import::journal::{Journal, already_begun};
 use crate::import::options::{heading, resend_command};
+use crate::import::owner_lookup::find_owners;
 use crate::import::refused::{beside, report};
 use crate::import::sender::{Ending, Sender};
 use crate::import::source::Source;
 use crate::import::summary::{Summary, print_summary};
 use crate::import::unsettled::CAPACITY;
 use crate::interrupt::Interrupt;
-use crate::output::{count, print_data, print_json};
+use crate::output::count;
 use crate::progress::Progress;
-use serde_json::json;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use terminal::{clean, print_note};
-
-pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
-    let source = Source::open(options)?;
-    let found = suggestions(options.kind(), &source.names, &options.mappings);
-    let mappings: Vec<String> = found.mappings.iter().map(as_option).collect();
-    if is_json {
-        print_json(&json!({"columns": source.names, "options": mappings, "unknown": found.unknown}))?;
-        return Ok(EXIT_SUCCESS);
-    }
-    print_note(&source.describe());
-    if !mappings.is_empty() {
-        print_data(&mappings.join(" \\\n"))?;
-    }
-    if mappings.iter().any(|mapping| mapping.ends_with("=model") || mapping.ends_with("=model\"")) {
-        print_note("manufacturer and model are free text. For models in your catalog, use manufacturer_name and model_name.");
-    }
-    if !found.unknown.is_empty() {
-        let unknown = clean(&found.unknown.join(", "));
-        print_note(&format!(
-            "No guess for: {unknown}.\nKeep a column with --map \"COLUMN=custom_fields.NAME\", or ignore it with --map \"COLUMN=\"."
-        ));
-    }
-    Ok(EXIT_SUCCESS)
-}
+use terminal::print_note;
 
 pub async fn import(options: &Import, connection: &Connection, is_json: bool) -> Result<u8> {
     let source = Source::open(options)?;
-    let targets = source.targets(options)?;
-    check_match(options, &targets)?;
+    let mut columns = source.columns(options)?;
+    check_match(options, &columns)?;
     print_note(&source.describe());
+    let client = Client::new(connection)?;
+    let path = beside(&source.path, ".assetctl");
+    let mut heading = heading(options, connection, &source)?;
+    let resumed = options.resume.then(|| Journal::resume(&path, &heading)).transpose()?;
+    if resumed.is_none() && !options.dry_run && path.exists() {
+        return Err(already_begun(&path));
+    }
+    heading.owners = match &resumed {
+        Some(journal) => journal.owners().clone(),
+        None => find_owners(&client, &source, options, &columns).await?,
+    };
+    columns.fields.owners = Rc::new(heading.owners.clone());
     let run = Run {
         options,
-        client: Client::new(connection)?,
+        client,
         interrupt: Interrupt::listen(),
         summary: Summary::new(options, is_json),
         source: &source,
-        targets,
+        columns,
     };
-    let path = beside(&source.path, ".assetctl");
-    let heading = heading(options, connection, &source)?;
     if options.dry_run {
         return run.check(&mut Journal::temporary(heading)?, "checking").await.map(|code| code.unwrap_or(EXIT_SUCCESS));
     }
-    let mut journal = if options.resume {
-        let journal = Journal::resume(&path, &heading)?;
+    let mut journal = if let Some(journal) = resumed {
         if journal.is_forgotten() && options.match_by.column().is_none() {
             return Err(CliError::Usage(format!(
                 "more than a day has passed since this import was interrupted, and the service has forgotten which of the requests \
@@ -93,9 +82,6 @@ pub async fn import(options: &Import, connection: &Connection, is_json: bool) ->
         print_note(&format!("Resuming: {} settled.", settled(&journal)));
         journal
     } else {
-        if path.exists() {
-            return Err(already_begun(&path));
-        }
         if options.on_error == OnError::Abort
             && let Some(code) = run.check(&mut Journal::temporary(heading.clone())?, "checking").await?
         {
@@ -107,12 +93,12 @@ pub async fn import(options: &Import, connection: &Connection, is_json: bool) ->
 }
 
 /// Matching by a column that the file doesn't have would create everything anew.
-fn check_match(options: &Import, targets: &[Target]) -> Result<()> {
+fn check_match(options: &Import, columns: &Columns) -> Result<()> {
     let Some(column) = options.match_by.column() else { return Ok(()) };
     if !options.kind().has_column(column) {
         return Err(CliError::Usage(format!("--match {column} is not for {}", options.kind().path())));
     }
-    if targets.contains(&Target::Field(column.to_owned())) {
+    if columns.targets.contains(&Target::Field(column.to_owned())) {
         return Ok(());
     }
     Err(CliError::Usage(format!("--match {column}: no column of the file is {column}; name it with --map \"COLUMN={column}\"")))
@@ -129,7 +115,7 @@ struct Run<'a> {
     interrupt: Interrupt,
     summary: Summary,
     source: &'a Source,
-    targets: Vec<Target>,
+    columns: Columns,
 }
 
 impl Run<'_> {
@@ -140,7 +126,7 @@ impl Run<'_> {
         if ending == Ending::Interrupted {
             return Err(CliError::Interrupted("Interrupted. Nothing was written.".into()));
         }
-        let report = report(self.source, &self.targets, self.source.chunks(self.options, &self.targets)?, journal)?;
+        let report = report(self.source, self.options, &self.columns, journal)?;
         if !self.options.dry_run && report.counts.refused == 0 {
             return Ok(None);
         }
@@ -171,7 +157,7 @@ impl Run<'_> {
                 settled(journal)
             )));
         }
-        let report = report(self.source, &self.targets, self.source.chunks(self.options, &self.targets)?, journal)?;
+        let report = report(self.source, self.options, &self.columns, journal)?;
         let code = if report.counts.refused == 0 { EXIT_SUCCESS } else { EXIT_REFUSED };
         let resend = resend_command(self.options, report.file.as_deref());
         print_summary(&self.summary, self.source, &report, began.elapsed(), true, resend)?;
@@ -202,7 +188,7 @@ impl Run<'_> {
             patience: Duration::from_secs(options.give_up_after),
             interrupt: self.interrupt.clone(),
         };
-        let ending = sender.run(&mut self.source.chunks(options, &self.targets)?).await;
+        let ending = sender.run(&mut self.source.chunks(options, &self.columns)?).await;
         progress.finish();
         ending
     }

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::http::request::new_run_id;
 use crate::import::args::{Import, OnError};
 use crate::import::columns::heading::Heading;
+use crate::import::columns::owners::Owners;
 use crate::import::columns::suggest::{as_option, quote};
 use crate::import::rows::sniff;
 use crate::import::source::Source;
@@ -14,16 +15,40 @@ use std::path::Path;
 /// Must change when rows are grouped differently.
 const CHUNKING: &str = "2";
 
+fn option(name: &str, value: &str) -> String {
+    format!("{name} {}", quote(value))
+}
+
+/// As they are typed, of those that decide about rows.
+#[must_use]
+pub fn words(options: &Import) -> Vec<String> {
+    let mut words: Vec<String> = options.users.then(|| "--users".to_owned()).into_iter().collect();
+    words.extend(translations(options));
+    words.extend(options.match_by.column().map(|column| format!("--match {column}")));
+    words.extend(options.create_unmatched.then(|| "--create-unmatched".to_owned()));
+    words.extend(options.date_format.as_ref().map(|format| option("--date-format", format.given())));
+    words.extend(options.decimal_comma.then(|| "--decimal-comma".to_owned()));
+    words
+}
+
+fn translations(options: &Import) -> Vec<String> {
+    let mut words: Vec<String> = options.mappings.iter().map(as_option).collect();
+    let values = options.value_mappings.iter();
+    words.extend(values.map(|mapping| option("--map-value", &format!("{}={}", mapping.cell, mapping.meaning))));
+    let constants = options.constants.iter();
+    words.extend(constants.map(|constant| option("--set", &format!("{}={}", constant.field, constant.value))));
+    words
+}
+
 /// With everything that decides about the requests.
 pub fn heading(options: &Import, connection: &Connection, source: &Source) -> Result<Heading> {
     let run_id = new_run_id()?;
-    let mappings: Vec<String> = options.mappings.iter().map(as_option).collect();
     let entries = [
         ("base URL", connection.base_url.to_string()),
         // Idempotency keys belong to an API key.
         ("API key", connection.api_key.prefix().to_owned()),
         ("--users", options.users.to_string()),
-        ("--map", mappings.join(" ")),
+        ("--map", translations(options).join(" ")),
         ("--match", options.match_by.column().unwrap_or("none").to_owned()),
         ("--create-unmatched", options.create_unmatched.to_string()),
         ("--on-error", if options.on_error == OnError::Abort { "abort" } else { "skip" }.to_owned()),
@@ -35,27 +60,12 @@ pub fn heading(options: &Import, connection: &Connection, source: &Source) -> Re
         ("chunking", CHUNKING.to_owned()),
     ];
     let options: BTreeMap<String, String> = entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    Ok(Heading { run_id, sha256: source.examination.sha256.clone(), options })
+    Ok(Heading { run_id, sha256: source.examination.sha256.clone(), options, owners: Owners::default() })
 }
 
 #[must_use]
 pub fn resend_command(options: &Import, refused: Option<&Path>) -> Option<String> {
-    let mut words = vec!["assetctl import".to_owned(), quote(&refused?.display().to_string())];
-    if options.users {
-        words.push("--users".into());
-    }
-    words.extend(options.mappings.iter().map(as_option));
-    if let Some(column) = options.match_by.column() {
-        words.push(format!("--match {column}"));
-    }
-    if options.create_unmatched {
-        words.push("--create-unmatched".into());
-    }
-    if let Some(format) = &options.date_format {
-        words.push(format!("--date-format {}", quote(format.given())));
-    }
-    if options.decimal_comma {
-        words.push("--decimal-comma".into());
-    }
-    Some(words.join(" "))
+    let mut command = vec!["assetctl import".to_owned(), quote(&refused?.display().to_string())];
+    command.extend(words(options));
+    Some(command.join(" "))
 }

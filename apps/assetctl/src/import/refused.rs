@@ -5,19 +5,21 @@
 
 use crate::error::{CliError, Result};
 use crate::format::Format;
-use crate::import::chunks::{ChunkRow, Chunks};
-use crate::import::columns::{REASONS, Target};
+use crate::import::args::Import;
+use crate::import::chunks::ChunkRow;
+use crate::import::columns::{Columns, REASONS, Target, sent_name};
 use crate::import::journal::Journal;
+use crate::import::reasons::Reasons;
 use crate::import::rows::ndjson_rows::{Members, UNREADABLE};
 use crate::import::rows::{Original, RowError};
 use crate::import::settlement::Counts;
 use crate::import::source::Source;
+use crate::import::way_out::WayOut;
 use csv::{StringRecord, WriterBuilder};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -32,26 +34,25 @@ pub struct RefusedRow {
     errors: Vec<RowError>,
 }
 
-impl std::fmt::Display for RefusedRow {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "row {}, line {}: {}", self.row, self.line, reasons(&self.errors))
-    }
-}
-
 #[derive(Debug, Default)]
 pub struct Report {
     pub counts: Counts,
     /// The first refused rows.
     pub refused: Vec<RefusedRow>,
+    pub reasons: Reasons,
     pub file: Option<PathBuf>,
 }
 
 /// Reads the file again and writes the refused rows.
-pub fn report(source: &Source, targets: &[Target], mut chunks: Chunks<File>, journal: &mut Journal) -> Result<Report> {
+pub fn report(source: &Source, options: &Import, columns: &Columns, journal: &mut Journal) -> Result<Report> {
+    let way_out = WayOut { options, names: &source.names, targets: &columns.targets };
+    let mut chunks = source.chunks(options, columns)?;
+    let targets = columns.targets.iter().zip(&source.names);
     let columns: HashMap<&str, &str> = targets
-        .iter()
-        .zip(&source.names)
-        .filter_map(|(target, name)| if let Target::Field(field) = target { Some((field.as_str(), name.as_str())) } else { None })
+        .filter_map(|(target, name)| match target {
+            Target::Field(field) => Some((sent_name(field), name.as_str())),
+            Target::Ignored | Target::Nameless => None,
+        })
         .collect();
     let mut report = Report { counts: *journal.counts(), ..Report::default() };
     let mut file = None;
@@ -74,6 +75,7 @@ pub fn report(source: &Source, targets: &[Target], mut chunks: Chunks<File>, jou
                 none => none.insert(RefusedFile::create(source)?),
             };
             file.write(&row, &errors)?;
+            errors.iter().for_each(|error| report.reasons.add(&row, error, way_out.of(error, &row.original)));
             if report.refused.len() < MAX_TOLD {
                 report.refused.push(RefusedRow { row: row.number, line: row.line, errors });
             }
@@ -89,7 +91,9 @@ fn named(errors: Vec<RowError>, columns: &HashMap<&str, &str>) -> Vec<RowError> 
         return vec![RowError::of_row("refused by the service")];
     }
     let name = |field: String| columns.get(field.as_str()).map_or(field.clone(), |name| (*name).to_owned());
-    errors.into_iter().map(|error| RowError { column: error.column.map(name), ..error }).collect()
+    // The service names the parameter of a request.
+    let detail = |detail: String| detail.replace("create_unmatched=true", "--create-unmatched");
+    errors.into_iter().map(|error| RowError { column: error.column.map(name), detail: detail(error.detail), ..error }).collect()
 }
 
 fn reasons(errors: &[RowError]) -> String {

@@ -5,7 +5,8 @@ use crate::format::Format;
 use crate::import::args::Import;
 use crate::import::chunks::{Chunks, Doubles, Rows};
 use crate::import::columns::fields::Fields;
-use crate::import::columns::{Target, resolve, suggest, target, trimmed};
+use crate::import::columns::values::{Constant, Values, check_constants};
+use crate::import::columns::{Columns, resolve, suggest, target, trimmed};
 use crate::import::rows::csv_rows::{CsvRows, read_header};
 use crate::import::rows::decode::{Text, decode_sample};
 use crate::import::rows::encoding::{EncodingSource, Examination, examine};
@@ -74,50 +75,63 @@ impl Source {
     /// # Errors
     ///
     /// Returns [`CliError::Usage`] with all errors of the columns.
-    pub fn targets(&self, options: &Import) -> Result<Vec<Target>> {
-        let resolved = match self.format {
-            Format::Csv => resolve(options.kind(), &self.names, &options.mappings),
+    pub fn columns(&self, options: &Import) -> Result<Columns> {
+        let (kind, mut problems) = (options.kind(), Vec::new());
+        let targets = match self.format {
+            Format::Csv => resolve(kind, &self.names, &options.mappings).map_err(|found| self.misfit(options, &found))?,
             Format::Ndjson => {
-                let mut problems = Vec::new();
                 let names = self.names.iter().map(|name| trimmed(name));
-                let targets = names.map(|name| target(options.kind(), name, &options.mappings, &mut problems)).collect();
-                if problems.is_empty() { Ok(targets) } else { Err(problems) }
+                names.map(|name| target(kind, name, &options.mappings, &mut problems)).collect()
             }
         };
-        resolved.map_err(|problems| {
-            let is_known = |name: &String| options.kind().has_column(name) || suggest::field(options.kind(), name).is_some();
-            let is_strange = self.format == Format::Csv && options.mappings.is_empty() && !self.names.iter().any(is_known);
-            let header = "\nNo name looks familiar. If the first row is data already, insert a row with the columns' names before it.";
-            CliError::Usage(format!(
-                "the columns of {} don't fit; nothing was sent:\n  {}{}\nName each with --map \"COLUMN=FIELD\", keep it with\n--map \
-                 \"COLUMN=custom_fields.NAME\", or ignore it with --map \"COLUMN=\".\n--suggest prints what the names look like.",
-                self.path.display(),
-                problems.join("\n  "),
-                if is_strange { header } else { "" }
-            ))
-        })
-    }
-
-    pub fn chunks(&self, options: &Import, targets: &[Target]) -> Result<Chunks<File>> {
-        let doubles = match self.doubles.get() {
-            Some(doubles) => Rc::clone(doubles),
-            None if options.match_by.column().is_none() => Rc::default(),
-            None => Rc::new(Doubles::find(self.rows(options, targets)?)?),
-        };
-        Ok(Chunks::new(self.rows(options, targets)?, Rc::clone(self.doubles.get_or_init(|| doubles))))
-    }
-
-    fn rows(&self, options: &Import, targets: &[Target]) -> Result<Rows<File>> {
-        let fields = Fields {
-            kind: options.kind(),
+        check_constants(kind, &options.constants, &targets, &self.names, &mut problems);
+        let mut fields = Fields {
             date_format: options.date_format.clone(),
             decimal_comma: options.decimal_comma,
             match_column: options.match_by.column(),
+            values: Values::resolve(&options.value_mappings, &self.names, &targets, &mut problems),
+            ..Fields::new(kind)
         };
+        for Constant { field, value } in &options.constants {
+            match fields.convert(field, value) {
+                Ok(converted) => {
+                    fields.constants.push(Constant { field: field.clone(), value: converted.unwrap_or_else(|| value.clone()) })
+                }
+                Err(detail) => problems.push(format!("--set {field}: {detail}")),
+            }
+        }
+        if problems.is_empty() { Ok(Columns { targets, fields }) } else { Err(self.misfit(options, &problems)) }
+    }
+
+    fn misfit(&self, options: &Import, problems: &[String]) -> CliError {
+        let is_known = |name: &String| options.kind().has_column(name) || suggest::field(options.kind(), name).is_some();
+        let is_strange = self.format == Format::Csv && options.mappings.is_empty() && !self.names.iter().any(is_known);
+        let header =
+            "\nNo name looks familiar. If the first row is data already, insert a row with the columns' names before it.";
+        CliError::Usage(format!(
+            "the columns of {} don't fit; nothing was sent:\n  {}{}\nName each with --map \"COLUMN=FIELD\", keep it with\n--map \
+                 \"COLUMN=custom_fields.NAME\", or ignore it with --map \"COLUMN=\".\n--suggest prints what the names look like.",
+            self.path.display(),
+            problems.join("\n  "),
+            if is_strange { header } else { "" }
+        ))
+    }
+
+    pub fn chunks(&self, options: &Import, columns: &Columns) -> Result<Chunks<File>> {
+        let doubles = match self.doubles.get() {
+            Some(doubles) => Rc::clone(doubles),
+            None if columns.fields.match_column.is_none() => Rc::default(),
+            None => Rc::new(Doubles::find(self.rows(options, columns)?)?),
+        };
+        Ok(Chunks::new(self.rows(options, columns)?, Rc::clone(self.doubles.get_or_init(|| doubles))))
+    }
+
+    pub fn rows(&self, options: &Import, columns: &Columns) -> Result<Rows<File>> {
+        let fields = columns.fields.clone();
         Ok(match self.format {
             Format::Csv => {
                 let (names, records) = read_header(self.text(true)?, self.delimiter)?;
-                Rows::Csv(Box::new(CsvRows::new(names, records, targets.to_vec(), fields)))
+                Rows::Csv(Box::new(CsvRows::new(names, records, columns.targets.clone(), fields)))
             }
             Format::Ndjson => Rows::Ndjson(Box::new(NdjsonRows::new(self.text(false)?, options.mappings.clone(), fields))),
         })
@@ -128,10 +142,9 @@ impl Source {
     }
 
     fn member_names(&self, options: &Import) -> Result<Vec<String>> {
-        let fields = Fields { kind: options.kind(), date_format: None, decimal_comma: false, match_column: None };
-        let mut rows = NdjsonRows::new(self.text(false)?, Vec::new(), fields);
+        let mut rows = NdjsonRows::new(self.text(false)?, Vec::new(), Fields::new(options.kind()));
         let mut names = BTreeSet::new();
-        let known = options.kind().import_columns().len();
+        let known = options.kind().import_columns().count();
         while let Some(row) = rows.next()? {
             if let Original::Line(line) = row.original
                 && names.len() < MAX_UNKNOWN + known

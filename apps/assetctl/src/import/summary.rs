@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use terminal::{clean, print_note};
 
-/// Refused rows that are told on a terminal.
+/// Reasons that are told on a terminal.
 const MAX_LINES: usize = 20;
 
 pub struct Summary {
@@ -40,14 +40,15 @@ pub fn print_summary(
     if summary.is_json {
         return print_json(&as_json(summary, source, report, elapsed, has_written));
     }
-    for row in report.refused.iter().take(MAX_LINES) {
-        print_note(&clean(&row.to_string()));
+    let reasons = report.reasons.most_frequent();
+    for reason in reasons.iter().take(MAX_LINES) {
+        print_note(&format!("{}\n  {}", clean(&reason.to_string()), clean(&reason.way_out)));
+    }
+    let more = reasons.len().saturating_sub(MAX_LINES) as u64 + report.reasons.left_out();
+    if more > 0 {
+        print_note(&format!("and {}, in the file of refused rows", count(more, "more reason")));
     }
     let counts = &report.counts;
-    let shown = report.refused.len().min(MAX_LINES) as u64;
-    if counts.refused > shown {
-        print_note(&format!("and {}", count(counts.refused - shown, "more refused row")));
-    }
     let (heading, would_be) = match (summary.is_dry_run, has_written) {
         (true, _) => ("Dry run, nothing was written:", " would be"),
         (_, true) => ("Imported:", ""),
@@ -103,6 +104,7 @@ fn as_json(summary: &Summary, source: &Source, report: &Report, elapsed: Duratio
         "skipped": counts.skipped,
         "seconds": elapsed.as_secs_f64(),
         "refused_file": report.file,
+        "refused_reasons": report.reasons.most_frequent(),
         "refused_rows": report.refused,
         "refused_rows_left_out": counts.refused - report.refused.len() as u64,
     })

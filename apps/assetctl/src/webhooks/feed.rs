@@ -58,18 +58,22 @@ impl<'a> Feed<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`CliError::Failed`] if the service refuses the request, or doesn't answer for [`DEFAULT`](crate::http::patience::DEFAULT).
+    /// Returns [`CliError::Usage`] for an unknown type of events, and [`CliError::Answered`] or [`CliError::Failed`] if the service
+    /// refuses the request otherwise, or doesn't answer for [`DEFAULT`](crate::http::patience::DEFAULT).
     pub async fn begin(client: &'a Client, types: Option<String>) -> Result<Self> {
         let mut feed = Self { client, types, after: "now".into(), has_more: false };
-        feed.read(true).await?;
-        Ok(feed)
+        match feed.read(true).await {
+            // Of the parameters, only the types of events come from the command line.
+            Err(CliError::Answered { status: 422, detail }) => Err(CliError::Usage(detail)),
+            read => read.map(|_| feed),
+        }
     }
 
     /// Perhaps none. Waits while the service is busy or can't be reached.
     ///
     /// # Errors
     ///
-    /// Returns [`CliError::Failed`] if the service refuses the request.
+    /// Returns [`CliError::Answered`] if the service refuses the request.
     pub async fn next(&mut self) -> Result<Vec<Event>> {
         self.read(false).await?.into_iter().map(event).collect()
     }

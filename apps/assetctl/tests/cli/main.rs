@@ -9,6 +9,7 @@ mod hostile_texts;
 mod import;
 mod labels;
 mod offboard;
+mod overlapping_lists;
 mod real_answers;
 mod real_service;
 mod resume;

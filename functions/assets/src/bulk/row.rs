@@ -6,7 +6,6 @@ use shared::domain::assets::asset::Status;
 use shared::domain::assets::asset_tag::AssetTag;
 use shared::domain::assets::change::AssetChange;
 use shared::domain::assets::details::AssetDetailsChange;
-use shared::domain::assets::serial_number::is_placeholder;
 use shared::domain::catalog::TypeCode;
 use shared::domain::catalog::custom_fields::CustomFields;
 use shared::domain::record::Patch;
@@ -14,6 +13,7 @@ use shared::domain::user::Email;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetTypeId, ModelId, UserId};
 use shared::domain::values::text::{Line, Name, Notes};
+use shared::fields::serial_number::is_placeholder;
 use shared::http::bulk::import::AssetMatch;
 use shared::http::bulk::rows::Row;
 

@@ -7,7 +7,6 @@ pub mod csv_cell;
 pub mod details;
 pub mod label;
 pub mod label_url;
-pub mod serial_number;
 pub mod stats;
 pub mod tag;
 pub mod transitions;

@@ -1,10 +1,13 @@
 //! Conversion of values before they are sent, and the values by which rows could touch the same record.
 
-use crate::import::columns::Kind;
 use crate::import::columns::convert::{DateFormat, price_with_comma};
+use crate::import::columns::owners::Owners;
+use crate::import::columns::values::{Constant, Values, folded};
+use crate::import::columns::{Kind, OWNER_NAME};
 use fields::CellType;
-use icu_normalizer::ComposingNormalizer;
+use fields::serial_number::is_placeholder;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 
 #[derive(Debug, Clone)]
 pub struct Fields {
@@ -12,14 +15,37 @@ pub struct Fields {
     pub date_format: Option<DateFormat>,
     pub decimal_comma: bool,
     pub match_column: Option<&'static str>,
+    pub values: Values,
+    /// As the service reads them.
+    pub constants: Vec<Constant>,
+    pub owners: Rc<Owners>,
 }
 
 impl Fields {
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            date_format: None,
+            decimal_comma: false,
+            match_column: None,
+            values: Values::default(),
+            constants: Vec::new(),
+            owners: Rc::default(),
+        }
+    }
+
     /// The value as the service reads it; `None` if it can stay as it is.
     pub fn convert(&self, field: &str, value: &str) -> Result<Option<String>, String> {
         let value = value.trim();
         if value.is_empty() || value == "\\N" {
             return Ok(None);
+        }
+        if field == OWNER_NAME {
+            return self.owners.id(value).map(Some);
+        }
+        if field == "serial_number" && self.match_column == Some(field) && is_placeholder(value) {
+            return Err("is a placeholder, not a serial number".into());
         }
         match self.kind.import_column(field).map(|column| column.cell) {
             Some(CellType::Date) => self.date_format.as_ref().map(|format| format.date(value)).transpose(),
@@ -40,7 +66,7 @@ impl Fields {
         }
         let mut hasher = DefaultHasher::new();
         field.hash(&mut hasher);
-        ComposingNormalizer::new_nfc().normalize(&value.to_lowercase()).hash(&mut hasher);
+        folded(value).hash(&mut hasher);
         Some(hasher.finish())
     }
 }
@@ -69,10 +95,10 @@ mod tests {
 
     fn fields() -> Fields {
         Fields {
-            kind: Kind::Assets,
             date_format: Some(DateFormat::parse("DD.MM.YYYY").unwrap()),
             decimal_comma: true,
             match_column: Some("serial_number"),
+            ..Fields::new(Kind::Assets)
         }
     }
 
@@ -84,7 +110,7 @@ mod tests {
         assert_eq!(fields.convert("notes", "09.03.2024"), Ok(None));
         assert_eq!(fields.convert("purchase_date", "\\N"), Ok(None));
         assert_eq!(fields.convert("purchase_price", ""), Ok(None));
-        assert!(fields.convert("warranty_until", "soon").is_err());
+        assert!(fields.convert("warranty_until", "soon").is_err() && fields.convert("serial_number", "N/A").is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The identity of an import, so that only the same one is resumed.
 
 use crate::error::{CliError, Result};
+use crate::import::columns::owners::Owners;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,6 +14,7 @@ pub struct Heading {
     pub sha256: String,
     /// Everything that decides about the requests.
     pub options: BTreeMap<String, String>,
+    pub owners: Owners,
 }
 
 impl Heading {
@@ -50,7 +52,7 @@ mod tests {
 
     fn heading(sha256: &str, options: &[(&str, &str)]) -> Heading {
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Heading { run_id: "r".into(), sha256: sha256.into(), options }
+        Heading { run_id: "r".into(), sha256: sha256.into(), options, owners: Owners::default() }
     }
 
     #[test]

@@ -3,12 +3,27 @@
 pub mod convert;
 pub mod fields;
 pub mod heading;
+pub mod owners;
 pub mod suggest;
+pub mod values;
 
-use ::fields::{ASSET_COLUMNS, Column, USER_COLUMNS};
+use ::fields::{ASSET_COLUMNS, CellType, Column, USER_COLUMNS};
+use fields::Fields;
 
 /// The prefix of columns with a custom field.
 const CUSTOM_FIELD: &str = "custom_fields.";
+
+/// The column of users by their display names. The service doesn't know it: the user's ID is sent.
+pub const OWNER_NAME: &str = "assigned_to_name";
+
+/// The columns that only this program knows.
+const OWN_COLUMNS: &[Column] = &[Column::new(
+    OWNER_NAME,
+    CellType::Text,
+    "assignedtoname primaryuserdisplayname checkedouttoname checkedoutto assignedto primaryuser owner user userfullname employee \
+     benutzer nutzer benutzername anwender mitarbeiter besitzer inhaber zugewiesenan ausgegebenan utilisateur attribuéà usuario \
+     asignadoa",
+)];
 
 /// The name of a custom field may begin and end with some.
 #[must_use]
@@ -33,16 +48,17 @@ impl Kind {
 
     /// Without `custom_fields.<name>`.
     #[must_use]
-    pub fn import_columns(self) -> &'static [Column] {
-        match self {
-            Self::Assets => ASSET_COLUMNS,
-            Self::Users => USER_COLUMNS,
-        }
+    pub fn import_columns(self) -> impl Iterator<Item = &'static Column> + Clone {
+        let (columns, own) = match self {
+            Self::Assets => (ASSET_COLUMNS, OWN_COLUMNS),
+            Self::Users => (USER_COLUMNS, &[][..]),
+        };
+        columns.iter().chain(own)
     }
 
     #[must_use]
     pub fn import_column(self, name: &str) -> Option<&'static Column> {
-        self.import_columns().iter().find(|column| column.name == name)
+        self.import_columns().find(|column| column.name == name)
     }
 
     #[must_use]
@@ -90,6 +106,20 @@ pub enum Target {
     Nameless,
 }
 
+/// The columns of a file, and what becomes of their cells.
+#[derive(Debug)]
+pub struct Columns {
+    /// One for each column.
+    pub targets: Vec<Target>,
+    pub fields: Fields,
+}
+
+/// The field as the service knows it.
+#[must_use]
+pub fn sent_name(field: &str) -> &str {
+    if field == OWNER_NAME { "assigned_to" } else { field }
+}
+
 /// The use of each of the file's columns.
 ///
 /// # Errors
@@ -108,9 +138,12 @@ pub fn resolve(kind: Kind, names: &[String], mappings: &[Mapping]) -> Result<Vec
     let targets: Vec<Target> = names.iter().map(|name| target(kind, trimmed(name), mappings, &mut problems)).collect();
     for (index, target) in targets.iter().enumerate() {
         if let Target::Field(field) = target
-            && targets.iter().take(index).any(|earlier| earlier == target)
+            && targets
+                .iter()
+                .take(index)
+                .any(|other| matches!(other, Target::Field(other) if sent_name(other) == sent_name(field)))
         {
-            problems.push(format!("column {}: another column is {field}, too", index + 1));
+            problems.push(format!("column {}: another column is {}, too", index + 1, sent_name(field)));
         }
     }
     if problems.is_empty() && !targets.iter().any(|target| matches!(target, Target::Field(_))) {

@@ -10,7 +10,7 @@ pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
 /// The field, and the rank of the name: 0 is best.
 fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
     let plain: String = column.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    let columns = kind.import_columns().iter();
+    let columns = kind.import_columns();
     let known = columns.clone().find_map(|column| {
         let rank = column.headings.split_whitespace().position(|heading| heading == plain)?;
         Some((column.name, rank + 1))
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn no_heading_stands_for_two_columns() {
         for kind in [Kind::Assets, Kind::Users] {
-            let all: Vec<_> = kind.import_columns().iter().flat_map(|column| column.headings.split_whitespace()).collect();
+            let all: Vec<_> = kind.import_columns().flat_map(|column| column.headings.split_whitespace()).collect();
             let distinct: std::collections::HashSet<_> = all.iter().collect();
             assert_eq!(all.len(), distinct.len());
         }

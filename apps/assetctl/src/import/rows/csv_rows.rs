@@ -1,7 +1,7 @@
 //! The rows of a CSV file, checked and converted.
 
 use crate::import::columns::fields::Fields;
-use crate::import::columns::{REASONS, Target, trimmed};
+use crate::import::columns::{REASONS, Target, sent_name, trimmed};
 use crate::import::rows::decode::Text;
 use crate::import::rows::records::{Record, Records};
 use crate::import::rows::sniff::excel_separator;
@@ -48,10 +48,10 @@ impl<R: Read> CsvRows<R> {
     #[must_use]
     pub fn header(&self) -> Vec<u8> {
         let fields = self.targets.iter().filter_map(|target| match target {
-            Target::Field(field) => Some(field.as_str()),
+            Target::Field(field) => Some(sent_name(field)),
             Target::Ignored | Target::Nameless => None,
         });
-        encode(&fields.collect())
+        encode(&fields.chain(self.fields.constants.iter().map(|constant| constant.field.as_str())).collect())
     }
 
     pub fn next(&mut self) -> io::Result<Option<Row>> {
@@ -80,20 +80,24 @@ impl<R: Read> CsvRows<R> {
                 errors.push(RowError::of_column(name, MISSING));
             }
             match target {
-                Target::Field(field) => match self.fields.convert(field, cell) {
-                    Ok(converted) => {
-                        keys.extend(self.fields.key(field, cell));
-                        matched = self.fields.match_key(field, cell).map(|key| (name.clone(), key)).or(matched);
-                        cells.push_field(converted.as_deref().unwrap_or(cell));
+                Target::Field(field) => {
+                    let value = self.fields.values.translate(name, cell);
+                    match value.and_then(|value| Ok((value, self.fields.convert(field, value)?))) {
+                        Ok((value, converted)) => {
+                            keys.extend(self.fields.key(field, value));
+                            matched = self.fields.match_key(field, value).map(|key| (name.clone(), key)).or(matched);
+                            cells.push_field(converted.as_deref().unwrap_or(value));
+                        }
+                        Err(detail) => errors.push(RowError::of_column(name, detail)),
                     }
-                    Err(detail) => errors.push(RowError::of_column(name, detail)),
-                },
+                }
                 Target::Nameless if !cell.trim().is_empty() => {
                     errors.push(RowError::of_row(format!("has the value {cell:?} in a column without a name")));
                 }
                 Target::Ignored | Target::Nameless => {}
             }
         }
+        self.fields.constants.iter().for_each(|constant| cells.push_field(&constant.value));
         if errors.is_empty() { Ok(Sendable { bytes: encode(&cells), keys, matched }) } else { Err(errors) }
     }
 
@@ -130,7 +134,7 @@ mod tests {
     fn rows(text: &'static str) -> (String, Vec<Row>) {
         let (names, records) = read_header(Text::new(text.as_bytes(), UTF_8, true), b';').unwrap();
         let targets = resolve(Kind::Assets, &names, &["OS=".parse().unwrap()]).unwrap();
-        let fields = Fields { kind: Kind::Assets, date_format: None, decimal_comma: true, match_column: None };
+        let fields = Fields { decimal_comma: true, ..Fields::new(Kind::Assets) };
         let mut rows = CsvRows::new(names, records, targets, fields);
         let header = String::from_utf8(rows.header()).unwrap();
         (header, std::iter::from_fn(|| rows.next().unwrap()).collect())

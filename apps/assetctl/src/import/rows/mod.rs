@@ -7,6 +7,8 @@ pub mod ndjson_rows;
 pub mod records;
 pub mod sniff;
 
+use crate::import::columns::trimmed;
+use ndjson_rows::Members;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -44,6 +46,22 @@ pub enum Original {
     /// The cells of a CSV row; perhaps fewer or more than the header, as its error.
     Cells(csv::StringRecord),
     Line(String),
+}
+
+impl Original {
+    /// The text in a column, without white space around it; of NDJSON, a member that is no text as it is written.
+    #[must_use]
+    pub fn text(&self, names: &[String], column: &str) -> Option<String> {
+        let text = match self {
+            Self::Cells(cells) => cells.get(names.iter().position(|name| name == column)?)?.to_owned(),
+            Self::Line(line) => {
+                let Members(members) = serde_json::from_str(line).ok()?;
+                let (_, value) = members.into_iter().find(|(name, _)| trimmed(name) == column)?;
+                serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
+            }
+        };
+        Some(text.trim().to_owned())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,12 @@
 //! The rows of an NDJSON file, checked and converted. Numbers keep their digits.
 
 use crate::import::columns::fields::Fields;
-use crate::import::columns::{Mapping, REASONS, Target, target, trimmed};
+use crate::import::columns::{Kind, Mapping, REASONS, Target, sent_name, target, trimmed};
 use crate::import::rows::decode::{MAX_ROW, Text};
 use crate::import::rows::{Original, Row, RowError, Sendable};
+use ::fields::CellType;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -92,26 +93,49 @@ impl<R: Read> NdjsonRows<R> {
                 errors.extend(unknown.into_iter().map(RowError::of_row));
                 continue;
             };
-            if sent.iter().any(|(earlier, _)| *earlier == field) {
+            let sent_field = sent_name(&field).to_owned();
+            if sent.iter().any(|(earlier, _)| *earlier == sent_field) {
                 errors.push(RowError::of_column(&name, "occurs twice"));
                 continue;
             }
-            let text = serde_json::from_str::<String>(value.get()).ok();
-            keys.extend(text.as_deref().and_then(|text| self.fields.key(&field, text)));
-            let match_key = text.as_deref().and_then(|text| self.fields.match_key(&field, text));
-            matched = match_key.map(|key| (name.clone(), key)).or(matched);
-            match text.map_or(Ok(None), |text| self.fields.convert(&field, &text)) {
-                Ok(None) => sent.push((field, value)),
-                Ok(Some(converted)) => sent.push((field, raw(&converted))),
+            let Ok(text) = serde_json::from_str::<String>(value.get()) else {
+                sent.push((sent_field, value));
+                continue;
+            };
+            let meaning = self.fields.values.translate(trimmed(&name), &text);
+            match meaning.and_then(|meaning| Ok((meaning, self.fields.convert(&field, meaning)?))) {
+                Ok((meaning, converted)) => {
+                    keys.extend(self.fields.key(&field, meaning));
+                    matched = self.fields.match_key(&field, meaning).map(|key| (name.clone(), key)).or(matched);
+                    match converted {
+                        Some(converted) => sent.push((sent_field, raw(&converted))),
+                        None if meaning == text => sent.push((sent_field, value)),
+                        None => sent.extend(member(self.fields.kind, sent_field, meaning)),
+                    }
+                }
                 Err(detail) => errors.push(RowError::of_column(&name, detail)),
             }
         }
+        let constants = self.fields.constants.iter();
+        sent.extend(constants.filter_map(|constant| member(self.fields.kind, constant.field.clone(), &constant.value)));
         if errors.is_empty() { Ok(Sendable { bytes: encode(&sent), keys, matched }) } else { Err(errors) }
     }
 }
 
+/// A member with the value of a cell, which the command line has; `None` if it leaves the field alone.
+fn member(kind: Kind, field: String, cell: &str) -> Option<(String, Box<RawValue>)> {
+    let is_boolean = kind.import_column(&field).is_some_and(|column| column.cell == CellType::Boolean);
+    let value = match cell {
+        "" => return None,
+        "\\N" => RawValue::NULL.to_owned(),
+        "true" | "false" if is_boolean => to_raw_value(&(cell == "true")).ok()?,
+        _ => raw(cell),
+    };
+    Some((field, value))
+}
+
 fn raw(text: &str) -> Box<RawValue> {
-    serde_json::value::to_raw_value(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+    to_raw_value(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 fn encode(members: &[(String, Box<RawValue>)]) -> Vec<u8> {
@@ -151,11 +175,10 @@ impl<'de> Deserialize<'de> for Members {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::columns::Kind;
     use encoding_rs::UTF_8;
 
     fn rows(text: &str) -> Vec<Row> {
-        let fields = Fields { kind: Kind::Assets, date_format: None, decimal_comma: true, match_column: Some("serial_number") };
+        let fields = Fields { decimal_comma: true, match_column: Some("serial_number"), ..Fields::new(Kind::Assets) };
         let mappings = vec!["Serial No=serial_number".parse().unwrap()];
         let mut rows = NdjsonRows::new(Text::new(text.as_bytes(), UTF_8, false), mappings, fields);
         std::iter::from_fn(|| rows.next().unwrap()).collect()

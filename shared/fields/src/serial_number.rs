@@ -1,7 +1,5 @@
 //! Serial numbers that name no device.
 
-use crate::values::text::fold;
-
 /// Entries of people, and of firmware that nobody filled in, without spaces and punctuation (`dmidecode` and Intune show the
 /// latter).
 const PLACEHOLDERS: &str = "na none null nil no unknown unbekannt keine kein ohne tbd todo missing notavailable notapplicable notspecified \
@@ -10,7 +8,7 @@ const PLACEHOLDERS: &str = "na none null nil no unknown unbekannt keine kein ohn
 /// Whether it stands for a serial number that nobody knows, such as `n/a`, `-`, `0` or `To Be Filled By O.E.M.`
 #[must_use]
 pub fn is_placeholder(serial: &str) -> bool {
-    let bare: String = fold(serial).chars().filter(|c| c.is_alphanumeric()).collect();
+    let bare: String = serial.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
     let mut chars = bare.chars();
     let first = chars.next();
     let repeats_zero_or_x = first.is_some_and(|first| "0x".contains(first) && chars.all(|c| c == first));

@@ -1,0 +1,55 @@
+//! Suggestion of the column by which rows find what they update.
+
+use crate::import::args::{Import, MatchBy};
+use crate::import::columns::values::ValueMapping;
+use crate::import::suggestion::are;
+use crate::import::suggestion::survey::{Survey, Surveyed};
+
+/// Serial numbers come first, because other files know the same devices by them; the ID only an export has.
+const ASSETS: [MatchBy; 3] = [MatchBy::Id, MatchBy::SerialNumber, MatchBy::AssetTag];
+const USERS: [MatchBy; 2] = [MatchBy::Id, MatchBy::Email];
+
+pub fn suggest(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
+    let candidates = if options.users { &USERS[..] } else { &ASSETS };
+    let column_of = |matching: &MatchBy| survey.column(matching.column()?).filter(|column| column.distinct() > 0);
+    if options.match_by == MatchBy::None {
+        let found = candidates.iter().find(|matching| column_of(matching).is_some());
+        options.match_by = found.copied().unwrap_or(MatchBy::None);
+        // Tags of new assets are unknown, too.
+        options.create_unmatched |= options.match_by == MatchBy::AssetTag;
+    }
+    let Some(column) = column_of(&options.match_by) else {
+        let names: Vec<&str> = candidates.iter().filter_map(|matching| matching.column()).collect();
+        notes.push(format!(
+            "No --match, since no column has {}: importing the file twice creates everything twice.",
+            names.join(" or ")
+        ));
+        return;
+    };
+    let usable = column.distinct() + column.doubled;
+    let missing = survey.rows.saturating_sub(usable);
+    if missing > 0 && !options.create_unmatched {
+        notes.push(format!(
+            "{}: {} without a value to match, and will be refused.{}",
+            column.name,
+            are(missing, "row"),
+            seen(column)
+        ));
+    }
+    if column.doubled > 0 {
+        let others = are(column.doubled, "value");
+        notes.push(format!("{}: {others} in another row, too. Rows with the same value will be refused.", column.name));
+    }
+    if options.match_by != MatchBy::SerialNumber
+        && let Some(serials) = survey.column("serial_number")
+    {
+        // The service takes them for serial numbers, unless rows are matched by them.
+        let placeholders = serials.values.keys().map(|value| ValueMapping::new(&serials.name, value, ""));
+        options.value_mappings.extend(placeholders);
+    }
+}
+
+fn seen(column: &Surveyed) -> String {
+    let placeholders: Vec<&str> = column.values.keys().map(String::as_str).collect();
+    if placeholders.is_empty() { String::new() } else { format!(" Placeholders: {}.", placeholders.join(", ")) }
+}

@@ -1,0 +1,109 @@
+//! The cells of a file's columns, as far as they matter for a suggestion.
+
+use crate::error::Result;
+use crate::import::args::Import;
+use crate::import::columns::fields::Fields;
+use crate::import::columns::{Columns, OWNER_NAME, Target, trimmed};
+use crate::import::source::Source;
+use crate::import::suggestion::dates::{Dates, Prices};
+use crate::import::suggestion::words;
+use fields::CellType;
+use fields::serial_number::is_placeholder;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The different values of a column that are kept.
+const MAX_VALUES: usize = 50;
+
+/// A column that is imported.
+#[derive(Debug, Default)]
+pub struct Surveyed {
+    pub name: String,
+    pub field: String,
+    pub filled: u64,
+    /// Placeholders, and values of a vocabulary.
+    pub values: BTreeMap<String, u64>,
+    pub addresses: u64,
+    /// Cells with several words.
+    pub names: u64,
+    /// Cells that are no placeholders and have the value of an earlier one.
+    pub doubled: u64,
+    hashes: HashSet<u64>,
+}
+
+impl Surveyed {
+    /// The different values of an identifier, without placeholders.
+    #[must_use]
+    pub fn distinct(&self) -> u64 {
+        self.hashes.len() as u64
+    }
+
+    fn note(&mut self, cell: &str) {
+        if cell.is_empty() || cell == "\\N" {
+            return;
+        }
+        self.filled += 1;
+        let is_vocabulary = words::known(&self.field).next().is_some();
+        let is_identifier = ["id", "serial_number", "asset_tag", "email"].contains(&self.field.as_str());
+        let is_missing = self.field == "serial_number" && is_placeholder(cell);
+        if (is_vocabulary || is_missing) && (self.values.len() < MAX_VALUES || self.values.contains_key(cell)) {
+            *self.values.entry(cell.to_owned()).or_default() += 1;
+        }
+        if is_identifier && !is_missing {
+            let mut hasher = DefaultHasher::new();
+            cell.hash(&mut hasher);
+            self.doubled += u64::from(!self.hashes.insert(hasher.finish()));
+        }
+        self.addresses += u64::from(cell.contains('@'));
+        self.names += u64::from(cell.contains([' ', ',']));
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Survey {
+    pub rows: u64,
+    pub columns: Vec<Surveyed>,
+    pub dates: Dates,
+    pub prices: Prices,
+}
+
+impl Survey {
+    /// Reads all rows.
+    pub fn of(source: &Source, options: &Import) -> Result<Self> {
+        let kind = options.kind();
+        let field_of = |name: &str| match options.mappings.iter().find(|mapping| mapping.column == name) {
+            Some(mapping) => mapping.field.clone(),
+            None => kind.has_column(name).then(|| name.to_owned()),
+        };
+        let surveyed = |name: &String| {
+            Some(Surveyed { name: trimmed(name).to_owned(), field: field_of(trimmed(name))?, ..Surveyed::default() })
+        };
+        let mut survey = Self { columns: source.names.iter().filter_map(surveyed).collect(), ..Self::default() };
+        // Cells stay as they are.
+        let columns = Columns { targets: vec![Target::Ignored; source.names.len()], fields: Fields::new(kind) };
+        let mut rows = source.rows(options, &columns)?;
+        while let Some(row) = rows.next()? {
+            survey.rows += 1;
+            for column in &mut survey.columns {
+                let cell = row.original.text(&source.names, &column.name).unwrap_or_default();
+                match kind.import_column(&column.field).map(|column| column.cell) {
+                    Some(CellType::Date) => survey.dates.note(&cell),
+                    Some(CellType::Number) => survey.prices.note(&cell),
+                    _ => {}
+                }
+                column.note(&cell);
+            }
+        }
+        Ok(survey)
+    }
+
+    #[must_use]
+    pub fn column(&self, field: &str) -> Option<&Surveyed> {
+        self.columns.iter().find(|column| column.field == field)
+    }
+
+    /// The column of users: by name, or by e-mail address.
+    pub fn owners(&self) -> impl Iterator<Item = &Surveyed> {
+        self.columns.iter().filter(|column| [OWNER_NAME, "assigned_to_email"].contains(&column.field.as_str()))
+    }
+}

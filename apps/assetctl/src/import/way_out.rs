@@ -1,0 +1,178 @@
+//! The option, or the edit of the file, that helps against the error of a row.
+
+use crate::import::args::Import;
+use crate::import::columns::convert::price_with_comma;
+use crate::import::columns::suggest::quote;
+use crate::import::columns::{OWNER_NAME, Target};
+use crate::import::reasons::SAME_VALUE;
+use crate::import::rows::{Original, RowError};
+use crate::import::suggestion::dates::formats_of;
+use crate::import::suggestion::words;
+use fields::CellType;
+use fields::serial_number::is_placeholder;
+
+pub struct WayOut<'a> {
+    pub options: &'a Import,
+    pub names: &'a [String],
+    pub targets: &'a [Target],
+}
+
+impl WayOut<'_> {
+    /// `error` has the file's name of the column.
+    #[must_use]
+    pub fn of(&self, error: &RowError, original: &Original) -> String {
+        let Some(column) = error.column.as_deref() else { return of_row(&error.detail).to_owned() };
+        let cell = original.text(self.names, column).unwrap_or_default();
+        let (field, is_in_file) = match self.field(column) {
+            Some(field) => (field, true),
+            None => (column, false),
+        };
+        let meaning = |meaning: &str| format!("--map-value {}", quote(&format!("{column}:{cell}={meaning}")));
+        let kind = self.options.kind();
+        if error.detail.contains('\u{fffd}') {
+            return "replace \u{fffd} in the file of refused rows, or use the right --encoding".into();
+        }
+        if error.detail.starts_with(SAME_VALUE) {
+            return "leave only one of these rows, or correct the value".into();
+        }
+        if self.options.match_by.column() == Some(field) {
+            return self.unmatched(field, column, &cell);
+        }
+        match field {
+            "name" | "email" | "display_name" if !is_in_file => {
+                format!("name the column that has it, --map \"COLUMN={field}\"; or give it to all rows, --set {field}=…")
+            }
+            _ if !is_in_file => "correct the row".into(),
+            "status" | "role" | "is_active" => match words::guess(field, &cell) {
+                Some(guess) => format!("if it means {guess}: {}", meaning(guess)),
+                None => format!("say what it means: {}", meaning("MEANING")),
+            },
+            "asset_type_code" => format!("say which type it is: {}; or create that type", meaning("CODE")),
+            "assigned_to_email" | OWNER_NAME => {
+                format!("say who it is: {}; or import the user first, with --users", meaning("ADDRESS"))
+            }
+            "model_name" | "manufacturer_name" => {
+                format!("create the model in the catalog; or let the cells be free text: {}", self.free_text())
+            }
+            "asset_tag" => format!(
+                "an asset keeps its tag: correct the cell, or leave the tags out with --map {}",
+                quote(&format!("{column}="))
+            ),
+            _ => match kind.import_column(field).map(|column| column.cell) {
+                Some(CellType::Date) => self.date(&cell),
+                Some(CellType::Number) => self.price(&cell),
+                _ => "correct the cell".into(),
+            },
+        }
+    }
+
+    fn field(&self, column: &str) -> Option<&str> {
+        self.targets.iter().zip(self.names).find_map(|(target, name)| match target {
+            Target::Field(field) if name == column => Some(field.as_str()),
+            _ => None,
+        })
+    }
+
+    fn column_of(&self, field: &str) -> Option<&str> {
+        let is_field = |target: &Target| matches!(target, Target::Field(mapped) if mapped == field);
+        self.targets.iter().zip(self.names).find(|(target, _)| is_field(target)).map(|(_, name)| name.as_str())
+    }
+
+    /// For a row whose value doesn't tell which record it updates.
+    fn unmatched(&self, field: &str, column: &str, cell: &str) -> String {
+        let is_serial = field == "serial_number";
+        let emptied = if is_serial && is_placeholder(cell) && !cell.is_empty() {
+            format!(" --map-value {}", quote(&format!("{column}:{cell}=")))
+        } else {
+            String::new()
+        };
+        if field == "id" || field == "email" || (is_serial && !cell.is_empty() && emptied.is_empty()) {
+            "correct the cell".into()
+        } else if field == "serial_number" && self.column_of("asset_tag").is_some() {
+            format!("if they are new, import the refused rows by their tags: --match asset_tag --create-unmatched{emptied}")
+        } else if field == "serial_number" {
+            format!(
+                "--create-unmatched{emptied} creates an asset for each, at every import; a serial number or tag prevents that"
+            )
+        } else {
+            "--create-unmatched creates an asset for each".into()
+        }
+    }
+
+    fn free_text(&self) -> String {
+        let map =
+            |(from, to): (&str, &str)| self.column_of(from).map(|column| format!("--map {}", quote(&format!("{column}={to}"))));
+        let fields = [("manufacturer_name", "manufacturer"), ("model_name", "model")];
+        fields.into_iter().filter_map(map).collect::<Vec<_>>().join(" ")
+    }
+
+    fn date(&self, cell: &str) -> String {
+        match formats_of(cell).as_slice() {
+            [first, others @ ..] if self.options.date_format.is_none() => {
+                let others = others.iter().map(|format| format!(", or {}", quote(format))).collect::<String>();
+                format!("--date-format {}{others}", quote(first))
+            }
+            _ => "correct the cell".into(),
+        }
+    }
+
+    fn price(&self, cell: &str) -> String {
+        if !self.options.decimal_comma && price_with_comma(cell).is_ok() {
+            "--decimal-comma".into()
+        } else {
+            format!("write it as {}", if self.options.decimal_comma { "1.249,00" } else { "1249.00" })
+        }
+    }
+}
+
+fn of_row(detail: &str) -> &'static str {
+    if detail.contains('\u{fffd}') {
+        "replace \u{fffd} in the file of refused rows, or use the right --encoding"
+    } else if detail.contains("in a column without a name") {
+        "name the column in the first row of the file, or empty the cell"
+    } else {
+        "correct the row"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    fn way_out(options: &[&str], column: &str, detail: &str, cells: &[&str]) -> String {
+        let command = Cli::try_parse_from([&["assetctl", "import", "a.csv"], options].concat()).unwrap().command;
+        let Command::Import(options) = command else { panic!("not an import") };
+        let fields = ["serial_number", "asset_tag", "status", "purchase_date", "purchase_price", OWNER_NAME, "model_name"];
+        let names = ["Serie", "Tag", "Zustand", "Datum", "Preis", "Wer", "Modell"].map(str::to_owned);
+        let targets: Vec<Target> = fields.iter().map(|field| Target::Field((*field).to_owned())).collect();
+        let original = Original::Cells(cells.to_vec().into());
+        WayOut { options: &options, names: &names, targets: &targets }.of(&RowError::of_column(column, detail), &original)
+    }
+
+    #[test]
+    fn each_error_has_what_helps() {
+        let row = ["n/a", "INV-1", " Auf Lager", "05.03.2025", "1.249,00 €", "Ada L.", "T14"];
+        let by_serial = ["--match", "serial_number"];
+        for (options, column, detail, expected) in [
+            (&by_serial[..], "Serie", "is a placeholder", "--match asset_tag --create-unmatched --map-value Serie:n/a="),
+            (&by_serial, "Serie", "has the same value in row 7", "leave only one"),
+            (&["--match", "asset_tag"], "Tag", "is not the tag", "--create-unmatched"),
+            (&[], "Tag", "is read-only and can't change", "--map Tag="),
+            (&[], "Zustand", "must be one of in_stock", "if it means in_stock: --map-value \"Zustand:Auf Lager=in_stock\""),
+            (&[], "Datum", "must be a date", "--date-format DD.MM.YYYY"),
+            (&["--date-format", "YYYY/MM/DD"], "Datum", "is not a date of the form", "correct the cell"),
+            (&[], "Preis", "must be a number", "--decimal-comma"),
+            (&["--decimal-comma"], "Preis", "is not a price", "write it as 1.249,00"),
+            (&[], "Wer", "\"Ada L.\" is not the name of a user", "--map-value \"Wer:Ada L.=ADDRESS\""),
+            (&[], "Modell", "is not the name of a model", "--map Modell=model"),
+            (&[], "name", "is required", "--map \"COLUMN=name\""),
+            (&[], "Datum", "has \u{fffd} where bytes can't be read", "--encoding"),
+        ] {
+            let found = way_out(options, column, detail, &row);
+            assert!(found.contains(expected), "{column} {detail}: {found}");
+        }
+        assert_eq!(of_row("has 3 cells, but the header has 4"), "correct the row");
+    }
+}

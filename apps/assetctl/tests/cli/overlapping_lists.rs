@@ -1,0 +1,98 @@
+//! A person brings two messy lists of the same devices with the commands that the program suggests.
+
+use crate::support::overlapping_files::{INACTIVE, PEOPLE, THOMAS, device_management, expected, purchases};
+use crate::support::service::Service;
+use crate::support::{Folder, Run};
+use serde_json::{Value, json};
+use std::process::Command;
+
+/// Runs a command line with a shell, as if it were pasted.
+fn paste(service: &Service, folder: &Folder, line: &str) -> Run {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_assetctl")).parent().unwrap();
+    let template = service.command(&[]);
+    let variables = template.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).envs(variables).env_remove("ASSETCTL_API_KEY_FILE").current_dir(folder.path(""));
+    shell.env("PATH", format!("{}:/usr/bin:/bin", program.display()));
+    Run::of(shell.output().unwrap())
+}
+
+fn counts(run: &Run) -> [u64; 4] {
+    let summary = run.json();
+    ["created", "updated", "unchanged", "refused"].map(|name| summary[name].as_u64().unwrap())
+}
+
+fn ways_out(run: &Run) -> Vec<String> {
+    let summary = run.json();
+    let reasons = summary["refused_reasons"].as_array().unwrap().iter();
+    reasons
+        .map(|reason| {
+            format!("{} {}: {}", reason["rows"], reason["detail"].as_str().unwrap(), reason["way_out"].as_str().unwrap())
+        })
+        .collect()
+}
+
+fn inventory(service: &Service) -> Vec<Value> {
+    let row = |asset: &Value| {
+        let tag = asset["asset_tag"].as_str().filter(|tag| tag.starts_with("INV-"));
+        let price = asset["purchase_price"].as_f64().map(|price| format!("{price:.2}"));
+        let (serial, owner) = (&asset["serial_number"], &asset["assigned_to_email"]);
+        let (date, code) = (&asset["purchase_date"], &asset["asset_type_code"]);
+        json!([asset["name"], serial, tag, asset["status"], owner, date, price, code])
+    };
+    let mut rows: Vec<Value> = service.assets().iter().map(row).collect();
+    rows.sort_by_key(Value::to_string);
+    rows
+}
+
+#[test]
+fn two_messy_lists_become_one_right_inventory_and_importing_them_again_changes_nothing() {
+    let (service, folder) = (Service::start(), Folder::new());
+    service.create("/catalog/asset-types", &json!({"name": "Hardware", "code": "HW", "kind": "physical"}));
+    for (number, name) in PEOPLE.iter().enumerate() {
+        let email = format!("person{number}@example.com");
+        service.create("/users", &json!({"email": email, "display_name": name, "is_active": number != INACTIVE}));
+    }
+    folder.file("purchases.csv", purchases());
+    folder.file("devices.csv", device_management());
+
+    // The list with the tags comes first: later ones can't add them.
+    let suggested = paste(&service, &folder, "assetctl import purchases.csv --suggest");
+    assert_eq!(suggested.code, 0, "{}", suggested.stderr);
+    assert!(suggested.stderr.contains("Zustand: no guess for Schrank 3."), "{}", suggested.stderr);
+    assert!(suggested.stderr.contains("10 rows are without a value to match"), "{}", suggested.stderr);
+    let thomas = format!("--map-value 'Benutzer:Müller, Thomas=person{THOMAS}@example.com'");
+    let first = suggested.stdout.trim_end();
+    let purchases = format!("{first} --set asset_type_code=HW --map-value 'Zustand:Schrank 3=in_stock' --json");
+    let refused = paste(&service, &folder, &purchases);
+    assert_eq!((refused.code, counts(&refused)), (3, [35, 0, 0, 15]), "{}", refused.stdout);
+    let ways_out = ways_out(&refused);
+    let has = |text: &str| assert!(ways_out.iter().any(|way_out| way_out.contains(text)), "{text}: {ways_out:#?}");
+    has("<person4@example.com>");
+    has("\"Müller, Thomas\" is the name of 2 active users: ");
+    has("--map-value \"Benutzer:Müller, Thomas=ADDRESS\"");
+    has("--match asset_tag --create-unmatched --map-value Seriennummer:n/a=");
+    let purchases = format!("{purchases} {thomas}");
+    assert_eq!(counts(&paste(&service, &folder, &purchases)), [5, 0, 35, 10]);
+    let monitors = purchases.replace("purchases.csv", "purchases.csv.refused.csv").replace(
+        "--match serial_number",
+        "--match asset_tag --create-unmatched --map-value Seriennummer:n/a= --map-value Seriennummer:-=",
+    );
+    let run = paste(&service, &folder, &monitors);
+    assert_eq!((run.code, counts(&run)), (0, [10, 0, 0, 0]), "{}{}", run.stdout, run.stderr);
+
+    let suggested = paste(&service, &folder, "assetctl import devices.csv --suggest").stdout;
+    let devices = format!(
+        "{} --set asset_type_code=HW --map-value 'Primary user display name:Thomas Müller=person{THOMAS}@example.com' --json",
+        suggested.trim_end()
+    );
+    let run = paste(&service, &folder, &devices);
+    assert_eq!((run.code, counts(&run)), (3, [10, 30, 0, 3]), "{}{}", run.stdout, run.stderr);
+    assert_eq!(inventory(&service), expected());
+
+    for (command, unchanged, refused) in [(&purchases, 40, 10), (&monitors, 10, 0), (&devices, 40, 3)] {
+        let again = paste(&service, &folder, command);
+        assert_eq!(counts(&again), [0, 0, unchanged, refused], "{command}");
+    }
+    assert_eq!(inventory(&service), expected());
+}
