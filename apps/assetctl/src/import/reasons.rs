@@ -2,26 +2,27 @@
 
 use crate::import::chunks::ChunkRow;
 use crate::import::rows::RowError;
-use serde::Serialize;
-use std::collections::HashMap;
+use crate::import::way_out::{Help, SAME_VALUE};
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 /// The different reasons that are counted.
 const MAX_REASONS: usize = 1_000;
-/// The beginning of the reason of a row that isn't the only one with its value.
-pub const SAME_VALUE: &str = "has the same value in row";
+/// The options of a reason.
+const MAX_OPTIONS: usize = 20;
 
 /// A reason, the first row that has it, and what helps.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Reason {
     pub rows: u64,
     pub row: u64,
     pub line: u64,
-    #[serde(flatten)]
     error: RowError,
-    pub way_out: String,
+    way_out: String,
+    /// To be added, all of them.
+    options: BTreeSet<String>,
     /// A row is counted once, even if several of its cells have the reason.
-    #[serde(skip)]
     last_row: u64,
 }
 
@@ -35,6 +36,22 @@ impl fmt::Display for Reason {
     }
 }
 
+impl Reason {
+    #[must_use]
+    pub fn as_json(&self) -> Value {
+        let RowError { column, detail, code } = &self.error;
+        let way_out = self.way_out();
+        json!({
+            "rows": self.rows, "row": self.row, "line": self.line, "column": column, "detail": detail, "code": code, "way_out": way_out
+        })
+    }
+
+    #[must_use]
+    pub fn way_out(&self) -> String {
+        std::iter::once(&self.way_out).chain(&self.options).map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Reasons {
     found: Vec<Reason>,
@@ -43,15 +60,25 @@ pub struct Reasons {
 }
 
 impl Reasons {
-    pub fn add(&mut self, row: &ChunkRow, error: &RowError, way_out: String) {
+    pub fn add(&mut self, row: &ChunkRow, error: &RowError, help: Help) {
+        let Help { text: way_out, option } = help;
         let key = format!("{:?} {} {way_out}", error.column, general(&error.detail));
         if let Some(reason) = self.places.get(&key).and_then(|place| self.found.get_mut(*place)) {
             reason.rows += u64::from(reason.last_row != row.number);
             reason.last_row = row.number;
+            reason.options.extend(option.filter(|_| reason.options.len() < MAX_OPTIONS));
         } else if self.found.len() < MAX_REASONS {
             self.places.insert(key, self.found.len());
             let (row, line) = (row.number, row.line);
-            self.found.push(Reason { rows: 1, row, line, error: error.clone(), way_out, last_row: row });
+            self.found.push(Reason {
+                rows: 1,
+                row,
+                line,
+                error: error.clone(),
+                way_out,
+                options: option.into_iter().collect(),
+                last_row: row,
+            });
         } else {
             self.left_out += 1;
         }
@@ -90,7 +117,7 @@ mod tests {
         for (number, detail, way_out) in errors {
             let original = Original::Line(String::new());
             let row = ChunkRow { number: *number, line: number + 1, original, errors: Vec::new() };
-            reasons.add(&row, &RowError::of_column("X", *detail), (*way_out).to_owned());
+            reasons.add(&row, &RowError::of_column("X", *detail), (*way_out).to_owned().into());
         }
         reasons.most_frequent().iter().map(ToString::to_string).collect()
     }

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::import::args::{Import, OnError};
+use crate::import::reasons::Reason;
 use crate::import::refused::Report;
 use crate::import::rows::sniff;
 use crate::import::source::Source;
@@ -42,7 +43,7 @@ pub fn print_summary(
     }
     let reasons = report.reasons.most_frequent();
     for reason in reasons.iter().take(MAX_LINES) {
-        print_note(&format!("{}\n  {}", clean(&reason.to_string()), clean(&reason.way_out)));
+        print_note(&format!("{}\n  {}", clean(&reason.to_string()), clean(&reason.way_out())));
     }
     let more = reasons.len().saturating_sub(MAX_LINES) as u64 + report.reasons.left_out();
     if more > 0 {
@@ -104,7 +105,7 @@ fn as_json(summary: &Summary, source: &Source, report: &Report, elapsed: Duratio
         "skipped": counts.skipped,
         "seconds": elapsed.as_secs_f64(),
         "refused_file": report.file,
-        "refused_reasons": report.reasons.most_frequent(),
+        "refused_reasons": report.reasons.most_frequent().iter().map(Reason::as_json).collect::<Vec<_>>(),
         "refused_rows": report.refused,
         "refused_rows_left_out": counts.refused - report.refused.len() as u64,
     })

@@ -4,12 +4,14 @@ use crate::import::args::Import;
 use crate::import::columns::convert::price_with_comma;
 use crate::import::columns::suggest::quote;
 use crate::import::columns::{OWNER_NAME, Target};
-use crate::import::reasons::SAME_VALUE;
 use crate::import::rows::{Original, RowError};
 use crate::import::suggestion::dates::formats_of;
 use crate::import::suggestion::words;
 use fields::CellType;
 use fields::serial_number::is_placeholder;
+
+/// The beginning of the reason of a row that isn't the only one with its value.
+pub const SAME_VALUE: &str = "has the same value in row";
 
 pub struct WayOut<'a> {
     pub options: &'a Import,
@@ -17,11 +19,25 @@ pub struct WayOut<'a> {
     pub targets: &'a [Target],
 }
 
+/// What helps.
+#[derive(Debug, Default)]
+pub struct Help {
+    pub text: String,
+    /// An option to add, which differs among rows with the same reason.
+    pub option: Option<String>,
+}
+
+impl From<String> for Help {
+    fn from(text: String) -> Self {
+        Self { text, option: None }
+    }
+}
+
 impl WayOut<'_> {
     /// `error` has the file's name of the column.
     #[must_use]
-    pub fn of(&self, error: &RowError, original: &Original) -> String {
-        let Some(column) = error.column.as_deref() else { return of_row(&error.detail).to_owned() };
+    pub fn of(&self, error: &RowError, original: &Original) -> Help {
+        let Some(column) = error.column.as_deref() else { return of_row(&error.detail).to_owned().into() };
         let cell = original.text(self.names, column).unwrap_or_default();
         let (field, is_in_file) = match self.field(column) {
             Some(field) => (field, true),
@@ -30,15 +46,15 @@ impl WayOut<'_> {
         let meaning = |meaning: &str| format!("--map-value {}", quote(&format!("{column}:{cell}={meaning}")));
         let kind = self.options.kind();
         if error.detail.contains('\u{fffd}') {
-            return "replace \u{fffd} in the file of refused rows, or use the right --encoding".into();
+            return of_row(&error.detail).to_owned().into();
         }
         if error.detail.starts_with(SAME_VALUE) {
-            return "leave only one of these rows, or correct the value".into();
+            return "leave only one of these rows, or correct the value".to_owned().into();
         }
         if self.options.match_by.column() == Some(field) {
             return self.unmatched(field, column, &cell);
         }
-        match field {
+        let text = match field {
             "name" | "email" | "display_name" if !is_in_file => {
                 format!("name the column that has it, --map \"COLUMN={field}\"; or give it to all rows, --set {field}=…")
             }
@@ -63,7 +79,8 @@ impl WayOut<'_> {
                 Some(CellType::Number) => self.price(&cell),
                 _ => "correct the cell".into(),
             },
-        }
+        };
+        text.into()
     }
 
     fn field(&self, column: &str) -> Option<&str> {
@@ -79,24 +96,21 @@ impl WayOut<'_> {
     }
 
     /// For a row whose value doesn't tell which record it updates.
-    fn unmatched(&self, field: &str, column: &str, cell: &str) -> String {
-        let is_serial = field == "serial_number";
-        let emptied = if is_serial && is_placeholder(cell) && !cell.is_empty() {
-            format!(" --map-value {}", quote(&format!("{column}:{cell}=")))
-        } else {
-            String::new()
+    fn unmatched(&self, field: &str, column: &str, cell: &str) -> Help {
+        let is_missing = cell.is_empty() || (field == "serial_number" && is_placeholder(cell));
+        let text = match field {
+            "serial_number" if is_missing && self.column_of("asset_tag").is_some() => {
+                "if they are new, import the refused rows by their tags: --match asset_tag --create-unmatched"
+            }
+            "serial_number" if is_missing => {
+                "give them a serial number or a tag; or create them, anew at each import: --create-unmatched"
+            }
+            "asset_tag" => "if they are new: --create-unmatched",
+            _ => "correct the cell",
         };
-        if field == "id" || field == "email" || (is_serial && !cell.is_empty() && emptied.is_empty()) {
-            "correct the cell".into()
-        } else if field == "serial_number" && self.column_of("asset_tag").is_some() {
-            format!("if they are new, import the refused rows by their tags: --match asset_tag --create-unmatched{emptied}")
-        } else if field == "serial_number" {
-            format!(
-                "--create-unmatched{emptied} creates an asset for each, at every import; a serial number or tag prevents that"
-            )
-        } else {
-            "--create-unmatched creates an asset for each".into()
-        }
+        let is_placeholder = is_missing && !cell.is_empty();
+        let option = is_placeholder.then(|| format!("--map-value {}", quote(&format!("{column}:{cell}="))));
+        Help { text: text.to_owned(), option }
     }
 
     fn free_text(&self) -> String {
@@ -141,7 +155,7 @@ mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser;
 
-    fn way_out(options: &[&str], column: &str, detail: &str, cells: &[&str]) -> String {
+    fn way_out(options: &[&str], column: &str, detail: &str, cells: &[&str]) -> Help {
         let command = Cli::try_parse_from([&["assetctl", "import", "a.csv"], options].concat()).unwrap().command;
         let Command::Import(options) = command else { panic!("not an import") };
         let fields = ["serial_number", "asset_tag", "status", "purchase_date", "purchase_price", OWNER_NAME, "model_name"];
@@ -171,6 +185,7 @@ mod tests {
             (&[], "Datum", "has \u{fffd} where bytes can't be read", "--encoding"),
         ] {
             let found = way_out(options, column, detail, &row);
+            let found = format!("{} {}", found.text, found.option.unwrap_or_default());
             assert!(found.contains(expected), "{column} {detail}: {found}");
         }
         assert_eq!(of_row("has 3 cells, but the header has 4"), "correct the row");

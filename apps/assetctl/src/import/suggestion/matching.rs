@@ -44,12 +44,12 @@ pub fn suggest(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
         && let Some(serials) = survey.column("serial_number")
     {
         // The service takes them for serial numbers, unless rows are matched by them.
-        let placeholders = serials.values.keys().map(|value| ValueMapping::new(&serials.name, value, ""));
+        let placeholders = serials.spellings().map(|value| ValueMapping::new(&serials.name, value, ""));
         options.value_mappings.extend(placeholders);
     }
 }
 
 fn seen(column: &Surveyed) -> String {
-    let placeholders: Vec<&str> = column.values.keys().map(String::as_str).collect();
+    let placeholders: Vec<&str> = column.spellings().collect();
     if placeholders.is_empty() { String::new() } else { format!(" Placeholders: {}.", placeholders.join(", ")) }
 }

@@ -41,7 +41,10 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
             if ignored.len() == 1 { "it" } else { "them" }
         ));
     }
-    let has = |field: &str| suggested.mappings.iter().any(|mapping| mapping.field.as_deref() == Some(field));
+    let has = |field: &str| survey.column(field).is_some();
+    if !options.users && !has("asset_type_code") && !has("asset_type_id") && options.constants.is_empty() {
+        notes.push("No column has the asset type. --set asset_type_code=CODE gives all rows one.".to_owned());
+    }
     if has("model") || has("manufacturer") {
         notes.push(
             "manufacturer and model are free text. For models in your catalog, use manufacturer_name and model_name.".to_owned(),

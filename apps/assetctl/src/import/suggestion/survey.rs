@@ -3,13 +3,14 @@
 use crate::error::Result;
 use crate::import::args::Import;
 use crate::import::columns::fields::Fields;
+use crate::import::columns::values::folded;
 use crate::import::columns::{Columns, OWNER_NAME, Target, trimmed};
 use crate::import::source::Source;
 use crate::import::suggestion::dates::{Dates, Prices};
 use crate::import::suggestion::words;
 use fields::CellType;
 use fields::serial_number::is_placeholder;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The different values of a column that are kept.
@@ -22,7 +23,7 @@ pub struct Surveyed {
     pub field: String,
     pub filled: u64,
     /// Placeholders, and values of a vocabulary.
-    pub values: BTreeMap<String, u64>,
+    pub values: BTreeSet<String>,
     pub addresses: u64,
     /// Cells with several words.
     pub names: u64,
@@ -38,6 +39,12 @@ impl Surveyed {
         self.hashes.len() as u64
     }
 
+    /// The values, of those that differ only in case one.
+    pub fn spellings(&self) -> impl Iterator<Item = &str> {
+        let mut seen = HashSet::new();
+        self.values.iter().map(String::as_str).filter(move |value| seen.insert(folded(value)))
+    }
+
     fn note(&mut self, cell: &str) {
         if cell.is_empty() || cell == "\\N" {
             return;
@@ -46,8 +53,8 @@ impl Surveyed {
         let is_vocabulary = words::known(&self.field).next().is_some();
         let is_identifier = ["id", "serial_number", "asset_tag", "email"].contains(&self.field.as_str());
         let is_missing = self.field == "serial_number" && is_placeholder(cell);
-        if (is_vocabulary || is_missing) && (self.values.len() < MAX_VALUES || self.values.contains_key(cell)) {
-            *self.values.entry(cell.to_owned()).or_default() += 1;
+        if (is_vocabulary || is_missing) && self.values.len() < MAX_VALUES {
+            self.values.insert(cell.to_owned());
         }
         if is_identifier && !is_missing {
             let mut hasher = DefaultHasher::new();

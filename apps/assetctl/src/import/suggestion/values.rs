@@ -41,7 +41,7 @@ pub fn vocabularies(options: &mut Import, survey: &Survey, notes: &mut Vec<Strin
             !is_known && !given.iter().any(|cell| *cell == format!("{}:{value}", column.name))
         };
         let mut strange = Vec::new();
-        for value in column.values.keys().map(String::as_str).filter(|value| is_open(value)) {
+        for value in column.spellings().filter(|value| is_open(value)) {
             match guess(&column.field, value) {
                 Some(meaning) => options.value_mappings.push(ValueMapping::new(&column.name, value, meaning)),
                 None => strange.push(value),
