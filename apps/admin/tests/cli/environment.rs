@@ -24,6 +24,18 @@ fn a_missing_region_and_missing_credentials_are_named() {
     assert!(!succeeded && text.starts_with("error: no AWS credentials"), "{text}");
 }
 
+#[test]
+fn errors_of_the_command_line_have_no_tip_that_misleads() {
+    let tell = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_admin")).args(arguments).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, text) = tell(&["verify-receipt", "receipt.json", "--foo"]);
+    assert!(code == 2 && text.contains("'--foo' found") && !text.contains("tip:"), "{text}");
+    let (_, text) = tell(&["tenant", "creat"]);
+    assert!(text.contains("tip: a similar subcommand exists: 'create'"), "{text}");
+}
+
 #[tokio::test]
 async fn a_profile_may_get_credentials_from_a_process() {
     let operator = Operator::start().await;

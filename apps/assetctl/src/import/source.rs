@@ -149,7 +149,8 @@ impl Source {
             if let Original::Line(line) = row.original
                 && names.len() < MAX_UNKNOWN + known
             {
-                names.extend(member_names(&line).into_iter().filter(|name| !name.starts_with("custom_fields.")));
+                let found = member_names(&line).into_iter().filter(|name| !name.starts_with("custom_fields."));
+                names.extend(found.map(|name| trimmed(&name).to_owned()));
             }
         }
         // A file of which no line is an object is refused line by line.

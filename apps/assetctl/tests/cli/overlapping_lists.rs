@@ -1,8 +1,9 @@
 //! A person brings two messy lists of the same devices with the commands that the program suggests.
 
 use crate::support::overlapping_files::{INACTIVE, PEOPLE, THOMAS, device_management, expected, purchases};
+use crate::support::scripted::{Answer, Scripted};
 use crate::support::service::Service;
-use crate::support::{Folder, Run};
+use crate::support::{Folder, Run, run};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -92,4 +93,55 @@ fn two_messy_lists_become_one_right_inventory_and_importing_them_again_changes_n
         assert_eq!(counts(&again), [0, 0, unchanged, refused], "{command}");
     }
     assert_eq!(inventory(&service), expected());
+}
+
+#[test]
+fn a_name_is_looked_up_once_and_an_import_is_resumed_with_the_same_user() {
+    let service = Scripted::start(|request, number| match (request.route.as_str(), number) {
+        ("GET /users", _) => {
+            let user =
+                |id: &str, name: &str| json!({"id": id, "display_name": name, "email": "a@example.com", "is_active": true});
+            Answer::data(&json!([user("u1", "Ada Lovelace"), user("u2", "Ada Lovelace-King")]))
+        }
+        (_, 1) => Answer::busy("1"),
+        (_, 2) => Answer::problem(403, "FORBIDDEN", "Not any more."),
+        _ => Answer::data(&json!([{"row": 1, "outcome": "created", "id": "a1"}])),
+    });
+    let folder = Folder::new();
+    let lines = "{\"Gerät\": \"NB-1\", \"Wer\": \"Lovelace, Ada\", \"Zustand\": \" LAGER\", \"S/N\": \"n/a\"}\n";
+    let path = folder.file("laptops.ndjson", lines);
+    let mut arguments = vec!["import", path.to_str().unwrap(), "--json", "--set", "asset_type_code=LAP", "--map", "Gerät=name"];
+    arguments.extend(["--map", "Wer=assigned_to_name", "--map", "Zustand=status", "--map-value", "Zustand:Lager=in_stock"]);
+    arguments.extend(["--map", "S/N=serial_number", "--map-value", "S/N:N/A="]);
+    assert_eq!(run(&service.url, &arguments).code, 1);
+    arguments.push("--resume");
+    let resumed = run(&service.url, &arguments);
+    assert_eq!((resumed.code, counts(&resumed)), (0, [1, 0, 0, 0]), "{}", resumed.stderr);
+    let requests = service.requests();
+    let sent = json!({"name": "NB-1", "assigned_to": "u1", "status": "in_stock", "asset_type_code": "LAP"});
+    assert!(
+        requests.iter().skip(1).all(|request| request.route == "POST /assets/import" && request.body == sent),
+        "{requests:?}"
+    );
+    assert_eq!((requests.len(), requests[0].parameter("q")), (4, "Lovelace Ada"));
+    assert_eq!(requests[1].idempotency_key, requests[3].idempotency_key);
+}
+
+#[test]
+fn options_that_do_not_fit_are_told_before_anything_is_sent() {
+    let folder = Folder::new();
+    let path = folder.file("a.csv", "name,Status,S/N\nA,Lager,1\n");
+    let columns = ["--map", "Status=status", "--map", "S/N=serial_number"];
+    for (options, told) in [
+        (&["--set", "status=in_use"][..], "the column \"Status\" is status already"),
+        (&["--set", "assigned_to_name=Ada"], "--set assigned_to_email=ADDRESS"),
+        (&["--set", "purchase_date=05.03.2025", "--date-format", "YYYY/MM/DD"], "\"05.03.2025\" is not a date of the form"),
+        (&["--map-value", "status:Lager=in_stock"], "name it as the file does"),
+        (&["--map-value", "Lager=in_stock"], "must be COLUMN:VALUE=MEANING"),
+        (&["--valeu", "x"], "error: unexpected argument '--valeu' found\n\nUsage"),
+        (&["--map-vale", "x"], "a similar argument exists: '--map-value'"),
+    ] {
+        let run = run("http://127.0.0.1:9", &[&["import", path.to_str().unwrap()], &columns[..], options].concat());
+        assert!(run.code == 2 && run.stderr.contains(told), "{}", run.stderr);
+    }
 }

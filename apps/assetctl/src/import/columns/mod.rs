@@ -47,7 +47,6 @@ impl Kind {
     }
 
     /// Without `custom_fields.<name>`.
-    #[must_use]
     pub fn import_columns(self) -> impl Iterator<Item = &'static Column> + Clone {
         let (columns, own) = match self {
             Self::Assets => (ASSET_COLUMNS, OWN_COLUMNS),

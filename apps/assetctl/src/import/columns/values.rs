@@ -35,7 +35,7 @@ impl ValueMapping {
     fn split<'a>(&'a self, names: &[String]) -> Option<(usize, &'a str)> {
         let places = self.cell.match_indices(':').map(|(place, _)| (&self.cell[..place], &self.cell[place + 1..]));
         let column = |name: &str| names.iter().position(|known| known.trim() == name.trim());
-        places.filter_map(|(name, value)| Some((column(name)?, value.trim()))).last()
+        places.filter_map(|(name, value)| Some((column(name)?, value.trim()))).next_back()
     }
 }
 
