@@ -54,6 +54,9 @@ impl WayOut<'_> {
         if self.options.match_by.column() == Some(field) {
             return self.unmatched(field, column, &cell);
         }
+        if field == "serial_number" && is_placeholder(&cell) {
+            return Help { text: "if they have no serial number:".to_owned(), option: Some(meaning("")) };
+        }
         let text = match field {
             "name" | "email" | "display_name" if !is_in_file => {
                 format!("name the column that has it, --map \"COLUMN={field}\"; or give it to all rows, --set {field}=…")
@@ -173,6 +176,7 @@ mod tests {
             (&by_serial[..], "Serie", "is a placeholder", "--match asset_tag --create-unmatched --map-value Serie:n/a="),
             (&by_serial, "Serie", "has the same value in row 7", "leave only one"),
             (&["--match", "asset_tag"], "Tag", "is not the tag", "--create-unmatched"),
+            (&["--match", "asset_tag"], "Serie", "is a placeholder", "no serial number: --map-value Serie:n/a="),
             (&[], "Tag", "is read-only and can't change", "--map Tag="),
             (&[], "Zustand", "must be one of in_stock", "if it means in_stock: --map-value \"Zustand:Auf Lager=in_stock\""),
             (&[], "Datum", "must be a date", "--date-format DD.MM.YYYY"),

@@ -44,7 +44,8 @@ impl Fields {
         if field == OWNER_NAME {
             return self.owners.id(value).map(Some);
         }
-        if field == "serial_number" && self.match_column == Some(field) && is_placeholder(value) {
+        // An export, which is imported by id, may have some.
+        if field == "serial_number" && self.match_column != Some("id") && is_placeholder(value) {
             return Err("is a placeholder, not a serial number".into());
         }
         match self.kind.import_column(field).map(|column| column.cell) {

@@ -51,7 +51,7 @@ fn name(device: usize) -> String {
 
 fn owner(device: usize) -> Option<usize> {
     // Every fifth has none.
-    (device % 5 != 0).then_some([0, 1, 2, 3, THOMAS, 6][device % 6])
+    (!device.is_multiple_of(5)).then_some([0, 1, 2, 3, THOMAS, 6][device % 6])
 }
 
 fn state(device: usize) -> (&'static str, &'static str) {
