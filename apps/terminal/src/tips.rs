@@ -12,7 +12,8 @@ const MIN_PART: usize = 3;
 /// Leaves out names that aren't like the typed one, and how to pass an option as a value: no value begins with a hyphen.
 #[must_use]
 pub fn without_wrong_tips(mut error: Error) -> Error {
-    let typed = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand, ContextKind::InvalidValue];
+    // An invalid value comes with the name of its option.
+    let typed = [ContextKind::InvalidValue, ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
     let typed = typed.into_iter().find_map(|kind| text(error.get(kind)?)).unwrap_or_default();
     for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue] {
         let kept = match error.remove(kind) {
