@@ -27,7 +27,7 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     suggested.mappings.extend(found.mappings);
     let survey = Survey::of(&source, &suggested)?;
     let mut notes = Vec::new();
-    values::owners(&mut suggested, &survey, &mut notes);
+    values::owners(&mut suggested, &survey, &options.mappings, &mut notes);
     values::vocabularies(&mut suggested, &survey, &mut notes);
     dates(&mut suggested, &survey, &mut notes);
     prices(&mut suggested, &survey, &mut notes);

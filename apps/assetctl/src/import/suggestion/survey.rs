@@ -29,7 +29,7 @@ pub struct Surveyed {
     pub names: u64,
     /// Cells that are no placeholders and have the value of an earlier one.
     pub doubled: u64,
-    hashes: HashSet<u64>,
+    pub hashes: HashSet<u64>,
 }
 
 impl Surveyed {

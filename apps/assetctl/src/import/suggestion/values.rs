@@ -6,30 +6,27 @@ use crate::import::columns::{Mapping, OWNER_NAME};
 use crate::import::suggestion::survey::{Survey, Surveyed};
 use crate::import::suggestion::words::{guess, known};
 
-/// The cells of a column of users tell whether they are names or e-mail addresses, whatever its heading is.
-pub fn owners(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
-    for column in survey.owners().filter(|column| column.filled > 0) {
-        let (field, detail) = if column.addresses * 2 > column.filled {
+/// The cells of a column of users tell whether they are names or e-mail addresses, whatever its heading is. A column with
+/// addresses makes those with names superfluous. Columns that the user has named stay.
+pub fn owners(options: &mut Import, survey: &Survey, given: &[Mapping], notes: &mut Vec<String>) {
+    let has_addresses = |column: &&Surveyed| column.addresses * 2 > column.filled;
+    let addresses = survey.owners().find(has_addresses).map(|column| column.name.as_str());
+    let is_open = |column: &&Surveyed| column.filled > 0 && !given.iter().any(|mapping| mapping.column == column.name);
+    for column in survey.owners().filter(is_open) {
+        let name = &column.name;
+        let (field, note) = if addresses == Some(name) {
             (Some("assigned_to_email"), None)
+        } else if let Some(other) = addresses {
+            (None, Some(format!("{name}: ignored, since {other} has the e-mail addresses of users.")))
         } else if column.names * 2 > column.filled {
-            (Some(OWNER_NAME), Some("names of users, who are looked up: each must be the display name of one active user"))
+            let note = "names of users, who are looked up: each must be the display name of one active user.";
+            (Some(OWNER_NAME), Some(format!("{name}: {note}")))
         } else {
-            (None, Some("neither names nor e-mail addresses of users, so the command ignores it"))
+            (None, Some(format!("{name}: ignored, since it has neither names nor e-mail addresses of users.")))
         };
-        let is_taken = field.is_some_and(|field| field != column.field && survey.column(field).is_some());
-        let mapping = Mapping { column: column.name.clone(), field: field.filter(|_| !is_taken).map(str::to_owned) };
-        options.mappings.retain(|known| known.column != column.name);
-        options.mappings.push(mapping);
-        notes.extend(detail.map(|detail| format!("{}: {detail}.", column.name)));
-    }
-    // Two columns can't both name the user of a row.
-    let is_email = |mapping: &Mapping| mapping.field.as_deref() == Some("assigned_to_email");
-    if options.mappings.iter().any(is_email) {
-        for mapping in &mut options.mappings {
-            if mapping.field.as_deref() == Some(OWNER_NAME) {
-                mapping.field = None;
-            }
-        }
+        options.mappings.retain(|known| known.column != *name);
+        options.mappings.push(Mapping { column: name.clone(), field: field.map(str::to_owned) });
+        notes.extend(note);
     }
 }
 
@@ -61,4 +58,35 @@ fn unguessed(column: &Surveyed, strange: &[&str]) -> String {
         column.name,
         values.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    fn mapped(given: &[&str], columns: [(&str, &str, u64, u64); 2]) -> Vec<String> {
+        let arguments = [&["assetctl", "import", "a.csv"], given].concat();
+        let Command::Import(mut options) = Cli::try_parse_from(arguments).unwrap().command else { panic!("not an import") };
+        let given = options.mappings.clone();
+        let column = |(name, field, addresses, names): (&str, &str, u64, u64)| {
+            let (name, field) = (name.to_owned(), field.to_owned());
+            Surveyed { name, field, filled: 10, addresses, names, ..Surveyed::default() }
+        };
+        let survey = Survey { columns: columns.map(column).into(), ..Survey::default() };
+        owners(&mut options, &survey, &given, &mut Vec::new());
+        options.mappings.iter().map(crate::import::columns::suggest::as_option).collect()
+    }
+
+    #[test]
+    fn cells_tell_how_users_are_named() {
+        let (login, mail) = (("Nutzer", OWNER_NAME, 0, 0), ("Mail", "assigned_to_email", 10, 0));
+        let (named, other) = (("Nutzer", OWNER_NAME, 0, 9), ("Ort", "notes", 0, 9));
+        assert_eq!(mapped(&[], [named, other]), ["--map Nutzer=assigned_to_name"]);
+        assert_eq!(mapped(&[], [login, other]), ["--map Nutzer="]);
+        assert_eq!(mapped(&[], [named, mail]), ["--map Nutzer=", "--map Mail=assigned_to_email"]);
+        assert_eq!(mapped(&[], [("Nutzer", OWNER_NAME, 10, 0), other]), ["--map Nutzer=assigned_to_email"]);
+        assert_eq!(mapped(&["--map", "Nutzer=assigned_to_name"], [login, other]), ["--map Nutzer=assigned_to_name"]);
+    }
 }
