@@ -1,9 +1,8 @@
-"""Writes the components that a package links as a CycloneDX document, from what `cargo metadata` prints.
+"""Writes the components that a package links as a CycloneDX document.
 
-    cargo metadata --locked --format-version 1 --filter-platform PLATFORM | sbom.py PACKAGE
+    cargo tree -p PACKAGE -e normal,no-proc-macro --prefix none --format '{p}|{l}' | sbom.py
 """
 
-import json
 import sys
 
 from cyclonedx.contrib.license.factories import LicenseFactory
@@ -15,32 +14,24 @@ from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
 
-def component(package, type=ComponentType.LIBRARY):
-    name, version = package["name"], package["version"]
-    url = PackageURL("cargo", name=name, version=version)
-    # Older manifests separate licenses by a slash.
-    expression = (package["license"] or "").replace("/", " OR ")
+def component(line, type=ComponentType.LIBRARY):
+    package, _, license = line.partition("|")
+    name, version = package.split()[:2]
+    url = PackageURL("cargo", name=name, version=version.removeprefix("v"))
+    # `(*)` says that the tree has the package before. Older manifests separate licenses by a slash.
+    expression = license.removesuffix("(*)").strip().replace("/", " OR ")
     licenses = [LicenseFactory().make_from_string(expression)] if expression else []
-    return Component(name=name, version=version, type=type, purl=url, bom_ref=str(url), licenses=licenses)
+    return Component(name=name, version=url.version, type=type, purl=url, bom_ref=str(url), licenses=licenses)
 
 
 def main():
-    metadata = json.load(sys.stdin)
-    packages = {package["id"]: package for package in metadata["packages"]}
-    nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
-    (root,) = [id for id in metadata["workspace_members"] if packages[id]["name"] == sys.argv[1]]
+    root, *linked = filter(None, map(str.strip, sys.stdin))
     bom = Bom()
-    bom.metadata.component = component(packages[root], ComponentType.APPLICATION)
-    components, left = {root: bom.metadata.component}, [root]
-    while left:
-        id = left.pop()
-        # Build scripts and tests link nothing into the program.
-        linked = [dep["pkg"] for dep in nodes[id]["deps"] if any(kind["kind"] is None for kind in dep["dep_kinds"])]
-        for new in [dep for dep in linked if dep not in components]:
-            components[new] = component(packages[new])
-            bom.components.add(components[new])
-            left.append(new)
-        bom.register_dependency(components[id], [components[dep] for dep in linked])
+    bom.metadata.component = component(root, ComponentType.APPLICATION)
+    components = {found.bom_ref.value: found for found in map(component, linked)}
+    for found in components.values():
+        bom.components.add(found)
+    bom.register_dependency(bom.metadata.component, components.values())
     text = JsonV1Dot6(bom).output_as_string(indent=1)
     if error := JsonStrictValidator(SchemaVersion.V1_6).validate_str(text):
         sys.exit(f"sbom: {error}")

@@ -71,6 +71,7 @@ def log_events(group):
         found += page
         if len(page) < 10_000:
             return found
+        expect(page[-1]["timestamp"] > begin, f"{group} has 10,000 lines of one millisecond")
         begin = page[-1]["timestamp"]
 
 

@@ -38,11 +38,7 @@ pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Outpu
             entries.push(serde_json::from_str(&entry.text)?);
         }
         if !feed.has_more {
-            return Ok(Output::table(
-                entries,
-                FIELDS,
-                "There are no changes so far. Those of the last few seconds are not listed yet.",
-            ));
+            return Ok(Output::table(entries, FIELDS, "There are none. Changes of the last few seconds are not listed yet."));
         }
         after = feed.last;
     }

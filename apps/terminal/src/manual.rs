@@ -20,15 +20,14 @@ pub(crate) fn folder(mut arguments: impl Iterator<Item = OsString>) -> Option<Pa
 /// # Errors
 ///
 /// Returns an error if the folder can't be written.
-pub(crate) fn write(command: Command, folder: PathBuf) -> io::Result<()> {
+pub(crate) fn write(mut command: Command, folder: PathBuf) -> io::Result<()> {
     let name = command.get_name().to_owned();
-    // `help import` needs no page beside that of `import`.
-    let mut command = command.disable_help_subcommand(true);
     fs::create_dir_all(&folder)?;
     for shell in Shell::value_variants() {
         generate_to(*shell, &mut command, &name, &folder)?;
     }
-    clap_mangen::generate_to(command, folder)
+    // `help import` needs no page beside that of `import`.
+    clap_mangen::generate_to(command.disable_help_subcommand(true), folder)
 }
 
 #[cfg(test)]

@@ -18,13 +18,18 @@ impl Deliver {
         let store = self.store.tenant(request.tenant_id);
         let (id, requested_at) = (request.webhook_id, request.requested_at);
         let confirm = |replays: Replays| {
-            let is_superseded = replays.is_superseded(id, requested_at);
-            Ok::<_, StoreError>((replays.confirmed(id, requested_at, self.store.now()), is_superseded))
+            let confirmed = replays.clone().confirmed(id, requested_at, self.store.now());
+            let is_superseded = confirmed.is_none();
+            Ok::<_, StoreError>((confirmed.unwrap_or(replays), is_superseded))
         };
         let (webhook, is_superseded) = tokio::try_join!(store.get::<Webhook>(id), store.change_replays(confirm))?;
+        if is_superseded {
+            tracing::warn!(webhook_id = %id, %requested_at, "a replay ends, because a later one has started");
+            return Ok(());
+        }
         let end = |replays: Replays| Ok::<_, StoreError>((replays.ended(id, requested_at), ()));
-        if is_superseded || !webhook.is_some_and(|webhook| webhook.value.is_active) {
-            tracing::info!(webhook_id = %id, is_superseded, "a replay ends, for a later one or because the webhook is not active");
+        if !webhook.is_some_and(|webhook| webhook.value.is_active) {
+            tracing::info!(webhook_id = %id, "a replay ends, because the webhook is not active");
             return Ok(store.change_replays(end).await?);
         }
         // Before the feed is read: no event up to here can be added any more.

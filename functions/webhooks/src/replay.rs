@@ -4,10 +4,10 @@ use crate::deliveries::check_active;
 use crate::unavailable;
 use serde::Serialize;
 use serde_json::json;
-use shared::auth::{Caller, UnverifiedRequest};
+use shared::auth::UnverifiedRequest;
 use shared::domain::keys::scope::Scope;
 use shared::domain::values::field_error::FieldError;
-use shared::domain::values::id::WebhookId;
+use shared::domain::values::id::{EventId, WebhookId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{MAX_REPLAYS_PER_DAY, Message, ReplayRefusal, ReplayRequest, Replays, Webhook, WebhookEvents};
 use shared::http::error::{ApiError, ConflictCode};
@@ -72,32 +72,34 @@ pub async fn replay_events(
     check_active(&webhook)?;
     let queue = unavailable::queue(&caller.app)?;
     let Replay { since, until, events } = body;
-    let (until, events) = (until.unwrap_or(now), events.unwrap_or(webhook.events));
-    let requested_at = if caller.is_resumed() { now } else { start(&caller, webhook.id).await? };
-    let message = Message::Replay(ReplayRequest {
-        tenant_id: caller.store.id(),
-        webhook_id: webhook.id,
-        after: Keys::last_event_before(since),
-        until,
-        events: events.clone(),
-        requested_at,
-    });
-    let response = Data { data: ReplayView { webhook_id: webhook.id, since, until, events, requested_at } };
-    let sent = caller.idempotent_enqueue(queue, message, &response).await;
-    if sent.is_err() && caller.context.idempotency.is_none() {
-        // Nobody can send the message now. If this fails as well, the replay counts as running for a time.
-        let end = |replays: Replays| Ok::<_, ApiError>((replays.ended(webhook.id, requested_at), ()));
-        let _ = caller.store.change_replays(end).await;
+    let identity = match &caller.context.idempotency {
+        Some(request) => caller.store.request_identity(request),
+        None => caller.store.new_id::<EventId>(now)?.to_string(),
+    };
+    let start = |replays: Replays| replays.start(webhook.id, &identity, now).map_err(refused);
+    let asked = async {
+        // A resumed request has started its replay with its first copy.
+        let requested_at = if caller.is_resumed() { now } else { caller.store.change_replays(start).await? };
+        let (until, events) = (until.unwrap_or(requested_at), events.unwrap_or(webhook.events));
+        let message = Message::Replay(ReplayRequest {
+            tenant_id: caller.store.id(),
+            webhook_id: webhook.id,
+            after: Keys::last_event_before(since),
+            until,
+            events: events.clone(),
+            requested_at,
+        });
+        let response = Data { data: ReplayView { webhook_id: webhook.id, since, until, events, requested_at } };
+        caller.idempotent_enqueue(queue, message, &response).await?;
+        Ok(response)
+    };
+    let asked = asked.await;
+    if asked.is_err() && caller.context.idempotency.is_none() {
+        // No copy of the request sends the message. If this fails as well, the replay counts as running for a time.
+        let cancel = |replays: Replays| Ok::<_, ApiError>((replays.cancelled(webhook.id, &identity), ()));
+        let _ = caller.store.change_replays(cancel).await;
     }
-    sent?;
-    Ok(response)
-}
-
-/// Returns the time of the request.
-async fn start(caller: &Caller, webhook: WebhookId) -> Result<Timestamp, ApiError> {
-    let request = caller.context.idempotency.as_ref().map(|request| caller.store.request_identity(request));
-    let start = |replays: Replays| replays.start(webhook, request.as_deref(), caller.context.at).map_err(refused);
-    caller.store.change_replays(start).await
+    asked
 }
 
 fn refused(refusal: ReplayRefusal) -> ApiError {

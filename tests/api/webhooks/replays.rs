@@ -82,6 +82,8 @@ async fn copies_of_a_request_are_one_replay_and_a_failed_one_is_none() {
     let (replay, body) = (format!("{}/replay", path(&webhook)), json!({"since": SINCE}));
     api.queue.fail(1);
     client.post(&replay, body.clone()).await.problem(503, "UNAVAILABLE");
+    let with_version = client.send_json("POST", &replay, &body.to_string(), ("if-match", "\"1-0\"")).await;
+    with_version.problem(412, "PRECONDITION_FAILED");
     let copies = futures_util::future::join_all((0..3).map(|_| post(&client, &replay, &body, "key"))).await;
     let shown: Vec<Value> = copies.iter().map(crate::support::Reply::data).collect();
     assert!(shown.iter().all(|copy| *copy == shown[0]), "{shown:?}");

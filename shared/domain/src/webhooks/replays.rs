@@ -27,8 +27,8 @@ pub struct Replays {
 struct RunningReplay {
     requested_at: Timestamp,
     confirmed_at: Timestamp,
-    /// The idempotency key's hash: copies of a request start one replay.
-    request: Option<String>,
+    /// That of its request: see [`Replays::start`].
+    identity: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,20 +40,16 @@ pub enum ReplayRefusal {
 }
 
 impl Replays {
-    /// Starts a replay of a webhook. Returns the time of its request, which for a further copy of a request is that of the first.
+    /// Starts a replay of a webhook. Returns the time of its request: of the first one, for a copy of the request and a repeated
+    /// write, which have the same `identity` and start nothing more.
     ///
     /// # Errors
     ///
     /// Returns a [`ReplayRefusal`] if it can't start now.
-    pub fn start(
-        mut self,
-        webhook: WebhookId,
-        request: Option<&str>,
-        now: Timestamp,
-    ) -> Result<(Self, Timestamp), ReplayRefusal> {
-        let running = self.running.get(&webhook).filter(|running| running.confirmed_at > now.plus(-LOST_AFTER));
-        if let Some(running) = running {
-            let (is_copy, requested_at) = (request.is_some() && running.request.as_deref() == request, running.requested_at);
+    pub fn start(mut self, webhook: WebhookId, identity: &str, now: Timestamp) -> Result<(Self, Timestamp), ReplayRefusal> {
+        self.running.retain(|_, running| running.confirmed_at > now.plus(-LOST_AFTER));
+        if let Some(RunningReplay { requested_at, identity: of, .. }) = self.running.get(&webhook) {
+            let (is_copy, requested_at) = (of == identity, *requested_at);
             return if is_copy { Ok((self, requested_at)) } else { Err(ReplayRefusal::Running(requested_at)) };
         }
         let day = now.millis().div_euclid(MILLIS_PER_DAY);
@@ -64,27 +60,34 @@ impl Replays {
             return Err(ReplayRefusal::DayIsUsed(Timestamp::from_millis((self.day + 1) * MILLIS_PER_DAY)));
         }
         self.started += 1;
-        self.running.retain(|_, running| running.confirmed_at > now.plus(-LOST_AFTER));
-        let running = RunningReplay { requested_at: now, confirmed_at: now, request: request.map(str::to_owned) };
+        let running = RunningReplay { requested_at: now, confirmed_at: now, identity: identity.to_owned() };
         self.running.insert(webhook, running);
         Ok((self, now))
     }
 
-    /// A later replay of the webhook has started: the one that was requested at this time ends.
+    /// Without a replay whose message was not sent. It doesn't count for the day.
     #[must_use]
-    pub fn is_superseded(&self, webhook: WebhookId, requested_at: Timestamp) -> bool {
-        self.running.get(&webhook).is_some_and(|running| running.requested_at > requested_at)
-    }
-
-    /// With a part of a replay that is not superseded.
-    #[must_use]
-    pub fn confirmed(mut self, webhook: WebhookId, requested_at: Timestamp, now: Timestamp) -> Self {
-        let running =
-            self.running.entry(webhook).or_insert(RunningReplay { requested_at, confirmed_at: requested_at, request: None });
-        if running.confirmed_at.plus(CONFIRMED_EVERY) <= now && running.requested_at <= requested_at {
-            running.confirmed_at = now;
+    pub fn cancelled(mut self, webhook: WebhookId, identity: &str) -> Self {
+        if self.running.get(&webhook).is_some_and(|running| running.identity == identity) {
+            self.running.remove(&webhook);
+            self.started = self.started.saturating_sub(1);
         }
         self
+    }
+
+    /// With a part of the replay that was requested at this time; `None` if a later one has started, which ends it. The clocks of
+    /// two function instances may differ by two seconds, so of two replays that close together, either may end.
+    #[must_use]
+    pub fn confirmed(mut self, webhook: WebhookId, requested_at: Timestamp, now: Timestamp) -> Option<Self> {
+        let unknown = || RunningReplay { requested_at, confirmed_at: requested_at, identity: String::new() };
+        let running = self.running.entry(webhook).or_insert_with(unknown);
+        if running.requested_at > requested_at {
+            return None;
+        }
+        if running.confirmed_at.plus(CONFIRMED_EVERY) <= now {
+            running.confirmed_at = now;
+        }
+        Some(self)
     }
 
     #[must_use]
@@ -107,41 +110,49 @@ mod tests {
         WebhookId::new(at(0), [n; 10])
     }
 
+    fn started(replays: &Replays, of: WebhookId, identity: &str, seconds: i64) -> Replays {
+        let (replays, requested_at) = replays.clone().start(of, identity, at(seconds)).expect("it can start");
+        assert_eq!(requested_at, at(seconds));
+        replays
+    }
+
+    fn refusal(replays: &Replays, of: WebhookId, seconds: i64) -> Option<ReplayRefusal> {
+        replays.clone().start(of, "another", at(seconds)).err()
+    }
+
     #[test]
     fn a_webhook_has_one_replay_at_a_time() {
-        let (replays, began) = Replays::default().start(webhook(1), None, at(10)).expect("none is running");
-        assert_eq!(began, at(10));
-        assert_eq!(replays.clone().start(webhook(1), None, at(20)), Err(ReplayRefusal::Running(at(10))));
-        assert!(replays.clone().start(webhook(2), None, at(20)).is_ok());
+        let replays = started(&Replays::default(), webhook(1), "a", 10);
+        assert_eq!(refusal(&replays, webhook(1), 20), Some(ReplayRefusal::Running(at(10))));
+        assert_eq!(refusal(&replays, webhook(2), 20), None);
         // The end of another one does not end it; a double of its message that comes later does not, either.
-        assert!(replays.clone().ended(webhook(1), at(9)).start(webhook(1), None, at(20)).is_err());
-        assert!(replays.clone().ended(webhook(2), at(10)).start(webhook(1), None, at(20)).is_err());
-        let (later, began) = replays.ended(webhook(1), at(10)).start(webhook(1), None, at(20)).expect("it has ended");
-        assert_eq!(began, at(20));
-        assert_eq!([10, 20].map(|requested| later.is_superseded(webhook(1), at(requested))), [true, false]);
+        assert!(refusal(&replays.clone().ended(webhook(1), at(9)), webhook(1), 20).is_some());
+        assert!(refusal(&replays.clone().ended(webhook(2), at(10)), webhook(1), 20).is_some());
+        let later = started(&replays.ended(webhook(1), at(10)), webhook(1), "b", 20);
+        assert_eq!(later.clone().confirmed(webhook(1), at(10), at(21)), None, "it is superseded");
+        assert_eq!(later.clone().confirmed(webhook(1), at(20), at(21)), Some(later));
     }
 
     #[test]
     fn a_replay_runs_as_long_as_it_is_confirmed() {
-        let (replays, _) = Replays::default().start(webhook(1), None, at(0)).expect("none is running");
-        let often = replays.clone().confirmed(webhook(1), at(0), at(200));
-        assert_eq!(often, replays, "it was confirmed a short time ago");
-        let confirmed = replays.clone().confirmed(webhook(1), at(0), at(600));
-        assert!(confirmed.clone().start(webhook(1), None, at(1_499)).is_err());
-        assert!(confirmed.start(webhook(1), None, at(1_500)).is_ok());
-        assert!(replays.clone().start(webhook(1), None, at(899)).is_err());
-        let (later, _) = replays.start(webhook(1), None, at(900)).expect("it was lost");
-        assert_eq!(later.clone().confirmed(webhook(1), at(0), at(1_600)), later, "only its own parts confirm a replay");
+        let replays = started(&Replays::default(), webhook(1), "a", 0);
+        let confirmed = |seconds| replays.clone().confirmed(webhook(1), at(0), at(seconds)).expect("it is the last one");
+        assert_eq!(confirmed(200), replays, "it was confirmed a short time ago");
+        assert_eq!(refusal(&confirmed(600), webhook(1), 1_499), Some(ReplayRefusal::Running(at(0))));
+        assert_eq!(refusal(&confirmed(600), webhook(1), 1_500), None);
+        assert_eq!([899, 900].map(|seconds| refusal(&replays, webhook(1), seconds).is_some()), [true, false]);
         // Its message was sent, although the response of the queue was lost.
-        assert!(Replays::default().confirmed(webhook(1), at(0), at(400)).start(webhook(1), None, at(500)).is_err());
+        let unknown = Replays::default().confirmed(webhook(1), at(0), at(400)).expect("there is no later one");
+        assert!(refusal(&unknown, webhook(1), 500).is_some());
     }
 
     #[test]
     fn copies_of_a_request_start_one_replay() {
-        let (replays, _) = Replays::default().start(webhook(1), Some("a"), at(10)).expect("none is running");
-        assert_eq!(replays.clone().start(webhook(1), Some("a"), at(11)), Ok((replays.clone(), at(10))));
-        assert_eq!(replays.clone().start(webhook(1), Some("b"), at(11)), Err(ReplayRefusal::Running(at(10))));
-        assert_eq!(replays.start(webhook(1), None, at(11)), Err(ReplayRefusal::Running(at(10))));
+        let replays = started(&Replays::default(), webhook(1), "a", 10);
+        assert_eq!(replays.clone().start(webhook(1), "a", at(11)), Ok((replays.clone(), at(10))));
+        assert_eq!(replays.clone().cancelled(webhook(1), "b"), replays);
+        assert_eq!(replays.clone().cancelled(webhook(2), "a"), replays);
+        assert_eq!(refusal(&replays.cancelled(webhook(1), "a"), webhook(1), 11), None);
     }
 
     #[test]
@@ -149,10 +160,10 @@ mod tests {
         let day = MILLIS_PER_DAY / 1000;
         let mut replays = Replays::default();
         for n in 0..MAX_REPLAYS_PER_DAY {
-            let (started, _) = replays.start(webhook(1), None, at(day + i64::from(n))).expect("the day isn't used");
-            replays = started.ended(webhook(1), at(day + i64::from(n)));
+            let cancelled = started(&replays, webhook(1), "x", day + i64::from(n)).cancelled(webhook(1), "x");
+            replays = started(&cancelled, webhook(1), "a", day + i64::from(n)).ended(webhook(1), at(day + i64::from(n)));
         }
-        assert_eq!(replays.clone().start(webhook(2), None, at(2 * day - 1)), Err(ReplayRefusal::DayIsUsed(at(2 * day))));
-        assert!(replays.start(webhook(2), None, at(2 * day)).is_ok());
+        assert_eq!(refusal(&replays, webhook(2), 2 * day - 1), Some(ReplayRefusal::DayIsUsed(at(2 * day))));
+        assert_eq!(refusal(&replays, webhook(2), 2 * day), None);
     }
 }

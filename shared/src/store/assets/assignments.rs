@@ -35,7 +35,6 @@ pub enum PastAssets {
 }
 
 impl TenantStore {
-    ///
     /// # Errors
     ///
     /// As [`TenantStore::asset_as_of`].
