@@ -2,7 +2,8 @@
 
 use crate::support::document::at;
 use crate::support::operations::{Operation, by_method, operations};
-use crate::support::samples::Samples;
+use crate::support::processes::create_process;
+use crate::support::samples::{SIGNATURE, Samples};
 use crate::support::{Api, over_http};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -65,18 +66,44 @@ async fn a_body_that_was_read_can_be_sent_back_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_definition_of_the_system_can_be_sent_back_and_an_instance_with_its_id() {
+async fn a_definition_of_the_system_can_be_sent_back() {
     let client = over_http().await;
-    let samples = Samples::create(&client).await;
     let definitions = client.get("/processes").await.data();
     for definition in definitions.as_array().unwrap() {
         let path = format!("/processes/{}", definition["id"].as_str().unwrap());
         assert_eq!(client.patch(&path, definition.clone()).await.data(), *definition);
     }
-    let instance = samples.path("/v1/processes/instances/{id}");
-    let id = instance.rsplit('/').next().unwrap();
-    let path = format!("/processes/{id}");
-    let other = definitions[0]["id"].clone();
-    assert_eq!(client.patch(&path, json!({"id": other, "status": "cancelled"})).await.field_errors(), ["/id"]);
-    assert_eq!(client.patch(&path, json!({"id": id, "status": "cancelled"})).await.data()["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn an_instance_can_be_sent_back_before_and_after_its_end() {
+    let (api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "signature", "key": "sign", "label": "Sign"}, {"type": "text", "key": "a", "label": "A"}]);
+    let process = create_process(&client, steps).await;
+    let start = json!({"asset_id": client.assets(1).await[0], "step_data": {"sign": SIGNATURE}, "through": "sign"});
+    let instance = client.post(&format!("/processes/{process}/start"), start).await.id();
+    let (get, patch) = (format!("/processes/instances/{instance}"), format!("/processes/{instance}"));
+    let is_sent_back = async |status: &str| {
+        for shown in ["", "?omit=signatures"] {
+            let read = client.get(&format!("{get}{shown}")).await.data();
+            assert_eq!(read["status"], status);
+            let before = api.dump().await;
+            let sent = client.patch(&patch, read.clone()).await;
+            let etag = client.get(&get).await;
+            assert_eq!((sent.data(), sent.header("etag")), (etag.data(), etag.header("etag")), "{shown}");
+            for field in read.as_object().unwrap().keys() {
+                let mut changed = read.clone();
+                changed[field] = another(&read[field]);
+                assert_eq!(client.patch(&patch, changed).await.field_errors(), [format!("/{field}")]);
+            }
+            assert!(api.dump().await == before, "something was written");
+        }
+    };
+    is_sent_back("in_progress").await;
+    let mut cancelled = client.get(&get).await.data();
+    cancelled["status"] = json!("cancelled");
+    assert_eq!(client.patch(&patch, cancelled).await.data()["status"], "cancelled");
+    is_sent_back("cancelled").await;
+    let stale = client.send_json("PATCH", &patch, "{}", ("if-match", "\"999-0\"")).await;
+    stale.problem(412, "PRECONDITION_FAILED");
 }

@@ -2,10 +2,11 @@
 
 mod wire;
 
-use crate::definitions::wire::{NewProcess, ProcessPatch, ProcessQuery, ProcessView, StatusFilter};
+use crate::definitions::wire::{
+    DefinitionOrInstance, InstancePatch, NewProcess, ProcessPatch, ProcessQuery, ProcessView, RequestedStatus, StatusFilter,
+};
 use crate::subject::cancel::CancelSubject;
-use crate::subject::views;
-use crate::subject::wire::InstanceView;
+use crate::subject::{Subject, views};
 use serde_json::Value;
 use shared::auth::{Caller, Command, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
@@ -21,7 +22,6 @@ use shared::http::requests::params;
 use shared::http::responses::page::PageItems;
 use shared::http::responses::{Created, Data, Success, Versioned, or_not_found};
 use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, UnitOfWork, WriteError};
-use utoipa::ToSchema;
 
 /// The default length of a page: a tenant rarely has more definitions.
 const DEFAULT_LIMIT: u32 = 100;
@@ -116,17 +116,6 @@ async fn create_with_free_slug(caller: &Caller, process: Process) -> Result<Crea
     Err(WriteError::Stale.into())
 }
 
-/// A process definition, or a cancelled process instance.
-#[derive(serde::Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = DefinitionOrInstance, title = "A process definition, or a cancelled process instance")]
-pub enum DefinitionOrInstance {
-    /// The changed definition.
-    Definition(Box<ProcessView>),
-    /// The cancelled instance.
-    Instance(Box<InstanceView>),
-}
-
 enum PatchTarget {
     Definition(Stored<Process>),
     Instance(Box<Stored<Instance>>),
@@ -153,19 +142,18 @@ pub async fn update_process(
             or_not_found(definition.or(instance))
         })
         .await?;
-    let (body, errors) = body.parse_with_errors(&caller)?;
     match target {
-        PatchTarget::Definition(process) => update_definition(&caller, process, body, errors).await,
-        PatchTarget::Instance(instance) => cancel_instance(&caller, *instance, &body, errors).await,
+        PatchTarget::Definition(process) => update_definition(&caller, process, &body).await,
+        PatchTarget::Instance(instance) => update_instance(&caller, *instance, &body).await,
     }
 }
 
 async fn update_definition(
     caller: &Caller,
     process: Stored<Process>,
-    body: ProcessPatch,
-    mut errors: Vec<FieldError>,
+    body: &JsonBody<ProcessPatch>,
 ) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
+    let (body, mut errors) = body.parse_with_errors(caller)?;
     errors.extend(body.unchanged.errors(&ProcessView::from(process.clone()))?);
     let (change, error): (ProcessChange, _) = body.into_change();
     errors.extend(error);
@@ -180,23 +168,44 @@ async fn update_definition(
     Ok(Versioned { version: process.version, data: DefinitionOrInstance::Definition(Box::new(process.into())) })
 }
 
-async fn cancel_instance(
+async fn update_instance(
     caller: &Caller,
     instance: Stored<Instance>,
-    body: &ProcessPatch,
-    errors: Vec<FieldError>,
+    body: &JsonBody<ProcessPatch>,
 ) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
-    // An instance has none of a definition's other fields.
-    let errors =
-        [body.errors_for_instance(errors), body.unchanged.errors(&serde_json::json!({"id": instance.value.id}))?].concat();
+    let (body, mut errors) = body.parse_as::<InstancePatch>(caller)?;
+    let present = RequestedStatus::from(instance.value.status());
+    let status = body.status.unwrap_or(present);
+    if status != present && status != RequestedStatus::Cancelled {
+        errors.push(FieldError::field("status", "must be cancelled: the ID names a process instance"));
+    }
+    errors.extend(differing(caller, &instance, &body).await?);
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));
     }
-    let command = CancelSubject { id: instance.value.id.into(), reason: None };
-    let inputs = command.read(&caller.store).await?;
-    let subject = caller.execute(&command, inputs).await?;
+    let subject: Subject = if status == present {
+        caller.update(instance, |old| Ok(old.clone())).await?.into()
+    } else {
+        let command = CancelSubject { id: instance.value.id.into(), reason: None };
+        let inputs = command.read(&caller.store).await?;
+        caller.execute(&command, inputs).await?
+    };
     let Versioned { version, data } = views::respond(&caller.store, subject, false).await?;
     Ok(Versioned { version, data: DefinitionOrInstance::Instance(Box::new(data)) })
+}
+
+/// The errors of read-only fields. Signatures may be images or paths, as a GET shows them.
+async fn differing(caller: &Caller, instance: &Stored<Instance>, body: &InstancePatch) -> Result<Vec<FieldError>, ApiError> {
+    let mut fewest: Option<Vec<FieldError>> = None;
+    for omit_signatures in [true, false] {
+        let shown = views::views(&caller.store, vec![instance.clone()], omit_signatures).await?;
+        let errors = shown.first().map(|view| body.unchanged.errors(view)).transpose()?.unwrap_or_default();
+        if errors.is_empty() {
+            return Ok(errors);
+        }
+        fewest = fewest.into_iter().chain([errors]).min_by_key(Vec::len);
+    }
+    Ok(fewest.unwrap_or_default())
 }
 
 /// Delete a process definition

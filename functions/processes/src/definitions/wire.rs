@@ -1,16 +1,22 @@
 //! Bodies, queries and views of process definitions.
 
+use crate::subject::wire::InstanceView;
 use serde::Serialize;
 use shared::domain::assets::asset::Status;
+use shared::domain::processes::instance::InstanceStatus;
 use shared::domain::processes::process::{Process, ProcessChange, ProcessStatus, Slug, Step, Steps};
 use shared::domain::record::Stored;
 use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::ProcessId;
 use shared::domain::values::text::{Name, Notes};
 use shared::domain::values::time::Timestamp;
+use shared::http::openapi::describe::{add_schema, schema_or_reference};
 use shared::http::requests::body::FromJson;
 use shared::http::requests::params::{FromParam, Limit, PageNumber};
-use utoipa::ToSchema;
+use std::borrow::Cow;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 const READ_ONLY: &[&str] = &["id", "is_system", "created_at", "updated_at"];
 
@@ -54,17 +60,43 @@ shared::body! {
     unchanged: &["id", "slug", "is_system", "created_at", "updated_at"]
 }
 
-/// A status that a PATCH can set.
+shared::body! {
+    /// Fields of a process instance: a PATCH can only cancel it.
+    pub struct InstancePatch {
+        /// `cancelled`, or the present status.
+        optional status: RequestedStatus,
+    }
+    unchanged: &[
+        "id", "process_id", "asset_id", "movement_id", "current_step", "step_data", "process_name", "asset_name", "asset_tag",
+        "started_by", "started_by_name", "started_at", "completed_at", "cancelled_at", "cancel_reason", "steps",
+    ]
+}
+
+/// A status of a definition, or of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
-#[schema(as = RequestedProcessStatus)]
+#[schema(as = DefinitionOrInstanceStatus)]
 pub enum RequestedStatus {
     /// The definition can be started.
     Active,
     /// The definition can't be started.
     Inactive,
+    /// Steps of the instance are open.
+    InProgress,
+    /// All steps of the instance were submitted.
+    Completed,
     /// The instance is cancelled.
     Cancelled,
+}
+
+impl From<InstanceStatus> for RequestedStatus {
+    fn from(status: InstanceStatus) -> Self {
+        match status {
+            InstanceStatus::InProgress => Self::InProgress,
+            InstanceStatus::Completed => Self::Completed,
+            InstanceStatus::Cancelled => Self::Cancelled,
+        }
+    }
 }
 
 impl FromJson for RequestedStatus {
@@ -72,6 +104,8 @@ impl FromJson for RequestedStatus {
         match text {
             "\"active\"" => Ok(Self::Active),
             "\"inactive\"" => Ok(Self::Inactive),
+            "\"in_progress\"" => Ok(Self::InProgress),
+            "\"completed\"" => Ok(Self::Completed),
             "\"cancelled\"" => Ok(Self::Cancelled),
             _ => Err(ValueError::new("must be active or inactive, or cancelled for a process instance")),
         }
@@ -85,29 +119,48 @@ impl ProcessPatch {
             None => (None, None),
             Some(RequestedStatus::Active) => (Some(ProcessStatus::Active), None),
             Some(RequestedStatus::Inactive) => (Some(ProcessStatus::Inactive), None),
-            Some(RequestedStatus::Cancelled) => {
+            Some(RequestedStatus::InProgress | RequestedStatus::Completed | RequestedStatus::Cancelled) => {
                 (None, Some(FieldError::field("status", "must be active or inactive: the ID names a definition")))
             }
         };
         let Self { name, description, trigger_status, target_status, steps, .. } = self;
         (ProcessChange { name, description, trigger_status, target_status, steps, status }, field_error)
     }
+}
 
-    /// A process instance can only be cancelled. Includes `errors`.
-    pub(crate) fn errors_for_instance(&self, mut errors: Vec<FieldError>) -> Vec<FieldError> {
-        let given = [
-            ("name", self.name.is_some()),
-            ("description", self.description.is_some()),
-            ("trigger_status", self.trigger_status.is_some()),
-            ("target_status", self.target_status.is_some()),
-            ("steps", self.steps.is_some()),
-        ];
-        let given = given.into_iter().filter(|(_, given)| *given);
-        errors.extend(given.map(|(field, _)| FieldError::field(field, "can't be changed: the ID names a process instance")));
-        if self.status != Some(RequestedStatus::Cancelled) && !errors.iter().any(|field_error| field_error.is_of("status")) {
-            errors.push(FieldError::field("status", "must be cancelled: the ID names a process instance"));
+/// A changed process definition; for the ID of a process instance, the instance.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum DefinitionOrInstance {
+    Definition(Box<ProcessView>),
+    Instance(Box<InstanceView>),
+}
+
+impl PartialSchema for DefinitionOrInstance {
+    /// One schema, so that clients get one type: that of a definition, with what an instance has as well.
+    fn schema() -> RefOr<Schema> {
+        let mut schema = ProcessView::schema();
+        if let RefOr::T(Schema::Object(object)) = &mut schema {
+            let text =
+                "The changed definition. For the ID of a process instance: the instance, with the fields of `ProcessInstance`.";
+            object.description = Some(text.to_owned());
+            object.required = ["id", "status", "steps"].map(str::to_owned).into();
+            object.properties.insert("id".to_owned(), String::schema());
+            object.properties.insert("status".to_owned(), schema_or_reference::<RequestedStatus>());
+            object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(true)));
         }
-        errors
+        schema
+    }
+}
+
+impl ToSchema for DefinitionOrInstance {
+    fn name() -> Cow<'static, str> {
+        "UpdatedProcess".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        ProcessView::schemas(schemas);
+        add_schema::<RequestedStatus>(schemas);
     }
 }
 

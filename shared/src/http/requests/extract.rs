@@ -60,6 +60,15 @@ impl<B: FromBody> JsonBody<B> {
     pub fn parse_with_errors(&self, _: &impl VerifiedSender) -> Result<(B, Vec<FieldError>), ApiError> {
         read(&self.received)
     }
+
+    /// [`JsonBody::parse_with_errors`] for a body of another type, where that depends on the resource that the path names.
+    ///
+    /// # Errors
+    ///
+    /// As [`JsonBody::parse_with_errors`].
+    pub fn parse_as<C: FromBody>(&self, _: &impl VerifiedSender) -> Result<(C, Vec<FieldError>), ApiError> {
+        read(&self.received)
+    }
 }
 
 impl<B: FromBody> OptionalJsonBody<B> {
