@@ -1,16 +1,14 @@
 //! The query parameter `dry_run`, which every write has: the response and the description.
 
-use super::openapi::describe::{Schemas, dry_run_schema};
-use super::openapi::named;
+use super::openapi::ANY_STATUS;
 use crate::store::DryRun;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use http_body_util::BodyExt;
-use serde_json::json;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Type};
-use utoipa::openapi::{Content, RefOr, Required, ResponseBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Required};
 
 pub(super) const PARAMETER: &str = "dry_run";
 /// Marks the response to a dry run.
@@ -66,8 +64,10 @@ fn string_len(json: &[u8]) -> usize {
     end.map_or(json.len(), |end| end + 2)
 }
 
-/// Adds the parameter to a write, and the response to a dry run of a creation.
-pub(super) fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+/// Adds the parameter to a write. The 200 of a creation's dry run is described by the parameter only: with a schema of its own, it
+/// would make what a client gets of a creation one of two types. A range of errors takes the place of the default response then,
+/// which would include that 200.
+pub(super) fn describe(operation: &mut Operation) {
     let parameter = ParameterBuilder::new()
         .name(PARAMETER)
         .parameter_in(ParameterIn::Query)
@@ -75,29 +75,16 @@ pub(super) fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         .schema(Some(ObjectBuilder::new().schema_type(Type::Boolean)))
         .description(Some(
             "With `true`, the request is checked and decided as usual, but nothing is written. The response is the error that the \
-             request would lead to, or 200 with its result. IDs, tags and numbers that are not assigned yet are null.",
+             request would lead to, or 200 with `Dry-Run: true` and the body that the real response would have, also where that \
+             is a 201. IDs, tags, numbers and secrets that are not assigned yet are null.",
         ));
     operation.parameters.get_or_insert_default().push(RefOr::T(parameter.build()));
     let responses = &mut operation.responses.responses;
-    if !responses.contains_key("201") {
-        return;
-    }
-    let schema = dry_run_schema(schemas);
-    match responses.get_mut("200") {
-        Some(RefOr::T(response)) => {
-            for content in response.content.values_mut() {
-                let RefOr::T(content) = content else { continue };
-                let results = content.schema.take().into_iter().chain([schema.clone()]);
-                content.schema = Some(results.fold(AnyOfBuilder::new(), AnyOfBuilder::item).into());
-            }
-        }
-        _ => {
-            let mut content = Content::new(Some(schema));
-            // Every result has this.
-            content.example = Some(json!({"data": {"id": null}}));
-            let response = ResponseBuilder::new().description("The result of a dry run.").content("application/json", content);
-            responses.insert("200".to_owned(), named("DryRun", response));
-        }
+    if responses.contains_key("201")
+        && !responses.contains_key("200")
+        && let Some(errors) = responses.remove(ANY_STATUS)
+    {
+        responses.extend(["4XX", "5XX"].map(|range| (range.to_owned(), errors.clone())));
     }
 }
 

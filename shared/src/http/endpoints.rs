@@ -80,7 +80,7 @@ impl Description {
         H::describe(&mut operation, &mut self.schemas);
         let is_read = P::methods().iter().all(|method| *method == HttpMethod::Get);
         if !is_read {
-            dry_run::describe(&mut operation, &mut self.schemas);
+            dry_run::describe(&mut operation);
         }
         headers::describe(&P::methods(), &mut operation);
         self.paths.add_path_operation(P::path(), P::methods(), operation);

@@ -1,5 +1,6 @@
 //! The OpenAPI document that the service serves.
 
+use super::response::Reply;
 use serde_json::Value;
 pub use shared::http::endpoints::BASE;
 
@@ -8,11 +9,17 @@ pub fn served_document() -> Value {
     serde_json::from_str(meta::DOCUMENT).unwrap()
 }
 
-/// Under this status, or under `default` if that names it.
+/// Under this status, or under its range or `default` if that names it.
 pub fn response<'a>(operation: &'a Value, status: &str) -> Option<&'a Value> {
     let responses = &operation["responses"];
-    let any = responses.get("default").filter(|any| any["description"].as_str().unwrap().contains(&format!("\n- {status} `")));
+    let any = responses.get(format!("{}XX", &status[..1])).or(responses.get("default"));
+    let any = any.filter(|any| any["description"].as_str().unwrap().contains(&format!("\n- {status} `")));
     responses.get(status).or(any)
+}
+
+/// The reply to a dry run that would create something: the parameter describes it, and `dry_run.rs` compares it with the real one.
+pub fn is_dry_run_of_creation(operation: &Value, reply: &Reply) -> bool {
+    reply.header("dry-run") == "true" && reply.status == 200 && operation["responses"].get("201").is_some()
 }
 
 /// With the parameters and responses that it refers to.

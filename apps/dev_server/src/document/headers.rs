@@ -30,7 +30,7 @@ fn request_headers() -> [(&'static str, Parameter); 3] {
             "Idempotency-Key",
             matching("^[!-~]([ -~]*[!-~])?$").max_length(Some(255)),
             "Makes the request safe to repeat. Within 24 hours, a request with the same key, path, query and body replays the \
-             stored response instead of taking effect again. A batch or an import that was interrupted goes on where it stopped.",
+             stored response, with `Idempotent-Replayed: true`, instead of taking effect again. A batch or an import that was interrupted goes on where it stopped.",
         ),
         parameter(
             "If-Match",
@@ -46,23 +46,17 @@ fn request_headers() -> [(&'static str, Parameter); 3] {
     ]
 }
 
-fn response_headers() -> [(&'static str, Header); 16] {
+fn response_headers() -> [(&'static str, Header); 14] {
     let header = |name: &'static str, schema: ObjectBuilder, description: &str| {
         (name, HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build())
     };
     [
         header("Content-Disposition", matching("^(attachment|inline); filename="), "Proposes a name for the file."),
         header("Content-Security-Policy", matching("^default-src 'none'"), "Keeps browsers from loading or running anything."),
-        header("Dry-Run", matching("^true$"), "Present if nothing was written, because of `dry_run=true`."),
         header(
             "ETag",
             matching(r#"^"[0-9]+-[0-9a-f]{16}"$"#),
             "Identifies this representation of the resource. Send it in `If-Match` or `If-None-Match`.",
-        ),
-        header(
-            "Idempotent-Replayed",
-            matching("^true$"),
-            "Present if this is the stored response to an earlier request with the same idempotency key.",
         ),
         header(
             "Link",

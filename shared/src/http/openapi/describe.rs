@@ -6,7 +6,7 @@ use axum::extract::{RawQuery, State};
 use utoipa::ToSchema;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Schema};
 use utoipa::openapi::{Content, Ref, RefOr, Required, ResponseBuilder};
 
 /// Schemas by name, for the document's components.
@@ -117,18 +117,6 @@ pub(in crate::http) fn envelope(data: RefOr<Schema>) -> ObjectBuilder {
 pub(in crate::http) fn response_schema<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
     let schema = envelope(reference::<T>(schemas)).into();
     add_named(schemas, format!("{}Response", T::name()), schema)
-}
-
-/// A reference to the schema of `{"data": …}` with the result of a dry run.
-pub(in crate::http) fn dry_run_schema(schemas: &mut Schemas) -> RefOr<Schema> {
-    let null = ObjectBuilder::new().schema_type(Type::Null).description(Some("Always null: nothing was created."));
-    let result = ObjectBuilder::new()
-        .description(Some("What a dry run would create: the resource, with null for what is not assigned yet."))
-        .property("id", null)
-        .required("id")
-        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)));
-    let result = add_named(schemas, "DryRunResult", result.into());
-    add_named(schemas, "DryRunResponse", envelope(result).into())
 }
 
 pub fn add_body<B: ToSchema>(operation: &mut Operation, schemas: &mut Schemas, required: Required) {

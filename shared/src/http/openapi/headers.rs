@@ -1,6 +1,7 @@
-//! The headers that the layers around all handlers read and set. Those of one kind of response are described by its type.
+//! The headers that the layers around all handlers read and set. Those of one kind of response are described by its type, and
+//! `Dry-Run` and `Idempotent-Replayed` by the parameters that cause them.
 
-use super::describe::{add_headers, headers};
+use super::describe::headers;
 use super::{CHANGED, NOT_MODIFIED, name_of, named};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{HttpMethod, Ref, RefOr, ResponseBuilder};
@@ -10,10 +11,6 @@ pub(in crate::http) fn describe(methods: &[HttpMethod], operation: &mut Operatio
     let (is_read, is_post) = (methods.contains(&HttpMethod::Get), methods.contains(&HttpMethod::Post));
     if is_post {
         accept(operation, "Idempotency-Key");
-        ["200", "201"].iter().for_each(|status| add_headers(operation, status, &["Idempotent-Replayed"]));
-    }
-    if !is_read {
-        add_headers(operation, "200", &["Dry-Run"]);
     }
     let responses = &mut operation.responses.responses;
     if responses.get("412").is_some_and(|response| name_of(response) == Some(CHANGED)) {

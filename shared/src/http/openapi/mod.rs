@@ -54,9 +54,8 @@ fn problem(status: &str, name: &str, description: &str) -> RefOr<Response> {
             "X-Request-Id",
         ],
         // When a request with the same idempotency key is still in progress.
-        "409" => &["Retry-After", "X-Request-Id"],
-        // Every response has it; the errors say so for all.
-        _ => &["X-Request-Id"],
+        "409" => &["Retry-After"],
+        _ => &[],
     };
     let content = Content::new(Some(RefOr::Ref(utoipa::openapi::Ref::from_schema_name(Problem::name()))));
     let response = ResponseBuilder::new().description(description).content("application/problem+json", content);
@@ -75,7 +74,7 @@ pub fn schemas() -> Vec<(String, RefOr<utoipa::openapi::schema::Schema>)> {
 pub const RESPONSE_NAME: &str = "x-name";
 
 /// The status that stands for all errors without one of their own.
-const ANY_STATUS: &str = "default";
+pub(super) const ANY_STATUS: &str = "default";
 /// The name of the response to an `If-Match` that names another version.
 const CHANGED: &str = "PreconditionFailed";
 /// The name of the response to an `If-None-Match` that names the present version.
