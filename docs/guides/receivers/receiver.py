@@ -7,6 +7,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 
+from asset_lifecycle.models import WebhookEvent
 from standardwebhooks import Webhook, WebhookVerificationError
 
 webhook = Webhook(os.environ["WEBHOOK_SECRET"])
@@ -20,17 +21,17 @@ class Receiver(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         try:
-            delivery = webhook.verify(body, dict(self.headers.items()))
+            delivery = WebhookEvent.from_dict(webhook.verify(body, dict(self.headers.items())))
         except (WebhookVerificationError, ValueError):
             self.answer(401)
             return
-        event = delivery["data"]
+        event = delivery.data
         # The ID is the same at every attempt: a known one is ignored.
-        row = (self.headers["webhook-id"], event["entity_id"], event["version"], body.decode())
+        row = (self.headers["webhook-id"], str(event.entity_id), event.version, body.decode())
         stored = inbox.execute("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?, ?, FALSE)", row)
         self.answer(204)
         if stored.rowcount == 0:
-            print("again:", delivery["type"], flush=True)
+            print("again:", delivery.type_, flush=True)
         arrived.set()
 
     def answer(self, status: int) -> None:
@@ -53,8 +54,8 @@ def react() -> None:
             if newer.fetchone():
                 print("out of date: version", version, flush=True)
             else:
-                delivery = json.loads(body)
-                print(delivery["type"], delivery["data"]["entity_tag"], "version", version, flush=True)
+                delivery = WebhookEvent.from_dict(json.loads(body))
+                print(delivery.type_, delivery.data.entity_tag, "version", version, flush=True)
             inbox.execute("UPDATE deliveries SET done = TRUE WHERE id = ?", (webhook_id,))
         arrived.wait()
 

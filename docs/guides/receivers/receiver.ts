@@ -3,11 +3,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { readFile, readdir, rename, writeFile } from "node:fs/promises";
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
 import { Webhook } from "standardwebhooks";
-
-interface Delivery {
-  type: string;
-  data: { id: string; entity_id: string; version: number; entity_tag: string | null };
-}
+import type { FeedEvent, WebhookEvent } from "./asset-lifecycle.js";
 
 const webhook = new Webhook(process.env["WEBHOOK_SECRET"] ?? "");
 for (const folder of ["inbox", "done"]) mkdirSync(folder, { recursive: true });
@@ -41,7 +37,7 @@ async function store(id: string, body: Buffer): Promise<boolean> {
 
 // Deliveries can overtake each other: an older version than the newest one is out of date.
 const newest = new Map<string, number>();
-function isNewest({ entity_id, version }: Delivery["data"]): boolean {
+function isNewest({ entity_id, version }: FeedEvent): boolean {
   if (version < (newest.get(entity_id) ?? 0)) return false;
   newest.set(entity_id, version);
   return true;
@@ -60,8 +56,9 @@ async function stored(folder: string): Promise<string[]> {
   return (await readdir(folder)).filter((name) => name.endsWith(".json")).sort();
 }
 
-function parse(body: Buffer): Delivery {
-  return JSON.parse(body.toString()) as Delivery;
+function parse(body: Buffer): WebhookEvent {
+  const event: WebhookEvent = JSON.parse(body.toString());
+  return event;
 }
 
 for (const file of await stored("done")) isNewest(parse(await readFile(`done/${file}`)).data);

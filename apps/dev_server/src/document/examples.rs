@@ -19,9 +19,11 @@ struct OperationExamples {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Examples {
     operations: BTreeMap<String, OperationExamples>,
     problems: BTreeMap<String, Value>,
+    webhooks: BTreeMap<String, Value>,
 }
 
 /// Empty for a file that is missing or damaged: the tests notice that.
@@ -32,8 +34,13 @@ fn read() -> Examples {
 /// Adds the examples of all operations: what a schema has a name for, to that schema, and other bodies to the operation. Error
 /// responses get an example for each code that they name.
 pub(super) fn add_to(document: &mut Value) {
-    let Examples { operations: examples, problems } = read();
+    let Examples { operations: examples, problems, webhooks } = read();
     add_problems(document, problems);
+    for (name, example) in webhooks {
+        if let Some(content) = document.pointer_mut(&format!("/webhooks/{name}/post/requestBody/content/application~1json")) {
+            content["example"] = example;
+        }
+    }
     let mut components = document.get_mut("components").map(Value::take).unwrap_or_default();
     for operation in operations(document) {
         let id = operation.get("operationId").and_then(Value::as_str);
@@ -44,7 +51,8 @@ pub(super) fn add_to(document: &mut Value) {
     document["components"] = components;
 }
 
-/// Adds the problem documents to the components, and refers to them.
+/// Adds the problem documents to the components. Each is shown by the first response that names its code, and each response shows
+/// one.
 fn add_problems(document: &mut Value, problems: BTreeMap<String, Value>) {
     let mut used = Map::new();
     for (_, response) in document.pointer_mut("/components").into_iter().flat_map(|components| members(components, "responses")) {
@@ -52,8 +60,12 @@ fn add_problems(document: &mut Value, problems: BTreeMap<String, Value>) {
         let quoted = description.split('`').skip(1).step_by(2);
         let codes: Vec<(String, &Value)> = quoted.filter_map(|code| Some((code.to_owned(), problems.get(code)?))).collect();
         for (_, content) in members(response, "content").filter(|(media_type, _)| *media_type == "application/problem+json") {
+            let mut shown: Vec<&String> = codes.iter().map(|(code, _)| code).filter(|code| !used.contains_key(*code)).collect();
+            if shown.is_empty() {
+                shown.extend(codes.iter().map(|(code, _)| code).take(1));
+            }
             let examples: Map<String, Value> =
-                codes.iter().map(|(code, _)| (code.clone(), reference("examples", code))).collect();
+                shown.into_iter().map(|code| (code.clone(), reference("examples", code))).collect();
             if !examples.is_empty() {
                 content["examples"] = examples.into();
             }

@@ -5,6 +5,7 @@ mod examples;
 mod headers;
 mod names;
 mod tidy;
+mod webhooks;
 
 use crate::api::descriptions;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,8 @@ is made only if nobody else has changed the resource since.
 to a valid key also have `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, which say how many requests the \
 key has left in this minute.
 
+**Times** are in UTC, with milliseconds: `2026-11-21T08:30:00.000Z`.
+
 **Examples** of responses show one element of each list.
 
 **Dry runs.** With `dry_run=true`, a write is checked and answered as usual, and nothing is written.
@@ -65,6 +68,7 @@ pub struct Document {
     servers: Value,
     tags: Value,
     paths: Value,
+    webhooks: Value,
     components: Value,
 }
 
@@ -78,8 +82,10 @@ pub fn document() -> serde_json::Result<Document> {
     headers::add_to(&mut document);
     let mut value = serde_json::to_value(&document)?;
     tidy::tidy(&mut value);
+    webhooks::add_to(&mut value);
     names::add_to(&mut value);
     echoes::remove_from(&mut value);
+    names::write_formats_out(&mut value);
     examples::add_to(&mut value);
     serde_json::from_value(value)
 }

@@ -44,6 +44,30 @@ fn name_schemas(document: &mut Value) {
     parts.for_each(|part| replace_within(part, &named));
 }
 
+/// Replaces references to the types of IDs and times by what they are to clients, which is the same for all. Their names have
+/// served to name parameters, and to find descriptions that say nothing else.
+pub(super) fn write_formats_out(document: &mut Value) {
+    let schemas = components(document, "schemas").into_iter().flatten();
+    let format =
+        |schema: &Value| schema["format"].as_str().filter(|format| ["uuid", "date-time"].contains(format)).map(str::to_owned);
+    let formats: BTreeMap<String, String> = schemas.filter_map(|(name, schema)| Some((name.clone(), format(schema)?))).collect();
+    let written_out = |value: &Value| {
+        let (only, kind) = match value["oneOf"].as_array().or(value["anyOf"].as_array()).map(Vec::as_slice) {
+            Some([only, null]) if *null == json!({"type": "null"}) => (only, json!(["string", "null"])),
+            Some(_) => return None,
+            None => (value, json!("string")),
+        };
+        let format = formats.get(only["$ref"].as_str()?.strip_prefix("#/components/schemas/")?)?;
+        let mut written = json!({"type": kind, "format": format});
+        if let Some(description) = value.get("description") {
+            written["description"] = description.clone();
+        }
+        Some(written)
+    };
+    replace_within(document, &written_out);
+    remove_unused(document);
+}
+
 /// Replaces each value that has a replacement, from the outside in.
 fn replace_within(value: &mut Value, replacement: &impl Fn(&Value) -> Option<Value>) {
     if let Some(replaced) = replacement(value) {

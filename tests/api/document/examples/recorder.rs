@@ -32,6 +32,8 @@ struct Recording {
     operations: BTreeMap<String, Recorded>,
     /// By code.
     problems: BTreeMap<String, Body>,
+    /// By kind, such as `asset.*`.
+    webhooks: BTreeMap<String, Body>,
 }
 
 impl Recording {
@@ -135,15 +137,27 @@ impl Scenario {
         assert!(recording.problems.insert(code.to_owned(), body).is_none(), "{code} has an example already");
     }
 
+    /// Records the shortest of these bodies for each kind of events.
+    pub fn deliveries(&self, mut bodies: Vec<String>) {
+        bodies.sort_by_key(String::len);
+        let mut recording = self.recording.borrow_mut();
+        for text in bodies {
+            let body = recording.body("application/json", &text);
+            let event_type = body.1["type"].as_str().unwrap();
+            let kind = format!("{}.*", event_type.split_once('.').unwrap().0);
+            recording.webhooks.entry(kind).or_insert(body);
+        }
+    }
+
     /// All recorded examples, with the same IDs and hashes in every run.
     pub fn end(self) -> Value {
         let mut recording = self.recording.borrow_mut();
-        let Recording { operations, problems, .. } = &mut *recording;
+        let Recording { operations, problems, webhooks, .. } = &mut *recording;
         let of_operations = operations.values_mut().flat_map(|operation| {
             let responses = operation.responses.values_mut().flat_map(BTreeMap::values_mut);
             operation.request.values_mut().chain(responses)
         });
-        let mut bodies: Vec<&mut Body> = of_operations.chain(problems.values_mut()).collect();
+        let mut bodies: Vec<&mut Body> = of_operations.chain(problems.values_mut()).chain(webhooks.values_mut()).collect();
         bodies.sort_by_key(|(number, _)| *number);
         let mut replacements = Replacements::default();
         bodies.into_iter().for_each(|(_, body)| replacements.replace(body));
@@ -156,7 +170,7 @@ impl Scenario {
             }
             (id.clone(), examples)
         };
-        json!({"operations": operations.iter().map(examples).collect::<Value>(), "problems": values(problems)})
+        json!({"operations": operations.iter().map(examples).collect::<Value>(), "problems": values(problems), "webhooks": values(webhooks)})
     }
 }
 

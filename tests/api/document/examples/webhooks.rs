@@ -2,6 +2,7 @@
 
 use super::recorder::{Scenario, id};
 use crate::support::queue::delivery;
+use crate::support::webhooks::pipeline::{Pipeline, URL, webhook};
 use serde_json::json;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryStatus};
 
@@ -31,4 +32,18 @@ pub async fn follow(scenario: &Scenario) {
     let replay = json!({"since": "2026-03-05T14:00:00Z", "until": "2026-03-05T15:00:00Z"});
     scenario.post(&format!("{path}/replay"), replay).await;
     scenario.delete(&path).await;
+}
+
+/// A webhook gets all events from now on.
+pub async fn subscribe(scenario: &Scenario) -> Pipeline {
+    let pipeline = Pipeline::start(&scenario.api).await;
+    webhook(&scenario.api, scenario.client.tenant, URL, &["*"]).await;
+    pipeline
+}
+
+/// Records what that webhook gets.
+pub async fn deliver(scenario: &Scenario, mut pipeline: Pipeline) {
+    pipeline.fan_out(&scenario.api).await;
+    pipeline.run_to_end(&scenario.api).await;
+    scenario.deliveries(pipeline.receivers.take().into_iter().map(|arrival| arrival.body).collect());
 }
