@@ -107,7 +107,9 @@ impl FromJson for RequestedStatus {
             "\"in_progress\"" => Ok(Self::InProgress),
             "\"completed\"" => Ok(Self::Completed),
             "\"cancelled\"" => Ok(Self::Cancelled),
-            _ => Err(ValueError::new("must be active or inactive, or cancelled for a process instance")),
+            _ => Err(ValueError::new(
+                "must be active or inactive; of a process instance, cancelled, or its present status: in_progress or completed",
+            )),
         }
     }
 }

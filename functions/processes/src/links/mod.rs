@@ -24,8 +24,8 @@ use shared::store::{Page, TenantStore};
 
 /// Make a signing link for a process instance
 ///
-/// A person without an API key submits steps with it: the open one and those that follow, up to `until`. The response shows
-/// the link's address. It is not shown again, not even when the response is replayed for an `Idempotency-Key`.
+/// A person without an API key submits steps with it: the open one and those that follow, up to `until`. Only
+/// this response shows the link's address.
 #[utoipa::path(post, path = "/processes/instances/{id}/links", tag = "signing", security(("api_key" = ["processes:write"])), responses(ResourceErrors, CancellationConflict))]
 pub async fn create_instance_link(
     request: UnverifiedRequest,
@@ -39,8 +39,7 @@ pub async fn create_instance_link(
 /// Make a signing link for a movement
 ///
 /// A person without an API key submits steps of all its instances with it: the open one and those that follow, up to `until`.
-/// The response shows the link's address. It is not shown again, not even when the response is replayed for an
-/// `Idempotency-Key`.
+/// Only this response shows the link's address.
 #[utoipa::path(post, path = "/movements/{id}/links", tag = "signing", security(("api_key" = ["processes:write"])), responses(ResourceErrors, CancellationConflict))]
 pub async fn create_movement_link(
     request: UnverifiedRequest,

@@ -13,7 +13,10 @@ use shared::domain::values::text::{Name, Notes};
 use shared::domain::values::time::Timestamp;
 use shared::http::requests::body::{BoundedInteger, StepData};
 use shared::http::requests::params::FromParam;
-use utoipa::ToSchema;
+use std::borrow::Cow;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
 
 /// Index of a step, from zero.
 pub(crate) type StepIndex = BoundedInteger<0, 49>;
@@ -203,13 +206,53 @@ impl MovementView {
     }
 }
 
-/// A new process instance, or a new movement.
-#[derive(Serialize, ToSchema)]
+/// The new instance, for `asset_id`, or the new movement, for `asset_ids`.
+#[derive(Serialize)]
 #[serde(untagged)]
-#[schema(as = NewInstanceOrMovement, title = "A new process instance, or a new movement")]
 pub enum InstanceOrMovement {
-    /// The new instance, for `asset_id`.
     Instance(Box<InstanceView>),
-    /// The new movement, for `asset_ids`.
     Movement(Box<MovementView>),
+}
+
+impl PartialSchema for InstanceOrMovement {
+    /// One schema, so that clients get one type: what both have is required.
+    fn schema() -> RefOr<Schema> {
+        let (RefOr::T(Schema::Object(mut both)), RefOr::T(Schema::Object(movement))) =
+            (InstanceView::schema(), MovementView::schema())
+        else {
+            return RefOr::default();
+        };
+        both.required.retain(|name| movement.required.contains(name));
+        for (name, schema) in movement.properties {
+            both.properties.entry(name).or_insert(schema);
+        }
+        both.properties.values_mut().for_each(remove_description);
+        let text = "The new process instance, for `asset_id`, or the new movement, for `asset_ids`, each with all of its fields.";
+        both.description = Some(text.to_owned());
+        both.into()
+    }
+}
+
+/// The schemas of instance and movement have it.
+fn remove_description(property: &mut RefOr<Schema>) {
+    match property {
+        RefOr::Ref(reference) => reference.description.clear(),
+        RefOr::T(Schema::Object(object)) => object.description = None,
+        RefOr::T(Schema::Array(array)) => array.description = None,
+        RefOr::T(Schema::OneOf(one_of)) => {
+            one_of.description = None;
+            one_of.items.iter_mut().for_each(remove_description);
+        }
+        RefOr::T(_) => {}
+    }
+}
+
+impl ToSchema for InstanceOrMovement {
+    fn name() -> Cow<'static, str> {
+        "StartedProcess".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        MovementView::schemas(schemas);
+    }
 }
