@@ -39,7 +39,7 @@ pub async fn get_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Result
 
 /// Create an API key
 ///
-/// The response shows the key. It is not shown again, not even when the response is replayed for an `Idempotency-Key`.
+/// Only this response shows the key.
 #[utoipa::path(post, path = "/keys", tag = "keys", security(("api_key" = ["keys:write"])), responses(InputErrors, RequestConflict))]
 pub async fn create_key(request: UnverifiedRequest, body: JsonBody<NewKey>) -> Result<CreatedSecret<NewKeyView>, ApiError> {
     let (caller, (body, mut errors, owner)) = request

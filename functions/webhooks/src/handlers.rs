@@ -38,8 +38,7 @@ pub async fn get_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> R
 
 /// Create a webhook
 ///
-/// The response shows the secret that deliveries are signed with. It is not shown again, not even when the response is
-/// replayed for an `Idempotency-Key`. A tenant can have 20 webhooks.
+/// Only this response shows the secret that deliveries are signed with. A tenant can have 20 webhooks.
 #[utoipa::path(post, path = "/webhooks", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(InputErrors, RequestConflict))]
 pub async fn create_webhook(
     request: UnverifiedRequest,

@@ -75,8 +75,8 @@ pub(super) fn describe(operation: &mut Operation) {
         .schema(Some(ObjectBuilder::new().schema_type(Type::Boolean)))
         .description(Some(
             "With `true`, the request is checked and decided as usual, but nothing is written. The response is the error that the \
-             request would lead to, or 200 with `Dry-Run: true` and the body that the real response would have, also where that \
-             is a 201. IDs, tags, numbers and secrets that are not assigned yet are null.",
+             request would lead to, or 200 with `Dry-Run: true` and the body of the real response, even if that is a 201. IDs, \
+             tags, numbers and secrets that are not assigned yet are null.",
         ));
     operation.parameters.get_or_insert_default().push(RefOr::T(parameter.build()));
     let responses = &mut operation.responses.responses;

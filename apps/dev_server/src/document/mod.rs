@@ -41,8 +41,6 @@ key has left in this minute.
 
 **Examples** of responses show one element of each list.
 
-**Dry runs.** With `dry_run=true`, a write is checked and answered as usual, and nothing is written.
-
 The software comes under the Apache License 2.0, without warranty. Whoever operates it decides on the terms of its use.";
 
 /// In the order of the document: name, name for people, and description.

@@ -66,6 +66,29 @@ pub(super) fn write_formats_out(document: &mut Value) {
     };
     replace_within(document, &written_out);
     remove_unused(document);
+    write_single_uses_out(document);
+}
+
+/// Puts texts, numbers and lists that only one field or parameter has into its place. Generators of clients need no name for them,
+/// as they do for objects and enumerations.
+fn write_single_uses_out(document: &mut Value) {
+    let text = document.to_string();
+    let is_used_once = |name: &str| text.matches(&format!("\"#/components/schemas/{name}\"")).count() == 1;
+    let needs_name = |schema: &Value| schema["type"] == "object" || schema["type"].is_null() || schema.get("enum").is_some();
+    let schemas = components(document, "schemas").into_iter().flatten();
+    let single: BTreeMap<String, Value> = schemas
+        .filter(|(name, schema)| is_used_once(name) && !needs_name(schema))
+        .map(|(name, schema)| (name.clone(), schema.clone()))
+        .collect();
+    let written_out = |value: &Value| {
+        let mut written = single.get(value["$ref"].as_str()?.strip_prefix("#/components/schemas/")?)?.clone();
+        if let Some(description) = value.get("description") {
+            written["description"] = description.clone();
+        }
+        Some(written)
+    };
+    replace_within(document, &written_out);
+    remove_unused(document);
 }
 
 /// Replaces each value that has a replacement, from the outside in.

@@ -21,6 +21,10 @@ fn tidy_object(object: &mut Map<String, Value>) {
     if object.get("propertyNames") == Some(&json!({"type": "string"})) {
         object.remove("propertyNames");
     }
+    // No text is shorter.
+    if object.get("minLength") == Some(&json!(0)) {
+        object.remove("minLength");
+    }
     // What needs no parameter or body doesn't say so.
     if object.get("required") == Some(&Value::Bool(false)) {
         object.remove("required");
@@ -95,11 +99,12 @@ fn merge_further_members(object: &mut Map<String, Value>) {
 }
 
 /// Gives the values of an enumeration names that generators can use as they are, if not all are words: `ASSETS_READ` for
-/// `assets:read`.
+/// `assets:read`. Generators read a full stop as the end of a word.
 fn name_values(object: &mut Map<String, Value>) {
     let Some(values) = object.get("enum").and_then(Value::as_array) else { return };
     let values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
-    if values.iter().all(|value| value.chars().all(|c| c.is_ascii_alphanumeric() || ['_', '-'].contains(&c))) {
+    let is_read = |c: char| c.is_ascii_alphanumeric() || ['_', '-', '.'].contains(&c);
+    if values.iter().all(|value| value.chars().all(is_read) || value.ends_with(".*")) {
         return;
     }
     let names: Vec<String> =
@@ -152,7 +157,8 @@ mod tests {
                 json!({"type": "object", "additionalProperties": true}),
             ),
             (json!({"enum": ["in_use"]}), json!({"enum": ["in_use"]})),
-            (json!({"enum": ["a:read", "a.*"]}), json!({"enum": ["a:read", "a.*"], "x-enum-varnames": ["A_READ", "A_ANY"]})),
+            (json!({"enum": ["a.b", "a.*"]}), json!({"enum": ["a.b", "a.*"]})),
+            (json!({"enum": ["a:read", "*"]}), json!({"enum": ["a:read", "*"], "x-enum-varnames": ["A_READ", "ANY"]})),
             (json!({"description": "One\ntwo."}), json!({"description": "One two."})),
             (json!({"description": "One.\n\nTwo\nthree."}), json!({"description": "One.\n\nTwo three."})),
             (json!({"description": "- one\n- two\n  more"}), json!({"description": "- one\n- two more"})),

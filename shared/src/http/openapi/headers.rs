@@ -14,6 +14,8 @@ pub(in crate::http) fn describe(methods: &[HttpMethod], operation: &mut Operatio
     }
     let responses = &mut operation.responses.responses;
     if responses.get("412").is_some_and(|response| name_of(response) == Some(CHANGED)) {
+        // The parameter says when, as the default response does.
+        responses.remove("412");
         accept(operation, "If-Match");
     } else if is_read && matches!(responses.get("200"), Some(RefOr::T(found)) if found.headers.contains_key("ETag")) {
         let unchanged = ResponseBuilder::new().description("Not modified: `If-None-Match` has the current `ETag`");

@@ -54,7 +54,7 @@ fn problem(status: &str, name: &str, description: &str) -> RefOr<Response> {
             "X-Request-Id",
         ],
         // When a request with the same idempotency key is still in progress.
-        "409" => &["Retry-After"],
+        "409" if description.contains(ConflictCode::RequestInProgress.as_str()) => &["Retry-After"],
         _ => &[],
     };
     let content = Content::new(Some(RefOr::Ref(utoipa::openapi::Ref::from_schema_name(Problem::name()))));
@@ -92,7 +92,7 @@ const ANY: Part = &[(
      - 401 `UNAUTHORIZED`: the API key or signing link is missing or invalid. Of a link that is over, `link_status` says why: \
      `used`, `revoked`, `expired` or `ended`.\n\
      - 403 `FORBIDDEN`: the API key lacks the scope, or can't grant what it doesn't have.\n\
-     - 412 `PRECONDITION_FAILED`: `If-Match` was sent, but the resource has no version.\n\
+     - 412 `PRECONDITION_FAILED`: `If-Match` names another version of the resource, or the resource has none.\n\
      - 413 `PAYLOAD_TOO_LARGE`: the body exceeds 1 MiB.\n\
      - 415 `UNSUPPORTED_MEDIA_TYPE`: the body has another media type.\n\
      - 429 `RATE_LIMITED`: the API key, the signing link or the organization has used up its requests for this minute.\n\

@@ -41,8 +41,9 @@ pub async fn subscribe(scenario: &Scenario) -> Pipeline {
     pipeline
 }
 
-/// Records what that webhook gets.
+/// Records what that webhook gets, after a small change of the settings.
 pub async fn deliver(scenario: &Scenario, mut pipeline: Pipeline) {
+    scenario.client.patch("/settings", json!({"locale": "en-IE"})).await.data();
     pipeline.fan_out(&scenario.api).await;
     pipeline.run_to_end(&scenario.api).await;
     scenario.deliveries(pipeline.receivers.take().into_iter().map(|arrival| arrival.body).collect());
