@@ -107,9 +107,7 @@ impl<'a> Order<'a> {
     async fn same(&self, id: &str) -> Result<Value> {
         let Running(instance) = Running::read(self.client, &format!("processes/instances/{id}")).await?;
         let recipient = recipient(&instance);
-        // Nobody is picked yet, and nothing else is submitted.
-        let is_fresh = recipient.is_null() && instance["current_step"] == 0;
-        if instance["process_id"] == self.process["id"] && (*recipient == self.user["id"] || is_fresh) {
+        if instance["process_id"] == self.process["id"] && *recipient == self.user["id"] {
             return Ok(instance);
         }
         let to = match recipient.as_str() {

@@ -29,11 +29,11 @@ impl Running {
         format!("{kind}/{}", text(&self.0["id"]))
     }
 
-    /// Those that advance together, or all if none is open.
+    /// Those that advance together, or did so to the end.
     fn instances(&self) -> Vec<&Value> {
         let all = self.0["instances"].as_array().map_or_else(|| vec![&self.0], |instances| instances.iter().collect());
         let open: Vec<&Value> = all.iter().copied().filter(|instance| instance["status"] == "in_progress").collect();
-        if open.is_empty() { all } else { open }
+        if open.is_empty() { all.into_iter().filter(|instance| instance["status"] != "cancelled").collect() } else { open }
     }
 
     /// This field of each instance.

@@ -107,8 +107,7 @@ impl Session {
     }
 
     fn step(&self, instance: &Instance, index: usize) -> SessionStep {
-        // Instances that were started before have steps without a statement.
-        let step = instance.steps.as_slice()[index].clone().with_statement();
+        let step = instance.steps.as_slice()[index].clone();
         let stored = instance.step_values.as_map().get(&step.key);
         // An image has no place here.
         let value = stored.filter(|_| !step.is_signature()).cloned().unwrap_or_default();

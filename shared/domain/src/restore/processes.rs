@@ -31,7 +31,10 @@ impl Restore for Instance {
         let state = state(fields)?;
         let step_values = StepValues(fields.get("step_data")?);
         if let Some(old) = origin.old {
-            return Ok(Self { state, step_values, ..old.clone() });
+            // Nobody is named for a signature that another one has replaced.
+            let mut signed = old.signed.clone();
+            signed.retain(|step, _| step_values.0.get(step) == old.step_values.0.get(step));
+            return Ok(Self { state, step_values, signed, ..old.clone() });
         }
         let process = origin.process.ok_or(RestoreError::NotShown("the steps of its process"))?;
         let asset = origin.asset.ok_or(RestoreError::NotShown("the name of its asset"))?;

@@ -44,8 +44,10 @@ pub fn suggest(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
         && let Some(serials) = survey.column("serial_number")
     {
         // The service takes them for serial numbers, unless rows are matched by them.
+        let given = |new: &ValueMapping| options.value_mappings.iter().any(|known| known.cell == new.cell);
         let placeholders = serials.spellings().map(|value| ValueMapping::new(&serials.name, value, ""));
-        options.value_mappings.extend(placeholders);
+        let new: Vec<_> = placeholders.filter(|new| !given(new)).collect();
+        options.value_mappings.extend(new);
     }
 }
 

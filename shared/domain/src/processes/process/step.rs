@@ -85,7 +85,7 @@ impl Step {
 
     /// With the default in place of a statement that is missing.
     #[must_use]
-    pub fn with_statement(mut self) -> Self {
+    pub(super) fn with_statement(mut self) -> Self {
         if let StepKind::Signature { statement } = &mut self.kind {
             statement.get_or_insert_with(|| Statement::from_stored(DEFAULT_STATEMENT.to_owned()));
         }
