@@ -15,8 +15,6 @@ async function move(scene, { assets, steps, values, expect, interrupt = () => {}
     page.getByRole('heading', { name: 'Assets' }).or(page.getByRole('region', { name: 'Assets' })),
     'there is no list of assets',
   )
-  const more = page.getByText(/^Show \d+ more$/)
-  if (await more.count()) await more.click()
   for (const { asset_tag: tag } of handover.assets) await sees(page.getByText(tag), `${tag} is not on the page`)
   await visit.look(`phone-movement-${assets}`)
   for (const step of steps) await fill(page, step, values[step.key])

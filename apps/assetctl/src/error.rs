@@ -44,6 +44,12 @@ impl CliError {
         matches!(self, Self::Answered { status: 404, detail } if detail.contains("NOT_FOUND"))
     }
 
+    /// So many steps of so many assets are too many changes for one transaction.
+    #[must_use]
+    pub fn is_too_many_steps(&self) -> bool {
+        matches!(self, Self::Answered { status: 422, detail } if detail.contains("/through: makes "))
+    }
+
     /// The state of the data forbids it; perhaps somebody else was faster.
     #[must_use]
     pub fn is_conflict(&self) -> bool {

@@ -1,8 +1,5 @@
 // The form: what is signed for, the open steps, and errors beside them.
 
-/** How many assets are listed before the rest is folded. */
-const MAX_LISTED_ASSETS = 6
-
 /** @param {SignedAsset} asset */
 function shownAsset({ asset_tag, name, manufacturer, model, serial_number }) {
   const details = [
@@ -23,22 +20,14 @@ function shownAssets({ assets, movement_number }) {
   if (assets.length === 0) return ''
   const isOne = assets.length === 1
   const title = create('h2', { id: newId(), className: isOne ? 'unseen' : '' }, isOne ? 'Asset' : 'Assets')
-  const [listed, folded] = assets.length > MAX_LISTED_ASSETS ? [assets.slice(0, 5), assets.slice(5)] : [assets, []]
   const number = movement_number ? `${counted(assets.length, 'asset', 'assets')}, ${movement_number}` : ''
   return create(
     'section',
     { className: 'assets', 'aria-labelledby': title.id },
     title,
     number ? create('p', { className: 'hint' }, number) : null,
-    create('ul', {}, ...listed.map(shownAsset)),
-    folded.length
-      ? create(
-          'details',
-          {},
-          create('summary', {}, `Show ${folded.length} more`),
-          create('ul', {}, ...folded.map(shownAsset)),
-        )
-      : null,
+    // All of them: nobody signs for what is folded away.
+    create('ul', {}, ...assets.map(shownAsset)),
   )
 }
 

@@ -52,7 +52,8 @@ function shownSubmission({ step, value, user_name, is_stored, signed_by, signed_
   // Of signatures from before it was kept, nobody knows it.
   const by = signed_by === null ? [] : [' by ', isolated(signed_by)]
   const at = signed_at === null ? [] : [', ', shownTime(signed_at)]
-  return create('p', {}, 'Signed', ...by, ...at)
+  const signed = create('p', {}, 'Signed', ...by, ...at)
+  return step.statement ? create('div', {}, create('p', { className: 'value', dir: 'auto' }, step.statement), signed) : signed
 }
 
 /** @param {SigningSession} session @returns {Node | string} */

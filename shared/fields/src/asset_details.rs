@@ -21,7 +21,7 @@ macro_rules! asset_details {
                 sent: "Serial number.",
                 filter: ["Filter by serial number, exactly."],
                 headings: "serialnumber serial serialno serialnr sn deviceserialnumber hardwareserial seriennummer seriennr \
-                    numérodesérie númerodeserie",
+                    numérodesérie númerodeserie ndesérie ndeserie nºdesérie nºdeserie nsérie nºsérie nodesérie",
             }
             /// Date of purchase.
             purchase_date: Date as Date {

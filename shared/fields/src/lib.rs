@@ -103,9 +103,9 @@ macro_rules! asset_filters {
 asset_details! { asset_filters! }
 
 const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr numérodinventaire \
-    númerodeinventario";
+    ndinventaire nºdinventaire nodinventaire númerodeinventario";
 const NAME: &str = "assetname itemname devicename computername displayname hostname name bezeichnung gerätename gerät désignation \
-    nombre";
+    nom nombre";
 const MANUFACTURER: &str = "manufacturer make brand devicemanufacturer hersteller fabricant marque fabricante marca";
 const NOTES: &str = "assetnotes itemnotes notes comments remarks notizen bemerkung bemerkungen remarques notas observaciones";
 const ASSIGNED_TO_EMAIL: &str = "checkedouttoemail primaryuseremailaddress assignedtoemail useremailaddress emailaddress useremail \

@@ -3,7 +3,8 @@
 /// Entries of people, and of firmware that nobody filled in, without spaces and punctuation (`dmidecode` and Intune show the
 /// latter).
 const PLACEHOLDERS: &str = "na none null nil no unknown unbekannt keine kein ohne tbd todo missing notavailable notapplicable notspecified \
-    noserial noserialnumber serialnumber defaultstring systemserialnumber chassisserialnumber tobefilledbyoem";
+    noserial noserialnumber serialnumber defaultstring systemserialnumber chassisserialnumber tobefilledbyoem so ka nv keineangabe \
+    nichtvorhanden nichtbekannt entfällt sans sansobjet aucun inconnu néant sinnúmero desconocido ninguno";
 
 /// Whether it stands for a serial number that nobody knows, such as `n/a`, `-`, `0` or `To Be Filled By O.E.M.`
 #[must_use]

@@ -18,7 +18,8 @@ use crate::http::request::{new_run_id, post_data};
 use crate::interrupt::Interrupt;
 use crate::lookup::{person, tag_and_name, text};
 use crate::output::{print, print_json};
-use serde_json::{Value, json};
+use reqwest::Url;
+use serde_json::{Map, Value, json};
 use terminal::{clean, print_note, print_styled, style};
 
 /// Looks at the assets: again after a preparation, and after somebody else was faster.
@@ -81,7 +82,11 @@ impl Order<'_> {
                 State::New => self.start(&self.process, &self.assets).await,
                 State::Unprepared(assets) => {
                     match self.start(self.preparation.as_ref().unwrap_or(&self.process), &assets).await {
-                        Ok(_) if !self.options.dry_run => continue,
+                        Ok(prepared) if !self.options.dry_run => {
+                            let ticks = if self.options.tick.is_empty() { "; none of its entries are ticked" } else { "" };
+                            print_note(&clean(&format!("{}: done{ticks}", text(&prepared.0["process_name"]))));
+                            continue;
+                        }
                         prepared => prepared,
                     }
                 }
@@ -107,15 +112,45 @@ impl Order<'_> {
             assets => body["asset_ids"] = assets.iter().map(|asset| asset["id"].clone()).collect(),
         }
         let url = self.client.url(&format!("processes/{}/start", text(&process["id"])), self.query())?;
+        match self.post(&url, &body).await {
+            Err(error) if error.is_too_many_steps() => {
+                let through = body["through"].take();
+                let values = body["step_data"].take();
+                let started = self.post(&url, &json!({"asset_ids": body["asset_ids"]})).await?;
+                self.advance_singly(started, text(&through), values.as_object().cloned().unwrap_or_default()).await
+            }
+            started => started,
+        }
+    }
+
+    async fn post(&self, url: &Url, body: &Value) -> Result<Running> {
         let key = if self.options.dry_run { None } else { Some(new_run_id()?) };
-        Ok(Running(post_data(self.client, &url, &body, key.as_deref()).await?))
+        Ok(Running(post_data(self.client, url, body, key.as_deref()).await?))
+    }
+
+    /// One step after the other up to `through`, where all are too many changes for one transaction. A dry run stays at the first.
+    async fn advance_singly(&self, mut running: Running, through: &str, values: Map<String, Value>) -> Result<Running> {
+        while let (false, [step, ..]) = (self.options.dry_run, running.open_steps()) {
+            let key = text(&step["key"]).to_owned();
+            running = running.advance(self.client, &key, values.clone(), &[]).await?;
+            if key == through {
+                break;
+            }
+        }
+        Ok(running)
     }
 
     async fn go_on(&self, running: Running) -> Result<Running> {
         let (values, through) = values(running.steps(), running.current_step(), &self.user["id"], &self.options.tick);
         match through {
-            Some(through) => running.advance(self.client, through, values, self.query()).await,
             None => Ok(running),
+            Some(through) => match running.advance(self.client, through, values.clone(), self.query()).await {
+                Err(error) if error.is_too_many_steps() => {
+                    let through = through.to_owned();
+                    self.advance_singly(running, &through, values).await
+                }
+                advanced => advanced,
+            },
         }
     }
 

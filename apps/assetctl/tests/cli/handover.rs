@@ -118,6 +118,23 @@ fn several_assets_are_one_movement() {
     assert!(other.code == 1 && other.stderr.contains("The asset's status is in_use."), "{}", other.stderr);
 }
 
+/// All steps of so many are too many changes for one transaction.
+#[test]
+fn twenty_assets_are_prepared_and_handed_over_step_by_step() {
+    let service = Service::start();
+    user(&service, "Mary", true);
+    let assets: Vec<(String, String)> = (0..20).map(|_| asset(&service, "in_stock")).collect();
+    let mut words: Vec<&str> = assets.iter().map(|(_, tag)| tag.as_str()).collect();
+    words.extend(["--prepare", "--tick", "all"]);
+    let run = to_mary(&service, &words);
+    link(&run);
+    assert!(run.stderr.contains("Steps left  Signature of the recipient, Complete the handover\n"), "{}", run.stderr);
+    let again = to_mary(&service, &words[..20]);
+    link(&again);
+    let instances = service.get("/processes/instances?status=in_progress");
+    assert_eq!((&instances["meta"]["total"], &instances["data"][0]["current_step"]), (&json!(20), &json!(2)));
+}
+
 #[test]
 fn nothing_starts_if_something_is_not_there() {
     let service = Service::start();

@@ -21,8 +21,8 @@ const OWN_COLUMNS: &[Column] = &[Column::new(
     OWNER_NAME,
     CellType::Text,
     "assignedtoname primaryuserdisplayname checkedouttoname checkedoutto assignedto primaryuser owner user userfullname employee \
-     benutzer nutzer benutzername anwender mitarbeiter besitzer inhaber zugewiesenan ausgegebenan utilisateur attribuéà usuario \
-     asignadoa",
+     benutzer nutzer benutzername anwender mitarbeiter besitzer inhaber zugewiesenan ausgegebenan primärerbenutzer hauptbenutzer \
+     utilisateur utilisateurprincipal attribuéà usuario asignadoa",
 )];
 
 /// The name of a custom field may begin and end with some.

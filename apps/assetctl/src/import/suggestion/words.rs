@@ -21,7 +21,7 @@ const WORDS: &[(&str, &str, &str)] = &[
         "status",
         "in_use",
         "used,active,deployed,assigned,checked out,issued,in operation,in benutzung,in nutzung,im einsatz,in gebrauch,in betrieb,benutzt,\
-         genutzt,aktiv,ausgegeben,vergeben,zugewiesen,utilisé,en utilisation,attribué,affecté,actif,en uso,asignado,entregado,activo",
+         genutzt,aktiv,ausgegeben,vergeben,zugewiesen,utilisé,en utilisation,en service,attribué,affecté,actif,en uso,en servicio,asignado,entregado,activo",
     ),
     (
         "status",
@@ -107,6 +107,7 @@ mod tests {
             ("status", "ausgemusert", "scrapped"),
             ("status", "Zuru\u{308}ckgegeben", "returned"),
             ("status", "en réparation", "in_service"),
+            ("status", "en service", "in_use"),
             ("status", "Dado de baja", "scrapped"),
             ("role", "Administratorr", "admin"),
             ("is_active", "Ja", "true"),
