@@ -2,7 +2,7 @@
 
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
-use crate::http::request::get_endlessly;
+use crate::http::request::{get_endlessly, unreadable};
 use crate::lookup::text;
 use crate::progress::duration;
 use serde_json::Value;
@@ -43,7 +43,7 @@ async fn status_of_ended(client: &Client, path: &str, link: &Value) -> Result<St
         match link["data"]["status"].as_str() {
             Some("open") => {}
             Some(status) => return Ok(status.to_owned()),
-            None => return Err(CliError::Failed("can't read the service's answer; check --base-url".into())),
+            None => return Err(unreadable()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
-use crate::http::request::get_endlessly;
+use crate::http::request::{get_endlessly, unreadable};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -97,8 +97,4 @@ impl<'a> Feed<'a> {
 fn event(entry: Box<RawValue>) -> Result<Event> {
     let summary = serde_json::from_str(entry.get()).map_err(|_| unreadable())?;
     Ok(Event { entry, summary })
-}
-
-fn unreadable() -> CliError {
-    CliError::Failed("can't read the service's answer; check --base-url".into())
 }
