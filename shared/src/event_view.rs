@@ -2,6 +2,7 @@
 
 use crate::domain::actor::Actor;
 use crate::domain::history::chain::HistoryEntry;
+use crate::domain::history::commitments::Commitments;
 use crate::domain::history::event::{Event, EventType};
 use crate::domain::record::Kind;
 use crate::domain::values::id::EventId;
@@ -50,8 +51,24 @@ pub struct EventView {
     /// Hash of the previous entry. Null for the first one.
     #[schema(required)]
     pub previous_hash: Option<String>,
-    /// SHA-256 of the canonical JSON (RFC 8785) of all other members.
+    /// SHA-256 of the canonical JSON (RFC 8785) of all other members, with digests in place of the values in `commitments`.
     pub hash: String,
+    /// What `hash` covers in place of values about people, by their JSON pointers.
+    #[serde(skip_serializing_if = "Commitments::is_empty")]
+    #[schema(value_type = BTreeMap<String, CommitmentView>, required = false)]
+    pub commitments: Commitments,
+}
+
+/// How an entry commits to a value: by its `salt`, or by its `digest` if the value was erased.
+#[derive(ToSchema)]
+#[schema(as = Commitment)]
+pub struct CommitmentView {
+    /// 128 bits in base64url.
+    #[schema(required = false)]
+    pub salt: Option<String>,
+    /// SHA-256 in base64url, as in SD-JWT (RFC 9901).
+    #[schema(required = false)]
+    pub digest: Option<String>,
 }
 
 impl EventView {
@@ -65,13 +82,13 @@ impl EventView {
                 return None;
             }
         };
-        Some(Self::new(event, entry.hash))
+        Some(Self::new(event, entry.hash, entry.commitments))
     }
 
     #[must_use]
-    pub fn new(event: Event, hash: String) -> Self {
+    pub fn new(event: Event, hash: String, commitments: Commitments) -> Self {
         let Event { id, at, event_type, entity_id, version, actor, changes, previous_hash } = event;
-        Self { id, at, event_type, entity_id, version, actor, changes: Some(changes), previous_hash, hash }
+        Self { id, at, event_type, entity_id, version, actor, changes: Some(changes), previous_hash, hash, commitments }
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Deliver, Failure, Outcome, SignedDelivery};
 use chrono::TimeDelta;
 use futures_util::future::{try_join, try_join_all, try_join4};
 use shared::domain::history::chain::HistoryEntry;
+use shared::domain::history::commitments::Commitments;
 use shared::domain::values::id::Id;
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{
@@ -101,7 +102,10 @@ impl Deliver {
     ) -> Result<Option<Arc<FeedEntry>>, Failure> {
         if let Some(test) = &request.test {
             let names = RecordNames { name: Some(webhook.url.as_str().to_owned()), tag: None };
-            return Ok(Some(Arc::new(FeedEntry::new(EventView::new(test_event(request, test), String::new()), names))));
+            return Ok(Some(Arc::new(FeedEntry::new(
+                EventView::new(test_event(request, test), String::new(), Commitments::default()),
+                names,
+            ))));
         }
         let Some(event) = event else {
             // It was committed before its message was sent. Should it not be visible yet, the message comes back.

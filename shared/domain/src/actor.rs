@@ -35,6 +35,15 @@ impl Actor {
         Self { key_id: None, key_name: "signing link".into(), user_id: user, user_name, link_id: Some(link) }
     }
 
+    /// The pointers, in an entry, to what is about people.
+    #[must_use]
+    pub fn personal_pointers(&self) -> Vec<String> {
+        let user_name = self.user_name.is_some().then_some("/actor/user_name");
+        // A key that is bound to a user is often named after the user.
+        let key_name = (self.user_id.is_some() && self.key_id.is_some()).then_some("/actor/key_name");
+        [user_name, key_name].into_iter().flatten().map(str::to_owned).collect()
+    }
+
     /// The operator's check, which repairs a restored table.
     #[must_use]
     pub fn repair() -> Self {

@@ -129,6 +129,9 @@ impl Reference {
 /// A record, which has its own item in the table.
 pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
     const KIND: Kind;
+    /// The fields of the history that are about people, such as `email`. `step_data/*` stands for each text and signature in
+    /// `step_data`. The history commits to their values, so that they can be erased.
+    const PERSONAL_FIELDS: &'static [&'static str] = &[];
     type Id: Id;
 
     fn id(&self) -> Self::Id;

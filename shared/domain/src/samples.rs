@@ -2,6 +2,7 @@
 
 use crate::assets::asset::{Asset, Status};
 use crate::history::chain::HistoryEntry;
+use crate::history::commitments::Commitments;
 use crate::history::event::{self, Event};
 use crate::processes::instance::{Instance, Starter};
 use crate::processes::process::{Process, ProcessStatus, Steps};
@@ -57,7 +58,7 @@ pub(crate) fn chained(events: impl IntoIterator<Item = Event>) -> Vec<HistoryEnt
         let text = event.canonical().expect("finite");
         let hash = event::hash(&text);
         previous_hash = Some(hash.clone());
-        HistoryEntry { id: event.id, text, hash }
+        HistoryEntry { id: event.id, text, commitments: Commitments::default(), hash }
     });
     entries.collect()
 }

@@ -91,6 +91,7 @@ impl User {
 
 impl Record for User {
     const KIND: Kind = Kind::User;
+    const PERSONAL_FIELDS: &'static [&'static str] = &["email", "display_name"];
     type Id = UserId;
 
     fn id(&self) -> UserId {

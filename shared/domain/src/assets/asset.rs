@@ -116,6 +116,7 @@ impl Asset {
 
 impl Record for Asset {
     const KIND: Kind = Kind::Asset;
+    const PERSONAL_FIELDS: &'static [&'static str] = &["notes"];
     type Id = AssetId;
 
     fn id(&self) -> AssetId {

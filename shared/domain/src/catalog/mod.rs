@@ -161,6 +161,7 @@ impl Manufacturer {
 
 impl Record for Manufacturer {
     const KIND: Kind = Kind::Manufacturer;
+    const PERSONAL_FIELDS: &'static [&'static str] = &["notes"];
     type Id = ManufacturerId;
 
     fn id(&self) -> ManufacturerId {
@@ -219,6 +220,7 @@ impl Model {
 
 impl Record for Model {
     const KIND: Kind = Kind::Model;
+    const PERSONAL_FIELDS: &'static [&'static str] = &["notes"];
     type Id = ModelId;
 
     fn id(&self) -> ModelId {

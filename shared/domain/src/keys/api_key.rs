@@ -147,6 +147,7 @@ impl ApiKey {
 
 impl Record for ApiKey {
     const KIND: Kind = Kind::ApiKey;
+    const PERSONAL_FIELDS: &'static [&'static str] = &["name"];
     type Id = ApiKeyId;
 
     fn id(&self) -> ApiKeyId {

@@ -172,6 +172,7 @@ impl Link {
 
 impl Record for Link {
     const KIND: Kind = Kind::Link;
+    const PERSONAL_FIELDS: &'static [&'static str] = &["signer_name"];
     type Id = LinkId;
 
     fn id(&self) -> LinkId {

@@ -55,7 +55,10 @@ impl TenantCheck<'_> {
     ) -> Result<(Change, HistoryHead), StoreError> {
         let changes = changes(&canonical(before), &canonical(after));
         let event_id = EventId::new(self.store.store.now(), self.store.store.random()?);
-        let described = RecordChange { event_id, record, verb, version, changes, previous_hash, transaction_start: version };
+        let personal_fields = with_type!(record.0, T => T::PERSONAL_FIELDS);
+        let transaction_start = version;
+        let described =
+            RecordChange { event_id, record, verb, version, changes, personal_fields, previous_hash, transaction_start };
         let event = self.store.event_item(&self.context(), described)?;
         let item = event.item.write.put().map(|put| put.item().clone());
         let change = change.insert(item.ok_or_else(|| StoreError::broken("an event that is not put"))?)?;

@@ -38,6 +38,8 @@ pub const HISTORY: &str = "history";
 pub const EXPIRES: &str = "expires";
 /// The attribute of an event with its text, from which its hash is computed.
 pub const ENTRY: &str = "entry";
+/// The attribute of an event with its commitments: salts or digests by pointer.
+pub const COMMITMENTS: &str = "commitments";
 /// The attribute with an item's type, for people who look at the table.
 pub const TYPE: &str = "type";
 

@@ -1,9 +1,11 @@
 //! The writes that a transaction consists of. Each is conditional.
 
+use crate::domain::history::commitments::{Commitment, Commitments, pointers_of_changes};
 use crate::domain::history::event::{self, Event, Verb};
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use crate::domain::values::id::{AssetId, EventId, Id};
-use crate::store::keys::{ENTRY, HS, Item, Key, Keys, LS, PK, TYPE};
+use crate::store::history::of_record::commitments_attribute;
+use crate::store::keys::{COMMITMENTS, ENTRY, HS, Item, Key, Keys, LS, PK, TYPE};
 use crate::store::table::change_context::ChangeContext;
 use crate::store::table::error::StoreError;
 use crate::store::table::item::{self, LAST_EVENT, LAST_HASH, OWNER, UPDATED_AT, VERSION};
@@ -37,6 +39,8 @@ pub(in crate::store) struct RecordChange<'a> {
     pub(in crate::store) verb: Verb,
     pub(in crate::store) version: u64,
     pub(in crate::store) changes: Map<String, Value>,
+    /// The fields of the changes that are about people.
+    pub(in crate::store) personal_fields: &'static [&'static str],
     pub(in crate::store) previous_hash: Option<&'a str>,
     /// The version of the first change of the same record in the same transaction.
     pub(in crate::store) transaction_start: u64,
@@ -60,7 +64,9 @@ impl TenantStore {
 
     /// The event as a write, and as the record refers to it.
     pub(in crate::store) fn event_item(&self, context: &ChangeContext, change: RecordChange<'_>) -> Result<NewEvent, StoreError> {
-        let RecordChange { event_id, record: (kind, id), verb, version, changes, previous_hash, transaction_start } = change;
+        let RecordChange { event_id, record: (kind, id), verb, version, changes, .. } = change;
+        let mut personal = context.actor.personal_pointers();
+        personal.extend(pointers_of_changes(&changes, change.personal_fields));
         let event = Event {
             id: event_id,
             at: context.at,
@@ -69,21 +75,28 @@ impl TenantStore {
             version,
             actor: context.actor.clone(),
             changes,
-            previous_hash: previous_hash.map(str::to_owned),
+            previous_hash: change.previous_hash.map(str::to_owned),
         };
         let entry = event.canonical().map_err(StoreError::broken)?;
-        let hash = event::hash(&entry);
+        let commitments = self.commitments(personal)?;
+        let hashed = commitments.hashed(serde_json::to_value(&event).map_err(StoreError::broken)?);
+        let hash = event::hash(&hashed.ok_or_else(|| StoreError::broken("an entry without a value that it commits to"))?);
         let mut item = self.keys.event(event.id).item();
         item.extend(assignment(kind, &event).map(|key| (LS.to_owned(), key)));
         item.insert(TYPE.to_owned(), AttributeValue::S("event".to_owned()));
         item.insert(HS.to_owned(), Keys::history(event.entity_id, version));
         item.insert(ENTRY.to_owned(), AttributeValue::S(entry));
+        item.extend(commitments_attribute(&commitments).map(|attribute| (COMMITMENTS.to_owned(), attribute)));
         item.insert("hash".to_owned(), AttributeValue::S(hash.clone()));
-        if version > transaction_start {
-            item.insert(TRANSACTION_START.to_owned(), number(transaction_start));
+        if version > change.transaction_start {
+            item.insert(TRANSACTION_START.to_owned(), number(change.transaction_start));
         }
         let item = TransactionItem { condition: Condition::Invariant, write: self.store.put_new(item)? };
         Ok(NewEvent { id: event.id, hash, item })
+    }
+
+    fn commitments(&self, pointers: Vec<String>) -> Result<Commitments, StoreError> {
+        pointers.into_iter().map(|pointer| Ok((pointer, Commitment::Salt(self.store.random()?)))).collect()
     }
 
     /// The record must be at `old`'s version. `before` and `after` are its attributes.

@@ -2,10 +2,46 @@
 
 use crate::support::{Api, Client};
 use aws_sdk_dynamodb::types::AttributeValue;
+use base64_simd::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use shared::domain::history::event::hash;
 use shared::domain::values::id::{EventId, Id};
 use shared::store::keys::{Item, Keys};
+
+/// The hash of an entry as a reader computes it who has nothing but the response.
+pub fn readers_hash(entry: &Value) -> String {
+    let mut entry = entry.clone();
+    entry.as_object_mut().unwrap().remove("hash");
+    let commitments = entry.as_object_mut().unwrap().remove("commitments").unwrap_or_default();
+    for (pointer, commitment) in commitments.as_object().into_iter().flatten() {
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        let parent = entry.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+        let value = parent.remove(name).unwrap();
+        let digest = commitment["digest"].as_str().map_or_else(
+            || {
+                let disclosure = serde_json_canonicalizer::to_vec(&json!([commitment["salt"], name, value])).unwrap();
+                URL_SAFE_NO_PAD.encode_to_string(Sha256::digest(URL_SAFE_NO_PAD.encode_to_string(disclosure)))
+            },
+            str::to_owned,
+        );
+        let digests = parent.entry("_sd").or_insert(json!([])).as_array_mut().unwrap();
+        digests.push(json!(digest));
+        digests.sort_by_key(Value::to_string);
+    }
+    hash(&serde_json_canonicalizer::to_string(&entry).unwrap())
+}
+
+/// The commitments of an event's item, as responses show them.
+fn commitments(item: &Item) -> Value {
+    let stored = item.get("commitments").map(|commitments| commitments.as_m().unwrap());
+    let shown = stored.into_iter().flatten().map(|(pointer, bytes)| {
+        let bytes = bytes.as_b().unwrap().as_ref();
+        let name = if bytes.len() == 16 { "salt" } else { "digest" };
+        (pointer.clone(), json!({name: URL_SAFE_NO_PAD.encode_to_string(bytes)}))
+    });
+    Value::Object(shown.collect())
+}
 
 /// Oldest first, after checking that they form a chain which ends with the hash that the record holds.
 pub async fn event_chain(api: &Api, client: &Client, id: &str) -> Vec<Value> {
@@ -23,7 +59,9 @@ pub async fn event_chain(api: &Api, client: &Client, id: &str) -> Vec<Value> {
                     // Parsing is slow in a debug build, and most events are of other resources.
                     let event: Value = if entry.contains(id) { serde_json::from_str(&entry).unwrap() } else { Value::Null };
                     if event["entity_id"] == id {
-                        entries.push((event, hash(&entry), text("hash").unwrap()));
+                        let mut shown = event.clone();
+                        shown["commitments"] = commitments(item);
+                        entries.push((event, readers_hash(&shown), text("hash").unwrap()));
                     }
                 }
                 _ if text("id").as_deref() == Some(id) => last_hash = text("last_hash"),

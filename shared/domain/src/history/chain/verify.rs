@@ -1,7 +1,7 @@
 //! The chain of a history while it is verified.
 
 use super::{BrokenLink, ChainError, ChainHead, HistoryEntry, Verification, verb_of};
-use crate::history::event::{self, Verb};
+use crate::history::event::Verb;
 use crate::values::id::EventId;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -139,14 +139,14 @@ impl Link {
         let (Some(id), true) = (value["id"].as_str(), value["type"].is_string()) else { return link };
         link.verb = verb_of(&value);
         link.previous = value["previous_hash"].as_str().map(str::to_owned);
-        link.error = if event::hash(&entry.text) != entry.hash {
+        let is_wrong_id = id != entry.id.to_string() || value["version"].as_u64() != Some(version);
+        let is_canonical = serde_json_canonicalizer::to_string(&value).is_ok_and(|canonical| canonical == entry.text);
+        link.error = if !entry.has_its_hash(value) {
             Some(ChainError::WrongHash)
-        } else if serde_json_canonicalizer::to_string(&value).ok().as_deref() != Some(&entry.text) {
+        } else if !is_canonical {
             Some(ChainError::NotCanonical)
-        } else if id != entry.id.to_string() || value["version"].as_u64() != Some(version) {
-            Some(ChainError::WrongId)
         } else {
-            None
+            is_wrong_id.then_some(ChainError::WrongId)
         };
         link
     }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 impl Record for Instance {
     const KIND: Kind = Kind::Instance;
+    const PERSONAL_FIELDS: &'static [&'static str] = &["step_data/*", "cancel_reason"];
     type Id = InstanceId;
 
     fn id(&self) -> InstanceId {

@@ -39,6 +39,7 @@ impl UnitOfWork<'_> {
             verb: Verb::Created,
             version: 1,
             changes: changes(&Map::new(), &value.history_fields()),
+            personal_fields: T::PERSONAL_FIELDS,
             previous_hash: None,
             transaction_start: 1,
         };
@@ -142,9 +143,16 @@ impl UnitOfWork<'_> {
         for (next, event_id) in versions {
             let (changes, version) = (stored.changes_to(&next), stored.version + 1);
             let updated_at = if changes.keys().any(|field| T::is_shown(field)) { self.context.at } else { stored.updated_at };
-            let (record, previous_hash) = ((T::KIND, next.id().uuid()), Some(stored.last_hash.as_str()));
-            let change =
-                RecordChange { event_id, record, verb: Verb::Updated, version, changes, previous_hash, transaction_start };
+            let change = RecordChange {
+                event_id,
+                record: (T::KIND, next.id().uuid()),
+                verb: Verb::Updated,
+                version,
+                changes,
+                personal_fields: T::PERSONAL_FIELDS,
+                previous_hash: Some(&stored.last_hash),
+                transaction_start,
+            };
             let NewEvent { id: last_event, hash: last_hash, item } = self.store.event_item(self.context, change)?;
             self.items.push(item);
             self.count_references(&stored.value.references(), &next.references());
@@ -163,11 +171,17 @@ impl UnitOfWork<'_> {
     pub fn delete<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
         self.check_precondition(old)?;
         let changes = changes(&old.value.history_fields(), &Map::new());
-        let (version, previous_hash) = (old.version + 1, Some(old.last_hash.as_str()));
-        let record = (T::KIND, old.value.id().uuid());
-        let event_id = EventId::new(self.store.store.now(), self.store.store.random()?);
-        let change =
-            RecordChange { event_id, record, verb: Verb::Deleted, version, changes, previous_hash, transaction_start: version };
+        let version = old.version + 1;
+        let change = RecordChange {
+            event_id: EventId::new(self.store.store.now(), self.store.store.random()?),
+            record: (T::KIND, old.value.id().uuid()),
+            verb: Verb::Deleted,
+            version,
+            changes,
+            personal_fields: T::PERSONAL_FIELDS,
+            previous_hash: Some(&old.last_hash),
+            transaction_start: version,
+        };
         let event = self.store.event_item(self.context, change)?;
         let write = self.store.delete_item(old)?;
         let tombstone = self.store.tombstone_item(T::KIND, old.value.id().uuid(), version, &event)?;

@@ -1,0 +1,226 @@
+//! Commitments: an entry's hash covers salted digests of the values about people, in place of the values. So a value can be
+//! erased later, and the chain still holds (docs/adr/0021-people.md).
+//!
+//! The digests are those of SD-JWT (RFC 9901 §4.2): the SHA-256 of `["<salt>","<name>",<value>]` in base64url, which stands in
+//! the array `_sd` of the object that has the value.
+
+use base64_simd::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// 128 bits (RFC 9901 §9.3).
+pub const SALT_BYTES: usize = 16;
+const DIGEST_BYTES: usize = 32;
+/// The member with an object's digests (RFC 9901 §4.2.4.1).
+const DIGESTS: &str = "_sd";
+
+/// How an entry commits to one value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commitment {
+    /// The entry has the value.
+    Salt([u8; SALT_BYTES]),
+    /// The value was erased. The entry has a pseudonym in its place.
+    Digest([u8; DIGEST_BYTES]),
+}
+
+impl Commitment {
+    /// The form in which it is stored. The length tells which it is.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Salt(salt) => salt,
+            Self::Digest(digest) => digest,
+        }
+    }
+
+    /// `None` for any other length than that of a salt or a digest.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let salt = bytes.try_into().ok().map(Self::Salt);
+        salt.or_else(|| bytes.try_into().ok().map(Self::Digest))
+    }
+
+    fn digest(&self, name: &str, value: &Value) -> serde_json::Result<String> {
+        Ok(match self {
+            Self::Digest(digest) => URL_SAFE_NO_PAD.encode_to_string(digest),
+            Self::Salt(salt) => URL_SAFE_NO_PAD.encode_to_string(salted(salt, name, value)?),
+        })
+    }
+}
+
+fn salted(salt: &[u8; SALT_BYTES], name: &str, value: &Value) -> serde_json::Result<[u8; DIGEST_BYTES]> {
+    let disclosure = serde_json_canonicalizer::to_vec(&json!([URL_SAFE_NO_PAD.encode_to_string(salt), name, value]))?;
+    Ok(Sha256::digest(URL_SAFE_NO_PAD.encode_to_string(disclosure)).into())
+}
+
+/// The commitments of an entry, by the JSON pointers (RFC 6901) of their values. No name in them needs escaping: fields and keys of
+/// steps are letters, digits and `_`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Commitments(BTreeMap<String, Commitment>);
+
+impl FromIterator<(String, Commitment)> for Commitments {
+    fn from_iter<I: IntoIterator<Item = (String, Commitment)>>(commitments: I) -> Self {
+        Self(commitments.into_iter().collect())
+    }
+}
+
+impl Commitments {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Commitment)> {
+        self.0.iter().map(|(pointer, commitment)| (pointer.as_str(), commitment))
+    }
+
+    /// The pointers of values that the entry still has.
+    pub fn disclosed(&self) -> impl Iterator<Item = &str> {
+        self.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Salt(_))).map(|(pointer, _)| pointer)
+    }
+
+    /// The canonical JSON (RFC 8785) that is hashed: `entry` with digests in place of the values.
+    ///
+    /// `None` if the entry has no value at one of the pointers.
+    #[must_use]
+    pub fn hashed(&self, mut entry: Value) -> Option<String> {
+        let mut digests: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (pointer, commitment) in self.iter() {
+            let (parent, name) = pointer.rsplit_once('/')?;
+            let value = entry.pointer_mut(parent)?.as_object_mut()?.shift_remove(name)?;
+            digests.entry(parent).or_default().push(commitment.digest(name, &value).ok()?);
+        }
+        for (parent, mut digests) in digests {
+            digests.sort_unstable();
+            entry.pointer_mut(parent)?.as_object_mut()?.insert(DIGESTS.to_owned(), digests.into());
+        }
+        serde_json_canonicalizer::to_string(&entry).ok()
+    }
+
+    /// Puts the `pseudonym` of its pointer in place of each value that has one, and forgets the value's salt. Returns how many
+    /// values are gone.
+    pub fn erase(&mut self, entry: &mut Value, pseudonym: impl Fn(&str) -> Option<String>) -> usize {
+        let mut erased = 0;
+        for (pointer, commitment) in &mut self.0 {
+            let (Commitment::Salt(salt), Some(value)) = (*commitment, entry.pointer_mut(pointer)) else { continue };
+            let (Some(text), Some((_, name))) = (pseudonym(pointer), pointer.rsplit_once('/')) else { continue };
+            let Ok(digest) = salted(&salt, name, value) else { continue };
+            (*value, *commitment) = (Value::String(text), Commitment::Digest(digest));
+            erased += 1;
+        }
+        erased
+    }
+}
+
+/// Readers get `{"salt"}` of a value that is there, and `{"digest"}` of one that was erased.
+impl Serialize for Commitments {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = |commitment: &Commitment| {
+            let text = URL_SAFE_NO_PAD.encode_to_string(commitment.as_bytes());
+            match commitment {
+                Commitment::Salt(_) => json!({"salt": text}),
+                Commitment::Digest(_) => json!({"digest": text}),
+            }
+        };
+        serializer.collect_map(self.iter().map(|(pointer, commitment)| (pointer, shown(commitment))))
+    }
+}
+
+/// The pointers to the values of these personal `fields` in an entry's changes, before and after.
+#[must_use]
+pub fn pointers_of_changes(changes: &Map<String, Value>, fields: &[&str]) -> Vec<String> {
+    let mut pointers = Vec::new();
+    for (field, inner) in
+        fields.iter().map(|field| field.split_once('/').map_or((*field, None), |(field, inner)| (field, Some(inner))))
+    {
+        for side in ["old", "new"] {
+            let Some(value) = changes.get(field).map(|change| &change[side]) else { continue };
+            match (inner, value) {
+                (Some(_), Value::Object(values)) => {
+                    let personal = values.iter().filter(|(_, value)| is_text_or_signature(value));
+                    pointers.extend(personal.map(|(name, _)| format!("/changes/{field}/{side}/{name}")));
+                }
+                (None, value) if !value.is_null() => pointers.push(format!("/changes/{field}/{side}")),
+                _ => {}
+            }
+        }
+    }
+    pointers
+}
+
+/// An id is none: without the record of that user, it names nobody.
+fn is_text_or_signature(value: &Value) -> bool {
+    value.is_object() || value.as_str().is_some_and(|text| text.parse::<Uuid>().is_err())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> (Value, Commitments) {
+        let entry = json!({"actor": {"user_name": "Ada", "key_id": 1}, "changes": {"email": {"old": null, "new": "a@b.c"}}});
+        let salt = |byte| Commitment::Salt([byte; SALT_BYTES]);
+        let salts = [("/actor/user_name", salt(1)), ("/changes/email/new", salt(2))];
+        (entry, salts.into_iter().map(|(pointer, salt)| (pointer.to_owned(), salt)).collect())
+    }
+
+    #[test]
+    fn digests_are_those_of_the_standards_example() {
+        // RFC 9901 §4.2.1 and §4.2.3, with the spaces of its example.
+        let disclosure = "WyJfMjZiYzRMVC1hYzZxMktJNmNCVzVlcyIsICJmYW1pbHlfbmFtZSIsICJNw7ZiaXVzIl0";
+        let digest = URL_SAFE_NO_PAD.encode_to_string(Sha256::digest(disclosure));
+        assert_eq!(digest, "X9yH0Ajrdm1Oij4tWso9UzzKJvPoDxwmuEcO3XAdRC0");
+    }
+
+    #[test]
+    fn the_hash_covers_digests_and_no_values() {
+        let (entry, commitments) = entry();
+        let hashed = commitments.hashed(entry).expect("all values");
+        assert!(!hashed.contains("Ada") && !hashed.contains("a@b.c"), "{hashed}");
+        assert!(hashed.contains(r#""actor":{"_sd":[""#) && hashed.contains(r#""new""#) == false, "{hashed}");
+    }
+
+    #[test]
+    fn an_erased_value_leaves_the_hash_as_it_was_and_its_salt_is_gone() {
+        let (mut entry, mut commitments) = entry();
+        let before = commitments.hashed(entry.clone());
+        let erased = |pointer: &str| pointer.starts_with("/actor").then(|| "Erased".to_owned());
+        assert_eq!(commitments.erase(&mut entry, erased), 1);
+        assert_eq!(commitments.erase(&mut entry, erased), 0, "once");
+        assert_eq!((&entry["actor"]["user_name"], commitments.hashed(entry.clone())), (&json!("Erased"), before.clone()));
+        assert_eq!(commitments.disclosed().collect::<Vec<_>>(), ["/changes/email/new"]);
+        // Nor can what stands in its place be forged: another value of the rest has another hash.
+        entry["changes"]["email"]["new"] = json!("x@b.c");
+        assert_ne!(commitments.hashed(entry), before);
+    }
+
+    #[test]
+    fn a_value_that_is_missing_is_noticed() {
+        let (mut entry, commitments) = entry();
+        entry["actor"] = json!({});
+        assert_eq!(commitments.hashed(entry), None);
+    }
+
+    #[test]
+    fn changes_have_their_values_on_both_sides() {
+        let user = Uuid::nil().to_string();
+        let changes = json!({
+            "notes": {"old": null, "new": "x"},
+            "step_data": {"old": {"a": "1", "user": user}, "new": {"a": "1", "user": user, "sign": {"bytes": 1}, "list": ["x"]}},
+        });
+        let pointers = pointers_of_changes(changes.as_object().expect("an object"), &["notes", "step_data/*", "name"]);
+        let expected = ["notes/new", "step_data/old/a", "step_data/new/a", "step_data/new/sign"];
+        assert_eq!(pointers, expected.map(|end| format!("/changes/{end}")));
+    }
+
+    #[test]
+    fn what_is_stored_is_told_by_its_length() {
+        for commitment in [Commitment::Salt([7; 16]), Commitment::Digest([7; 32])] {
+            assert_eq!(Commitment::from_bytes(commitment.as_bytes()), Some(commitment));
+        }
+        assert_eq!(Commitment::from_bytes(&[7; 20]), None);
+    }
+}
