@@ -9,6 +9,7 @@ mod history;
 mod http;
 mod keys;
 mod lists;
+mod people;
 mod processes;
 mod receipts;
 mod signing;

@@ -4,6 +4,7 @@ use crate::environment;
 use anyhow::{Context, Result, bail};
 use shared::app::system_clock;
 use shared::aws::environment::{endpoint, operator_environment};
+use shared::aws::object_store::ObjectStore;
 use shared::aws::s3::S3;
 use shared::store::TenantStore;
 

@@ -1,6 +1,7 @@
-//! `/v1/users`: the people that assets are assigned to, and their present and earlier assets.
+//! `/v1/users`: the people that assets are assigned to, their present and earlier assets, and erasing what is held about them.
 
 mod bulk;
+mod erase;
 mod handlers;
 mod user_assets;
 mod wire;
@@ -13,4 +14,5 @@ shared::endpoints! {
     import: import_users;
     export: export_users;
     user_assets: list_user_assets;
+    erase: erase_user;
 }

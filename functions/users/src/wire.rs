@@ -11,7 +11,7 @@ use shared::http::requests::params::{Limit, PageNumber};
 use shared::store::UserFilter;
 use utoipa::ToSchema;
 
-const READ_ONLY: &[&str] = &["id", "last_login_at", "created_at", "updated_at"];
+const READ_ONLY: &[&str] = &["id", "last_login_at", "erased_at", "created_at", "updated_at"];
 
 shared::body! {
     /// A new user.
@@ -92,6 +92,10 @@ pub struct UserView {
     /// Always null. The service has no login.
     #[schema(required)]
     last_login_at: Option<Timestamp>,
+    /// Since when the record says nothing about the person. Only an erased user has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Timestamp, required = false)]
+    erased_at: Option<Timestamp>,
     /// Time of creation.
     created_at: Timestamp,
     /// Time of the last change.
@@ -100,8 +104,8 @@ pub struct UserView {
 
 impl From<Stored<User>> for UserView {
     fn from(stored: Stored<User>) -> Self {
-        let User { id, email, display_name, role, is_active } = stored.value;
+        let User { id, email, display_name, role, is_active, erased_at } = stored.value;
         let Stored { created_at, updated_at, .. } = stored;
-        Self { id, email, display_name, role, is_active, last_login_at: None, created_at, updated_at }
+        Self { id, email, display_name, role, is_active, last_login_at: None, erased_at, created_at, updated_at }
     }
 }

@@ -34,4 +34,11 @@ pub trait ObjectStore: Send + Sync {
     ///
     /// Returns an [`ObjectStoreError`] when the object can't be written.
     fn put<'a>(&'a self, key: &'a str, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), ObjectStoreError>>;
+
+    /// Succeeds without such an object.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`ObjectStoreError`] when the object can't be deleted.
+    fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), ObjectStoreError>>;
 }

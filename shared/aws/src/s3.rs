@@ -81,21 +81,6 @@ impl S3 {
         Ok(request)
     }
 
-    /// Succeeds without such an object. Not part of [`ObjectStore`], because only the operator's command line does it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an [`ObjectStoreError`] when the object can't be deleted.
-    pub async fn delete(&self, key: &str) -> Result<(), ObjectStoreError> {
-        let deleted = async {
-            match self.send(self.request("DELETE", key, None, Vec::new())?, 0).await? {
-                (200 | 204 | 404, _) => Ok(()),
-                (status, _) => Err(ObjectStoreError::Status(status)),
-            }
-        };
-        within(GET_TIMEOUT, deleted).await
-    }
-
     /// Returns the status and at most `max_bytes` of the body.
     async fn send(&self, request: HttpRequest, max_bytes: usize) -> Result<(u16, Vec<u8>), ObjectStoreError> {
         let response = self.connector.call(request).await.map_err(ObjectStoreError::unavailable)?;
@@ -133,6 +118,15 @@ impl ObjectStore for S3 {
         Box::pin(within(PUT_TIMEOUT, async move {
             match self.send(self.request("PUT", key, None, bytes)?, 0).await? {
                 (200, _) => Ok(()),
+                (status, _) => Err(ObjectStoreError::Status(status)),
+            }
+        }))
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), ObjectStoreError>> {
+        Box::pin(within(GET_TIMEOUT, async move {
+            match self.send(self.request("DELETE", key, None, Vec::new())?, 0).await? {
+                (200 | 204 | 404, _) => Ok(()),
                 (status, _) => Err(ObjectStoreError::Status(status)),
             }
         }))

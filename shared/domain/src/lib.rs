@@ -5,6 +5,7 @@ pub mod assets;
 pub mod catalog;
 pub mod history;
 pub mod keys;
+pub mod people;
 pub mod processes;
 pub mod receipts;
 pub mod record;

@@ -6,6 +6,7 @@ use crate::values::field_error::ValueError;
 use crate::values::hex;
 use crate::values::id::Id;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::str::FromStr;
 use uuid::Uuid;
@@ -84,6 +85,9 @@ pub struct StoredResponse {
     pub is_in_parts: bool,
 }
 
+/// What a repetition of a request is told whose response named a person who was erased since.
+pub const ERASED: &str = "The request took effect. Its response named a person who was erased since, so it is not kept.";
+
 /// The placeholder of steps in a stored body. No submitted value is an object, so nothing else has this form.
 fn steps_by_hash(hash: &str) -> String {
     format!(r#""steps":{{"hash":"{hash}"}}"#)
@@ -100,6 +104,13 @@ impl StoredResponse {
     #[must_use]
     pub fn of_request_in_parts() -> Self {
         Self { is_in_parts: true, ..Self::new(200, String::new()) }
+    }
+
+    /// Stands in place of a response that named a person who was erased since. The body is for a part of a request: the request
+    /// as a whole gets an error.
+    #[must_use]
+    pub fn erased() -> Self {
+        Self::new(409, json!({"code": "CONFLICT", "detail": ERASED}).to_string())
     }
 
     /// Puts the hash of `steps` in their place: the table has them already.

@@ -1,12 +1,14 @@
 //! The users of a tenant, to whom assets are assigned.
 
 use crate::keys::scope::Role;
+use crate::people::{pseudonym, pseudonymous_email};
 use crate::record::{Kind, Record, Reference, Requirement, Unique, fields};
 use crate::record_change::record_change;
 use crate::values::field_error::ValueError;
 use crate::values::hidden_characters::check_visible;
 use crate::values::id::{Id, UserId};
 use crate::values::text::{Name, composed, fold};
+use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -64,6 +66,9 @@ pub struct User {
     pub role: Role,
     /// Whether assets can be assigned to the user, and the keys bound to the user work.
     pub is_active: bool,
+    /// Since then the record says nothing about the person, and nothing of it can be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased_at: Option<Timestamp>,
 }
 
 record_change! {
@@ -77,6 +82,19 @@ record_change! {
 }
 
 impl User {
+    /// Without what it says about the person. A user who is erased already keeps the time.
+    #[must_use]
+    pub fn erased(&self, at: Timestamp) -> Self {
+        Self {
+            id: self.id,
+            email: Email(pseudonymous_email(self.id)),
+            display_name: Name::from_stored(pseudonym(self.id)),
+            role: self.role,
+            is_active: false,
+            erased_at: self.erased_at.or(Some(at)),
+        }
+    }
+
     /// Only an active user can be newly assigned or picked.
     #[must_use]
     pub fn reference(field: &'static str, id: UserId) -> Reference {
@@ -99,12 +117,13 @@ impl Record for User {
     }
 
     fn history_fields(&self) -> Map<String, Value> {
-        let Self { id: _, email, display_name, role, is_active } = self;
+        let Self { id: _, email, display_name, role, is_active, erased_at } = self;
         fields([
             ("email", json!(email)),
             ("display_name", json!(display_name)),
             ("role", json!(role)),
             ("is_active", json!(is_active)),
+            ("erased_at", json!(erased_at)),
         ])
     }
 
@@ -120,7 +139,6 @@ impl Record for User {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::time::Timestamp;
 
     #[test]
     fn only_an_active_user_meets_what_a_reference_requires() {
@@ -131,6 +149,7 @@ mod tests {
             display_name: "A".parse().expect("a name"),
             role: Role::Viewer,
             is_active: true,
+            erased_at: None,
         };
         let required = Some(User::reference("assigned_to", id).requirements);
         assert_eq!(user.referenceable_attributes(), required);

@@ -80,7 +80,7 @@ impl UnverifiedRequest<LinkId> {
         let (inputs, idempotency) = futures_util::join!(read(store.clone(), link.clone()), self.idempotency(&store, token.id));
         let signer = &link.value.signer;
         let actor = Actor::signer(link.value.id, &signer.name, signer.user_id);
-        let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
+        let context = ChangeContext { actor, at: now, idempotency: None, precondition: None, is_erasure: false };
         let principal = Principal { store, context, app: self.app.clone(), validations: self.app.validations() };
         let (context, _) = self.context_with_headers(&principal, idempotency?)?;
         Ok((SigningRequester { principal: Principal { context, ..principal }, link }, inputs?))

@@ -129,7 +129,7 @@ impl KeyCheck<'_> {
             user_name: owner.map(|owner| owner.display_name.to_string()),
             link_id: None,
         };
-        let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
+        let context = ChangeContext { actor, at: now, idempotency: None, precondition: None, is_erasure: false };
         let role = key.role(owner.map(|owner| owner.role));
         let (app, notes) = (self.app.clone(), self.notes.clone());
         let Credentials { key, owner } = credentials;

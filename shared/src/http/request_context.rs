@@ -1,13 +1,14 @@
 //! The facts about a request that the layer around all routes learns while it is handled.
 
-use super::error::ApiError;
+use super::error::{ApiError, ConflictCode};
 use super::responses::ApiResponse;
 use crate::domain::keys::rate::Rate;
-use crate::domain::request::{IdempotentRequest, StoredResponse};
+use crate::domain::request::{ERASED, IdempotentRequest, StoredResponse};
 use crate::domain::values::id::{ApiKeyId, LinkId, TenantId};
 use crate::store::{DryRun, PreviousRequest, TenantStore};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -133,6 +134,9 @@ impl RequestContext {
             }
             // The parts of the request have stored responses of their own.
             PreviousRequest::Same(stored) if stored.is_in_parts => None,
+            PreviousRequest::Same(stored) if *stored == StoredResponse::erased() => {
+                Some(ApiError::conflict(ConflictCode::Conflict, ERASED, Value::Null).into_response())
+            }
             PreviousRequest::Same(stored) => {
                 let mut response = ApiResponse::from_stored(*stored).into_response();
                 response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));

@@ -8,6 +8,7 @@ pub mod client;
 mod history;
 pub mod keys;
 mod lists;
+mod people;
 mod signing;
 mod table;
 mod tenants;
@@ -27,6 +28,7 @@ pub use lists::filters::{
 };
 pub use lists::list_index::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub use lists::page::{Page, PageRequest};
+pub use people::{Held, PartAbout, Removed};
 pub use signing::receipt_keys::KeyError;
 pub(crate) use table::backoff::pause;
 pub use table::change_context::ChangeContext;

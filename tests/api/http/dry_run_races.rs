@@ -68,7 +68,7 @@ impl Units {
         let id = self.store.new_id(self.context.at)?;
         let (email, display_name) = (email.parse().unwrap(), "U".parse().unwrap());
         let mut unit = UnitOfWork::new(&self.store, &self.context);
-        let user = unit.create(User { id, email, display_name, role: Role::Viewer, is_active: true })?;
+        let user = unit.create(User { id, email, display_name, role: Role::Viewer, is_active: true, erased_at: None })?;
         unit.commit().await.map(|()| user)
     }
 
@@ -118,7 +118,15 @@ async fn a_unit_that_is_refused_leaves_nothing_to_later_ones() {
     let mut unit = UnitOfWork::new(&units.store, &units.context);
     for email in ["new@example.com", "ada@example.com"] {
         let (id, display_name) = (units.store.new_id(units.context.at).unwrap(), "U".parse().unwrap());
-        unit.create(User { id, email: email.parse().unwrap(), display_name, role: Role::Viewer, is_active: true }).unwrap();
+        unit.create(User {
+            id,
+            email: email.parse().unwrap(),
+            display_name,
+            role: Role::Viewer,
+            is_active: true,
+            erased_at: None,
+        })
+        .unwrap();
     }
     assert!(matches!(unit.commit().await, Err(WriteError::Duplicate(..))));
     units.create("new@example.com").await.unwrap();
@@ -135,7 +143,7 @@ async fn a_unit_that_no_transaction_can_hold_is_refused() {
         for n in 0..26 {
             let (id, email) = (store.new_id(units.context.at).unwrap(), format!("u{n}@example.com").parse().unwrap());
             let display_name = "U".parse().unwrap();
-            unit.create(User { id, email, display_name, role: Role::Viewer, is_active: true }).unwrap();
+            unit.create(User { id, email, display_name, role: Role::Viewer, is_active: true, erased_at: None }).unwrap();
         }
         assert!(matches!(unit.commit().await, Err(WriteError::TooLarge)));
     }

@@ -278,7 +278,13 @@ async fn no_value_prints_the_secret_that_it_holds() {
     let record = ApiKey::new(token.id, "k".parse().unwrap(), scopes, hash.clone(), 1);
     let record = record.rotated(SecretHash("0".repeat(64)), now, now.plus_seconds(60));
     let idempotency = IdempotentRequest::new(token.id, "k".parse().unwrap(), "/v1/keys", key.as_bytes());
-    let context = ChangeContext { actor: Actor::operator(), at: now, idempotency: Some(idempotency), precondition: None };
+    let context = ChangeContext {
+        actor: Actor::operator(),
+        at: now,
+        idempotency: Some(idempotency),
+        precondition: None,
+        is_erasure: false,
+    };
     let printed = format!("{tenant} {token:?} {token:#?} {:?} {hash:?} {record:?} {record:#?} {context:?}", token.secret);
     assert!(printed.contains(&token.tenant.to_string()) && printed.contains(&token.id.uuid().to_string()));
     for trace in traces(&key).into_iter().chain([hash.0.clone(), "0".repeat(64)]) {

@@ -69,6 +69,11 @@ impl Client {
         self.send("POST", path, Some("application/json"), body.to_owned()).await
     }
 
+    /// With an idempotency key.
+    pub async fn post_once(&self, path: &str, body: &Value, key: &str) -> Reply {
+        self.send_json("POST", path, &body.to_string(), ("idempotency-key", key)).await
+    }
+
     pub async fn patch(&self, path: &str, body: Value) -> Reply {
         self.send("PATCH", path, Some("application/json"), body.to_string()).await
     }

@@ -12,6 +12,7 @@ pub mod functions;
 pub mod gateway;
 pub mod log;
 pub mod operations;
+pub mod people;
 pub mod processes;
 pub mod property;
 pub mod queue;

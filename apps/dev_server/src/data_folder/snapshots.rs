@@ -46,4 +46,12 @@ impl ObjectStore for SnapshotFolder {
     fn put<'a>(&'a self, key: &'a str, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), ObjectStoreError>> {
         Box::pin(std::future::ready(self.write(key, &bytes).map_err(ObjectStoreError::unavailable)))
     }
+
+    fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), ObjectStoreError>> {
+        let deleted = match std::fs::remove_file(self.0.join(key)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ObjectStoreError::unavailable(error)),
+            _ => Ok(()),
+        };
+        Box::pin(std::future::ready(deleted))
+    }
 }

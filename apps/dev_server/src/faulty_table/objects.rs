@@ -115,4 +115,12 @@ impl ObjectStore for FaultyObjects {
             Ok(())
         })
     }
+
+    fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), ObjectStoreError>> {
+        Box::pin(async move {
+            self.carry().await?;
+            self.state().by_key.remove(key);
+            Ok(())
+        })
+    }
 }

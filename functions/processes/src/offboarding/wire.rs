@@ -58,7 +58,7 @@ pub struct OffboardedUser {
 
 impl From<User> for OffboardedUser {
     fn from(user: User) -> Self {
-        let User { id, email, display_name, role: _, is_active } = user;
+        let User { id, email, display_name, role: _, is_active, erased_at: _ } = user;
         Self { id, display_name, email, is_active }
     }
 }

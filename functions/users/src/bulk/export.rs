@@ -40,7 +40,7 @@ pub struct UserExportRow {
 
 impl From<Stored<User>> for UserExportRow {
     fn from(stored: Stored<User>) -> Self {
-        let User { id, email, display_name, role, is_active } = stored.value;
+        let User { id, email, display_name, role, is_active, erased_at: _ } = stored.value;
         Self { id, email, display_name, role, is_active, created_at: stored.created_at }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::users_in_bulk::UsersInBulk;
 use crate::wire::UserView;
+use serde_json::json;
 use shared::auth::{Caller, Command, Operation, Principal};
 use shared::domain::keys::scope::Role;
 use shared::domain::record::{Kind, Record, Stored};
@@ -10,7 +11,7 @@ use shared::domain::user::{User, UserChange};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
 use shared::http::bulk::import::RowResult;
-use shared::http::error::ApiError;
+use shared::http::error::{ApiError, ConflictCode};
 use shared::http::requests::body::ReadOnlyFields;
 use shared::http::responses::{Created, Data, Success, Versioned};
 use shared::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
@@ -134,10 +135,16 @@ impl UserOperation {
                 display_name,
                 role: role.unwrap_or(Role::Viewer),
                 is_active: is_active.unwrap_or(true),
+                erased_at: None,
             }),
             _ => Err(self.invalid(errors)),
         }
     }
+}
+
+fn erased() -> ApiError {
+    let detail = "The user was erased, so nothing of it can be changed.";
+    ApiError::conflict(ConflictCode::Conflict, detail, json!({"erased": true}))
 }
 
 /// The same response as that of a single request.
@@ -185,6 +192,9 @@ impl Command for UserOperation {
             return Err(self.invalid(errors).into());
         }
         let next = old.value.changed(&write.change);
+        if next != old.value && old.value.erased_at.is_some() {
+            return Err(erased().into());
+        }
         // A user who becomes active again gets the role again.
         let present = (old.value.is_active || !next.is_active).then_some(old.value.role);
         self.role.check_grant(present, next.role).map_err(ApiError::from)?;

@@ -107,6 +107,10 @@ impl Commitments {
         for (pointer, commitment) in &mut self.0 {
             let (Commitment::Salt(salt), Some(value)) = (*commitment, entry.pointer_mut(pointer)) else { continue };
             let (Some(text), Some((_, name))) = (pseudonym(pointer), pointer.rsplit_once('/')) else { continue };
+            // What erases a value has the pseudonym from the beginning.
+            if *value == Value::String(text.clone()) {
+                continue;
+            }
             let Ok(digest) = salted(&salt, name, value) else { continue };
             (*value, *commitment) = (Value::String(text), Commitment::Digest(digest));
             erased += 1;
@@ -149,6 +153,14 @@ pub fn pointers_of_changes(changes: &Map<String, Value>, fields: &[&str]) -> Vec
         }
     }
     pointers
+}
+
+/// The side, `old` or `new`, and the field such as `step_data/sign` that a pointer to a value of the changes has.
+#[must_use]
+pub fn side_and_field(pointer: &str) -> Option<(&str, String)> {
+    let mut names = pointer.strip_prefix("/changes/")?.splitn(3, '/');
+    let (field, side, inner) = (names.next()?, names.next()?, names.next());
+    Some((side, inner.map_or_else(|| field.to_owned(), |inner| format!("{field}/{inner}"))))
 }
 
 /// An id is none: without the record of that user, it names nobody.

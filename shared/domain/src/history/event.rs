@@ -79,8 +79,17 @@ impl Event {
     ///
     /// Returns an error if a number is not finite, which no event contains.
     pub fn canonical(&self) -> Result<String, serde_json::Error> {
-        serde_json_canonicalizer::to_string(self)
+        canonical(self)
     }
+}
+
+/// The canonical JSON of a value (RFC 8785).
+///
+/// # Errors
+///
+/// Returns an error if a number is not finite.
+pub fn canonical(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    serde_json_canonicalizer::to_string(value)
 }
 
 /// Returns the hash of an event's canonical JSON: SHA-256 in lower-case hexadecimal.

@@ -34,6 +34,9 @@ pub enum GrantError {
     /// The caller counts as this role, which is below the other.
     #[error("The API key counts as {own}, so it can't give the role {given}.")]
     Role { own: Role, given: Role },
+    /// The caller counts as this role, which is below the one that the request needs.
+    #[error("The API key counts as {own}. This request needs one that counts as {needed}.")]
+    Rank { own: Role, needed: Role },
 }
 
 impl GrantError {
@@ -44,7 +47,7 @@ impl GrantError {
             Self::RateLimit(_) => "rate_limit_per_minute",
             Self::Expiry(_) => "expires_at",
             Self::Owner(_) => "user_id",
-            Self::Role { .. } => "role",
+            Self::Role { .. } | Self::Rank { .. } => "role",
         }
     }
 }
@@ -91,6 +94,13 @@ impl ApiKey {
 }
 
 impl Role {
+    /// # Errors
+    ///
+    /// Returns [`GrantError::Rank`] for a role below `needed`.
+    pub fn check_rank(self, needed: Self) -> Result<(), GrantError> {
+        if self >= needed { Ok(()) } else { Err(GrantError::Rank { own: self, needed }) }
+    }
+
     /// Checks that a caller with this role may give a user the role `given`. Keeping the `present` one is always possible.
     ///
     /// # Errors

@@ -47,6 +47,7 @@ impl Restore for User {
             display_name: fields.get("display_name")?,
             role: fields.get("role")?,
             is_active: fields.get("is_active")?,
+            erased_at: fields.get("erased_at")?,
         })
     }
 }

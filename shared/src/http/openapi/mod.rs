@@ -198,6 +198,8 @@ conflicts! {
     CancellationConflict: Conflict InstanceClosed RequestInProgress;
     /// 409 of an offboarding.
     OffboardingConflict: Conflict ProcessInactive RequestInProgress;
+    /// 409 of the erasure of a person.
+    ErasureConflict: Conflict InUse RequestInProgress;
     /// 409 of an import.
     ImportConflict: RequestInProgress;
 }

@@ -7,6 +7,7 @@ use super::{RecordKey, TenantCheck, named};
 use crate::domain::actor::Actor;
 use crate::domain::history::chain::ChainHead;
 use crate::domain::history::event::Verb;
+use crate::domain::people::personal_fields;
 use crate::domain::record::{Kind, Record, Stored, changes};
 use crate::domain::restore::{HistoryFields, canonical};
 use crate::domain::values::id::{EventId, Id};
@@ -55,7 +56,7 @@ impl TenantCheck<'_> {
     ) -> Result<(Change, HistoryHead), StoreError> {
         let changes = changes(&canonical(before), &canonical(after));
         let event_id = EventId::new(self.store.store.now(), self.store.store.random()?);
-        let personal_fields = with_type!(record.0, T => T::PERSONAL_FIELDS);
+        let personal_fields = personal_fields(record.0);
         let transaction_start = version;
         let described =
             RecordChange { event_id, record, verb, version, changes, personal_fields, previous_hash, transaction_start };

@@ -16,7 +16,7 @@ use crate::domain::processes::instance::ImageName;
 use crate::domain::record::{Kind, Unique};
 use crate::domain::request::IdempotentRequest;
 use crate::domain::values::hex;
-use crate::domain::values::id::{EventId, Id, TenantId};
+use crate::domain::values::id::{EventId, Id, TenantId, UserId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -53,6 +53,7 @@ pub const STORED_RESPONSES: &str = "IDEMPOTENCY#";
 pub const COUNTERS: &str = "SEQUENCE#";
 pub const REFERENCES: &str = "REFERENCES#";
 pub const TOMBSTONES: &str = "DELETED#";
+pub const ERASURES: &str = "ERASURE#";
 const REGISTRY: &str = "REGISTRY";
 const REGISTRY_PREFIX: &str = "T#";
 
@@ -147,6 +148,12 @@ impl Keys {
     #[must_use]
     pub fn schema(&self, hash: &str) -> Key {
         self.key(format!("{SCHEMAS}{hash}"))
+    }
+
+    /// `ERASURE#<user>`: how far the erasure of a person has come.
+    #[must_use]
+    pub fn erasure(&self, user: UserId) -> Key {
+        self.key(format!("{ERASURES}{}", user.short()))
     }
 
     /// `REFERENCES#<kind>#<id>`: the number of references to a record, and the attributes that references can require.

@@ -14,12 +14,14 @@ pub struct ChangeContext {
     pub idempotency: Option<IdempotentRequest>,
     /// The version of a record that the request expects (`If-Match`).
     pub precondition: Option<Precondition>,
+    /// The changes take values about a person away: their events don't have the old values either.
+    pub is_erasure: bool,
 }
 
 impl ChangeContext {
     /// For changes on the operator's command line.
     #[must_use]
     pub fn operator(at: Timestamp) -> Self {
-        Self { actor: Actor::operator(), at, idempotency: None, precondition: None }
+        Self { actor: Actor::operator(), at, idempotency: None, precondition: None, is_erasure: false }
     }
 }

@@ -24,7 +24,7 @@ pub(in crate::store) const FINGERPRINT: &str = "fingerprint";
 /// The entries of histories that the request added: their sort keys in the index `history`. A restored table may have the
 /// response without them, which `check/responses.rs` looks for.
 pub(in crate::store) const ENTRIES: &str = "entries";
-const RESPONSE: &str = "response";
+pub(in crate::store) const RESPONSE: &str = "response";
 
 /// The earlier request under the same idempotency key.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! The writes that a transaction consists of. Each is conditional.
 
-use crate::domain::history::commitments::{Commitment, Commitments, pointers_of_changes};
+use crate::domain::history::commitments::{Commitment, Commitments, pointers_of_changes, side_and_field};
 use crate::domain::history::event::{self, Event, Verb};
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use crate::domain::values::id::{AssetId, EventId, Id};
@@ -77,10 +77,14 @@ impl TenantStore {
             changes,
             previous_hash: change.previous_hash.map(str::to_owned),
         };
-        let entry = event.canonical().map_err(StoreError::broken)?;
-        let commitments = self.commitments(personal)?;
-        let hashed = commitments.hashed(serde_json::to_value(&event).map_err(StoreError::broken)?);
+        let mut shown = serde_json::to_value(&event).map_err(StoreError::broken)?;
+        let mut commitments = self.commitments(personal)?;
+        let hashed = commitments.hashed(shown.clone());
         let hash = event::hash(&hashed.ok_or_else(|| StoreError::broken("an entry without a value that it commits to"))?);
+        if context.is_erasure {
+            commitments.erase(&mut shown, |pointer| replaced_by(&event.changes, pointer));
+        }
+        let entry = event::canonical(&shown).map_err(StoreError::broken)?;
         let mut item = self.keys.event(event.id).item();
         item.extend(assignment(kind, &event).map(|key| (LS.to_owned(), key)));
         item.insert(TYPE.to_owned(), AttributeValue::S("event".to_owned()));
@@ -201,6 +205,15 @@ impl TenantStore {
         }
         Ok(items)
     }
+}
+
+/// The text that a change puts in place of the old value at this pointer; `None` if it stays.
+fn replaced_by(changes: &Map<String, Value>, pointer: &str) -> Option<String> {
+    let ("old", field) = side_and_field(pointer)? else { return None };
+    let (field, inner) = field.split_at(field.find('/').unwrap_or(field.len()));
+    let change = changes.get(field)?;
+    let next = change["new"].pointer(inner)?;
+    (change["old"].pointer(inner)? != next).then(|| next.as_str().map(str::to_owned)).flatten()
 }
 
 fn number(value: u64) -> AttributeValue {

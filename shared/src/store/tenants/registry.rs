@@ -69,7 +69,7 @@ impl Store {
             Some(email) => {
                 let id = tenant.new_id(context.at)?;
                 let display_name = email.as_str().parse().map_err(StoreError::broken)?;
-                unit.create(User { id, email, display_name, role: Role::Admin, is_active: true })?;
+                unit.create(User { id, email, display_name, role: Role::Admin, is_active: true, erased_at: None })?;
                 Some(id)
             }
         };

@@ -55,7 +55,8 @@ impl TenantStore {
     /// Returns [`WriteError::Stale`] when it has changed since, and [`WriteError::Store`] when it can't be written.
     pub async fn disable_webhook(&self, webhook: &Stored<Webhook>, reason: DisabledReason) -> Result<(), WriteError> {
         let at = self.store.now();
-        let context = ChangeContext { actor: Actor::webhook_delivery(), at, idempotency: None, precondition: None };
+        let context =
+            ChangeContext { actor: Actor::webhook_delivery(), at, idempotency: None, precondition: None, is_erasure: false };
         let mut unit = UnitOfWork::new(self, &context);
         unit.update(webhook, webhook.value.disabled(reason))?;
         unit.commit().await

@@ -12,7 +12,7 @@ use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
 use crate::log::error_chain;
 use crate::store::keys::{self, Key, Keys, SK};
-use crate::store::table::delays::max_event_delay;
+use crate::store::table::delays::{CLOCK_SKEW, max_event_delay};
 use crate::store::table::error::StoreError;
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::types::Select;
@@ -223,6 +223,7 @@ impl TenantStore {
 
     async fn write_snapshot<I: ListIndex>(&self, objects: &dyn ObjectStore) -> Result<(), SnapshotWriteError> {
         let now = self.store.now();
+        let loaded_from = now.plus(-CLOCK_SKEW);
         let (loaded_at, loaded) = match self.follow_snapshot::<I>(now).await? {
             Some(followed) => followed,
             None => (now, self.load_unkept::<I>().await?),
@@ -233,7 +234,12 @@ impl TenantStore {
         let (rows, kind) = (loaded.index.len(), I::Entity::KIND.noun());
         drop(loaded);
         tracing::debug!(tenant_id = %self.id, kind, rows, bytes = bytes.len(), "a snapshot is written");
-        Ok(objects.put(&source.key(), bytes).await?)
+        objects.put(&source.key(), bytes).await?;
+        // An erasure that began meanwhile may have looked for snapshots before this one was there.
+        if self.erasures().await?.iter().any(|erasure| !erasure.is_done || erasure.began_at >= loaded_from) {
+            objects.delete(&source.key()).await?;
+        }
+        Ok(())
     }
 
     /// No list uses the index, so that its load may take any time.

@@ -1,0 +1,145 @@
+//! Where a history says something about a person. The report and the erasure both read this.
+
+use crate::actor::Actor;
+use crate::assets::asset::Asset;
+use crate::catalog::{Manufacturer, Model};
+use crate::history::commitments::{pointers_of_changes, side_and_field};
+use crate::history::event::{Event, EventType};
+use crate::keys::api_key::ApiKey;
+use crate::processes::instance::Instance;
+use crate::record::{Kind, Record};
+use crate::signing::link::Link;
+use crate::user::User;
+use crate::values::id::UserId;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+/// The fields of a kind's history that are about people.
+#[must_use]
+pub fn personal_fields(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Asset => Asset::PERSONAL_FIELDS,
+        Kind::User => User::PERSONAL_FIELDS,
+        Kind::ApiKey => ApiKey::PERSONAL_FIELDS,
+        Kind::Instance => Instance::PERSONAL_FIELDS,
+        Kind::Link => Link::PERSONAL_FIELDS,
+        Kind::Manufacturer => Manufacturer::PERSONAL_FIELDS,
+        Kind::Model => Model::PERSONAL_FIELDS,
+        Kind::Tenant | Kind::AssetType | Kind::Process | Kind::Movement | Kind::ReceiptKeys | Kind::Webhook => &[],
+    }
+}
+
+/// The record whose whole history must be read, because this event shows that it may say something about the person.
+#[must_use]
+pub fn lead(person: UserId, event: &Event) -> Option<(Kind, Uuid)> {
+    let kind = EventType::parse(&event.event_type)?.kind?;
+    let leads = match kind {
+        Kind::User => event.entity_id == uuid(person),
+        Kind::ApiKey => names(event, "user_id", person),
+        Kind::Link => names(event, "signer_id", person),
+        Kind::Asset => names(event, "assigned_to", person),
+        Kind::Instance | Kind::Movement => event.actor.user_id == Some(person) || picks(event, person),
+        Kind::Tenant | Kind::AssetType | Kind::Manufacturer | Kind::Model | Kind::Process | Kind::ReceiptKeys | Kind::Webhook => {
+            false
+        }
+    };
+    leads.then_some((kind, event.entity_id))
+}
+
+/// What a record and its history say about a person.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Traces {
+    /// The pointers to the values of each entry, oldest entry first.
+    pub entries: Vec<Vec<String>>,
+    /// The fields whose present values are about the person, such as `notes` or `step_data/sign`.
+    pub fields: BTreeSet<String>,
+    /// The keys of steps that the person submitted.
+    pub submitted: BTreeSet<String>,
+    /// The person made the record.
+    pub is_creator: bool,
+}
+
+impl Traces {
+    /// From a record's events, oldest first.
+    #[must_use]
+    pub fn of(person: UserId, kind: Kind, events: &[Event]) -> Self {
+        let mut traces =
+            Self { is_creator: events.first().is_some_and(|event| event.actor.user_id == Some(person)), ..Self::default() };
+        // A key is bound, and a link made, for the same user as long as it exists.
+        let belongs = events.iter().any(|event| lead(person, event).is_some());
+        let is_picked = events.iter().any(|event| picks(event, person));
+        let mut holder = None;
+        // Whose value each field has: the last actor who changed it.
+        let mut about: BTreeMap<String, bool> = BTreeMap::new();
+        for event in events {
+            let before = holder;
+            if let Some(change) = event.changes.get("assigned_to") {
+                holder = change["new"].as_str().and_then(|id| id.parse::<UserId>().ok());
+            }
+            let mut pointers = actor_pointers(person, &event.actor);
+            let was_about = about.clone();
+            for pointer in pointers_of_changes(&event.changes, personal_fields(kind)) {
+                let Some((side, field)) = side_and_field(&pointer) else { continue };
+                let is_about = match side {
+                    "old" => was_about.get(&field).copied().unwrap_or_default(),
+                    _ if !is_changed(event, &field) => about.get(&field).copied().unwrap_or_default(),
+                    _ => {
+                        let is_own = event.actor.user_id == Some(person);
+                        let is_about = match kind {
+                            Kind::Instance => is_own || is_picked && !is_other_signer(&event.actor, person),
+                            Kind::Asset => [before, holder].contains(&Some(person)),
+                            _ => belongs,
+                        };
+                        about.insert(field.clone(), is_about);
+                        match field.strip_prefix("step_data/").filter(|_| kind == Kind::Instance) {
+                            Some(step) if is_own => drop(traces.submitted.insert(step.to_owned())),
+                            Some(step) => drop(traces.submitted.remove(step)),
+                            None => {}
+                        }
+                        is_about
+                    }
+                };
+                pointers.extend(is_about.then_some(pointer));
+            }
+            traces.entries.push(pointers);
+        }
+        traces.fields = about.into_iter().filter(|(_, is_about)| *is_about).map(|(field, _)| field).collect();
+        traces
+    }
+}
+
+/// The pointers to the actor's names, if the actor is the person.
+#[must_use]
+pub fn actor_pointers(person: UserId, actor: &Actor) -> Vec<String> {
+    if actor.user_id == Some(person) { actor.personal_pointers() } else { Vec::new() }
+}
+
+/// What another signs for is about that signer.
+fn is_other_signer(actor: &Actor, person: UserId) -> bool {
+    actor.link_id.is_some() && actor.user_id != Some(person)
+}
+
+fn is_changed(event: &Event, field: &str) -> bool {
+    let (field, inner) = field.split_at(field.find('/').unwrap_or(field.len()));
+    let side = |side: &str| event.changes.get(field).and_then(|change| change[side].pointer(inner));
+    side("old") != side("new")
+}
+
+fn names(event: &Event, field: &str, person: UserId) -> bool {
+    event.changes.get(field).is_some_and(|change| is_person(&change["new"], person) || is_person(&change["old"], person))
+}
+
+/// A step has the person's id: it picks a user.
+fn picks(event: &Event, person: UserId) -> bool {
+    let data = event.changes.get("step_data").and_then(|change| change["new"].as_object());
+    data.is_some_and(|data| data.values().any(|value| is_person(value, person)))
+}
+
+fn is_person(value: &Value, person: UserId) -> bool {
+    value.as_str().and_then(|id| id.parse::<UserId>().ok()) == Some(person)
+}
+
+fn uuid(person: UserId) -> Uuid {
+    crate::values::id::Id::uuid(person)
+}

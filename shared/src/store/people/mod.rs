@@ -1,0 +1,12 @@
+//! What the table holds about a person: found for a report, and erased (docs/adr/0021-people.md).
+
+mod entries;
+mod erase;
+mod erasures;
+mod held;
+mod pass;
+mod responses;
+
+pub use erase::Removed;
+pub use held::Held;
+pub use pass::PartAbout;

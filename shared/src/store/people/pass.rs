@@ -1,0 +1,67 @@
+//! A pass over all events of a tenant, part by part: only they show everything that names a person.
+
+use crate::domain::history::chain::HistoryEntry;
+use crate::domain::history::event::Event;
+use crate::domain::people::{actor_pointers, lead};
+use crate::domain::record::Kind;
+use crate::domain::values::id::{EventId, Id, UserId};
+use crate::domain::values::time::Timestamp;
+use crate::store::TenantStore;
+use crate::store::history::of_record::entry_of;
+use crate::store::keys::Keys;
+use crate::store::table::error::StoreError;
+use chrono::TimeDelta;
+use std::collections::BTreeSet;
+use uuid::Uuid;
+
+/// The most events of a part: some 4 MB, or 1,000 read units.
+const MAX_EVENTS: usize = 5_000;
+/// The most records and entries of a part that say something about the person.
+const MAX_FOUND: usize = 200;
+
+/// What the events of a part say about a person.
+#[derive(Debug, Default)]
+pub struct PartAbout {
+    /// Records whose histories may say something.
+    pub records: BTreeSet<(Kind, Uuid)>,
+    /// What the person did to others. Their entries say who acted, and no more about the person.
+    pub actions: Vec<(HistoryEntry, Event)>,
+    /// The last event of the part; `None` at the end of the pass.
+    pub last: Option<EventId>,
+}
+
+impl TenantStore {
+    /// The next part of a pass, after an event or from the beginning, over the events before `until`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn part_about(&self, person: UserId, after: Option<EventId>, until: Timestamp) -> Result<PartAbout, StoreError> {
+        let mut part = PartAbout::default();
+        // Nothing names a person earlier than a minute before the record is made.
+        let first = Keys::last_event_before(person.timestamp().plus(-TimeDelta::minutes(1)));
+        let Some((from, to)) = Keys::events_between(Some(after.unwrap_or(first)), until) else { return Ok(part) };
+        let id = person.to_string();
+        let (mut read, mut pages) = (0, self.events_query(from, to).into_paginator().send());
+        while let Some(page) = pages.next().await {
+            for entry in page?.items.unwrap_or_default().iter().filter_map(entry_of) {
+                part.last = Some(entry.id);
+                read += 1;
+                // Reading JSON takes longer than looking for the id, which all that is about the person has.
+                let event: Option<Event> = entry.text.contains(&id).then(|| serde_json::from_str(&entry.text).ok()).flatten();
+                if let Some(event) = event {
+                    match lead(person, &event) {
+                        Some(record) => drop(part.records.insert(record)),
+                        None if actor_pointers(person, &event.actor).is_empty() => {}
+                        None => part.actions.push((entry, event)),
+                    }
+                }
+                if read == MAX_EVENTS || part.records.len() + part.actions.len() == MAX_FOUND {
+                    return Ok(part);
+                }
+            }
+        }
+        part.last = None;
+        Ok(part)
+    }
+}

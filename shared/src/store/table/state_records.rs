@@ -1,0 +1,75 @@
+//! Records of one value each, without a version or a history: a tenant's replays, the erasures of people.
+
+use crate::store::TenantStore;
+use crate::store::keys::{Item, Key, PK, TYPE};
+use crate::store::table::backoff::pause;
+use crate::store::table::error::StoreError;
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::{Serialize, de::DeserializeOwned};
+
+const STATE: &str = "state";
+/// Such records change a few times in a minute.
+const MAX_ROUNDS: u32 = 6;
+
+/// `None` without such a record.
+pub(in crate::store) fn state_of<S: DeserializeOwned>(item: Option<&Item>) -> Result<Option<S>, StoreError> {
+    text_of(item).map(|text| serde_json::from_str(text).map_err(StoreError::broken)).transpose()
+}
+
+fn text_of(item: Option<&Item>) -> Option<&str> {
+    item.and_then(|item| item.get(STATE)?.as_s().ok()).map(String::as_str)
+}
+
+impl TenantStore {
+    /// Lets `decide` change the present state, and again if others change it at the same time. Writes only a change, and nothing
+    /// in a dry run.
+    ///
+    /// # Errors
+    ///
+    /// Those of `decide`, [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
+    /// the record can't be read.
+    pub(in crate::store) async fn change_state<S: Serialize + DeserializeOwned + PartialEq + Clone, T, E: From<StoreError>>(
+        &self,
+        key: &Key,
+        item_type: &str,
+        decide: impl Fn(Option<S>) -> Result<(S, T), E>,
+    ) -> Result<T, E> {
+        for round in 0..MAX_ROUNDS {
+            let item = self.item(key).await?;
+            let present: Option<S> = state_of(item.as_ref())?;
+            let (next, result) = decide(present.clone())?;
+            let is_same = present.as_ref() == Some(&next);
+            if is_same || self.is_dry_run() || self.replace_state(key, item_type, text_of(item.as_ref()), &next).await? {
+                return Ok(result);
+            }
+            pause(&self.store, round).await;
+        }
+        Err(StoreError::Unavailable(format!("the record {item_type} changes too often").into()).into())
+    }
+
+    /// `false` if the state is not `present` any more.
+    async fn replace_state(
+        &self,
+        key: &Key,
+        item_type: &str,
+        present: Option<&str>,
+        next: &impl Serialize,
+    ) -> Result<bool, StoreError> {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let mut item = key.item();
+        item.insert(TYPE.to_owned(), text(item_type));
+        item.insert(STATE.to_owned(), text(&serde_json::to_string(next).map_err(StoreError::broken)?));
+        let put = self.store.client.put_item().table_name(&self.store.table).set_item(Some(item));
+        let put = match present {
+            None => put.condition_expression("attribute_not_exists(#pk)").expression_attribute_names("#pk", PK),
+            Some(present) => put
+                .condition_expression("#state = :present")
+                .expression_attribute_names("#state", STATE)
+                .expression_attribute_values(":present", text(present)),
+        };
+        match put.send().await {
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => Ok(false),
+            result => Ok(result.map(|_| true)?),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! People's data: committed to, reported, erased.
+
+pub mod erase;

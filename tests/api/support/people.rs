@@ -1,0 +1,85 @@
+//! A person with a mark in every field that can be about people.
+
+use super::client::Client;
+use super::processes::{create_process, start};
+use super::samples::SIGNATURE;
+use super::signing::{Link, signature_step, step};
+use super::table::dump::all_items;
+use super::{Api, Reply};
+use serde_json::{Value, json};
+
+/// Texts with this mark are about the person.
+pub const MARK: &str = "Zyx9Mark";
+
+pub struct Person {
+    pub id: String,
+    /// All that the person had to do with, as paths of resources with a history.
+    pub histories: Vec<String>,
+    pub instance: String,
+    pub asset: String,
+}
+
+pub fn steps() -> Value {
+    json!([
+        step("user_picker", "who"),
+        step("text", "note"),
+        step("textarea", "story"),
+        signature_step(),
+        step("text", "last"),
+        step("complete", "done")
+    ])
+}
+
+/// A person who had an asset, signed for it through a link, typed and worked with a key of their own.
+pub async fn person(client: &Client) -> Person {
+    let mark = |what: &str| format!("{MARK} {what}");
+    let body = json!({"email": format!("{MARK}@example.com"), "display_name": mark("name"), "role": "technician"});
+    let id = client.post_once("/users", &body, "user").await.id();
+    let scopes = ["assets:read", "assets:write", "processes:read", "processes:write", "users:read"];
+    let key = client.post("/keys", json!({"name": mark("key"), "user_id": id, "scopes": scopes})).await.data();
+    let own = client.with_key(key["api_key"].as_str().unwrap());
+    let body = json!({"name": "Laptop", "assigned_to": id, "notes": mark("notes")});
+    let asset = own.post_once("/assets", &body, "asset").await.id();
+    client.patch(&format!("/assets/{asset}"), json!({"notes": mark("more notes")})).await.data();
+    let process = create_process(client, steps()).await;
+    let instance = start(&own, &process, &asset).await;
+    let path = format!("/processes/instances/{instance}");
+    let data = json!({"step_data": {"who": id}});
+    client.post_once(&format!("{path}/advance"), &data, "pick").await.data();
+    own.post(&format!("{path}/advance"), json!({"step_data": {"note": mark("typed")}})).await.data();
+    let link = Link::create(client, &path, json!({"signer": {"user_id": id}, "until": "sign"})).await;
+    link.signer(client).sign(json!({"step_data": {"story": mark("told")}})).await.data();
+    link.signer(client).sign_once(&json!({"step_data": {"sign": SIGNATURE}, "typed_signatures": ["sign"]}), "sign").await.data();
+    client.post(&format!("{path}/advance"), json!({"step_data": {"last": mark("last")}})).await.data();
+    client.post(&format!("{path}/advance"), json!({"step_data": {}})).await.data();
+    client.patch(&format!("/users/{id}"), json!({"display_name": mark("new name")})).await.data();
+    let cancelled = client.asset(json!({"name": "Phone", "notes": "of others"})).await;
+    let second = start(client, &process, &cancelled).await;
+    client.post(&format!("/processes/instances/{second}/advance"), json!({"step_data": {"who": id}})).await.data();
+    client.post(&format!("/processes/instances/{second}/cancel"), json!({"reason": mark("reason")})).await.data();
+    let histories = [format!("/assets/{asset}"), format!("/assets/{cancelled}")];
+    let instances = [path.clone(), format!("/processes/instances/{second}")];
+    Person { id, histories: histories.into_iter().chain(instances).collect(), instance: path, asset }
+}
+
+/// The person leaves, and nothing is in the way of the erasure.
+pub async fn leaves(api: &Api, client: &Client, person: &Person) {
+    client.patch(&format!("/assets/{}", person.asset), json!({"assigned_to": null})).await.data();
+    client.patch(&format!("/users/{}", person.id), json!({"is_active": false})).await.data();
+    api.advance_clock(60);
+}
+
+pub async fn erase(client: &Client, user: &str) -> Reply {
+    client.post(&format!("/users/{user}/erase"), json!({})).await
+}
+
+/// Erases until it is done.
+pub async fn erase_all(client: &Client, user: &str) {
+    while erase(client, user).await.data()["done"] == false {}
+}
+
+/// The items of the table that have this text in any form.
+pub async fn items_with(api: &Api, text: &str) -> Vec<String> {
+    let shown = all_items(api).await.into_iter().map(|item| format!("{item:?}"));
+    shown.filter(|item| item.to_lowercase().contains(&text.to_lowercase())).collect()
+}
