@@ -127,7 +127,7 @@ async fn ask_for<V: From<Delivery> + Serialize>(caller: &Caller, delivery: Deliv
         event_id: delivery.event_id,
         requested_at: delivery.requested_at,
         // No history has it.
-        test: is_test.then(|| TestEvent { actor: caller.context.actor.clone() }),
+        test: is_test.then(|| TestEvent { actor: caller.context.actor.nameless() }),
         attempted: None,
     });
     let response = Data { data: V::from(delivery) };

@@ -44,6 +44,13 @@ impl Actor {
         [user_name, key_name].into_iter().flatten().map(str::to_owned).collect()
     }
 
+    /// Without what is about people, for places outside of histories.
+    #[must_use]
+    pub fn nameless(&self) -> Self {
+        let key_name = if self.personal_pointers().is_empty() { self.key_name.clone() } else { "key of a user".to_owned() };
+        Self { key_name, user_name: None, ..self.clone() }
+    }
+
     /// The operator's check, which repairs a restored table.
     #[must_use]
     pub fn repair() -> Self {

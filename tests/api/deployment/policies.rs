@@ -271,7 +271,8 @@ fn wildcards_are_used_only_for_actions_without_resources() {
                 assert_ne!(action, "dynamodb:Scan");
                 let everywhere = texts(&statement["Resource"]).iter().any(|resource| resource.contains('*'));
                 // The objects of a bucket have no other name, and those of streams are times.
-                let is_object = ["s3:GetObject", "s3:PutObject"].contains(&action.as_str()) || statement["Sid"] == "Stream";
+                let is_object = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"].contains(&action.as_str())
+                    || statement["Sid"] == "Stream";
                 assert_eq!(everywhere, action.starts_with("xray:") || is_object, "{action}");
             }
         }

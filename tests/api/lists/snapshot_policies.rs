@@ -55,8 +55,10 @@ async fn the_role_of_the_writer_of_snapshots_allows_its_calls_and_no_others() {
 fn functions_that_list_may_read_snapshots_and_only_the_writer_writes_them() {
     for (function, expected) in resources().map(|name| {
         let expected: &[&str] = match name {
-            "Assets" | "Processes" | "Users" => &["s3:GetObject", "s3:ListBucket"],
-            "Snapshots" => &["s3:GetObject", "s3:PutObject", "s3:ListBucket"],
+            "Assets" | "Processes" => &["s3:GetObject", "s3:ListBucket"],
+            // Snapshots name people who are erased.
+            "Users" => &["s3:GetObject", "s3:ListBucket", "s3:DeleteObject"],
+            "Snapshots" => &["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"],
             _ => &[],
         };
         (name, expected)

@@ -87,7 +87,7 @@ impl Traces {
                     _ => {
                         let is_own = event.actor.user_id == Some(person);
                         let is_about = match kind {
-                            Kind::Instance => is_own || is_picked && !is_other_signer(&event.actor, person),
+                            Kind::Instance => is_value_about(person, &event.actor, is_picked),
                             Kind::Asset => [before, holder].contains(&Some(person)),
                             _ => belongs,
                         };
@@ -115,9 +115,10 @@ pub fn actor_pointers(person: UserId, actor: &Actor) -> Vec<String> {
     if actor.user_id == Some(person) { actor.personal_pointers() } else { Vec::new() }
 }
 
-/// What another signs for is about that signer.
-fn is_other_signer(actor: &Actor, person: UserId) -> bool {
-    actor.link_id.is_some() && actor.user_id != Some(person)
+/// What is submitted through a link is about its signer. Anything else is about the users who are picked: a technician writes and
+/// collects signatures for others.
+fn is_value_about(person: UserId, actor: &Actor, is_picked: bool) -> bool {
+    if actor.link_id.is_some() { actor.user_id == Some(person) } else { is_picked }
 }
 
 fn is_changed(event: &Event, field: &str) -> bool {
@@ -142,4 +143,75 @@ fn is_person(value: &Value, person: UserId) -> bool {
 
 fn uuid(person: UserId) -> Uuid {
     crate::values::id::Id::uuid(person)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::id::{EventId, Id, LinkId};
+    use crate::values::time::Timestamp;
+    use serde_json::json;
+
+    fn user(number: u128) -> UserId {
+        UserId::from_uuid(Uuid::from_u128(number))
+    }
+
+    fn event(version: u64, event_type: &str, actor: Actor, changes: Value) -> Event {
+        Event {
+            id: EventId::new(Timestamp::from_millis(5), [0; 10]),
+            at: Timestamp::from_millis(5),
+            event_type: event_type.to_owned(),
+            entity_id: Uuid::from_u128(99),
+            version,
+            actor,
+            changes: changes.as_object().cloned().expect("an object"),
+            previous_hash: None,
+        }
+    }
+
+    #[test]
+    fn notes_are_about_the_user_who_has_the_asset() {
+        let (ada, grace) = (user(1), user(2));
+        let set = |old: Value, new: &str| json!({"old": old, "new": new});
+        let assigned = |old: Value, new: Value| json!({"old": old, "new": new});
+        let events = [
+            event(1, "asset.created", Actor::operator(), json!({"notes": set(Value::Null, "of nobody")})),
+            event(
+                2,
+                "asset.updated",
+                Actor::operator(),
+                json!({"assigned_to": assigned(Value::Null, json!(ada)), "notes": set(json!("of nobody"), "of Ada")}),
+            ),
+            event(3, "asset.updated", Actor::operator(), json!({"assigned_to": assigned(json!(ada), json!(grace))})),
+            event(4, "asset.updated", Actor::operator(), json!({"notes": set(json!("of Ada"), "of Grace")})),
+        ];
+        let traces = Traces::of(ada, Kind::Asset, &events);
+        let expected: [&[&str]; 4] = [&[], &["/changes/notes/new"], &[], &["/changes/notes/old"]];
+        assert_eq!(traces.entries, expected.map(|pointers| pointers.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()));
+        assert!(traces.fields.is_empty());
+        assert_eq!(Traces::of(grace, Kind::Asset, &events).fields, BTreeSet::from(["notes".to_owned()]));
+    }
+
+    #[test]
+    fn a_technician_writes_for_the_user_who_is_picked_and_a_signer_for_themselves() {
+        let (ada, technician) = (user(1), user(2));
+        let key = Actor { user_id: Some(technician), user_name: Some("T".into()), ..Actor::operator() };
+        let link = Actor::signer(LinkId::from_uuid(Uuid::nil()), "Ada", Some(ada));
+        let step = |old: Value, new: Value| json!({"step_data": {"old": old, "new": new}});
+        let (picked, typed) = (json!({"who": ada}), json!({"who": ada, "note": "x"}));
+        let signed = json!({"who": ada, "note": "x", "sign": {"sha256": "h"}});
+        let events = [
+            event(1, "instance.created", key.clone(), json!({})),
+            event(2, "instance.updated", key.clone(), step(json!({}), picked.clone())),
+            event(3, "instance.updated", key, step(picked, typed.clone())),
+            event(4, "instance.updated", link, step(typed, signed)),
+        ];
+        let of_ada = Traces::of(ada, Kind::Instance, &events);
+        assert_eq!(of_ada.fields, ["step_data/note", "step_data/sign"].map(str::to_owned).into());
+        assert_eq!((of_ada.submitted, of_ada.is_creator), (BTreeSet::from(["sign".to_owned()]), false));
+        let of_technician = Traces::of(technician, Kind::Instance, &events);
+        assert!(of_technician.fields.is_empty() && of_technician.is_creator);
+        assert_eq!(of_technician.entries[2], ["/actor/user_name"]);
+        assert_eq!(of_technician.entries[3], Vec::<String>::new());
+    }
 }

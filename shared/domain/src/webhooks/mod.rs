@@ -4,6 +4,7 @@ mod address;
 mod body;
 mod decision;
 mod delivery;
+pub mod echo;
 mod events;
 mod fanout;
 mod health;
