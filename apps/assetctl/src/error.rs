@@ -8,9 +8,9 @@ pub enum CliError {
     Usage(String),
     #[error("{0}")]
     Failed(String),
-    /// The service refused a request, with this status.
+    /// The service refused a request, with this status and the code of its problem document.
     #[error("{detail}")]
-    Answered { status: u16, detail: String },
+    Answered { status: u16, code: String, detail: String },
     /// The service refused the first request, or was never reached: nothing took effect, and there is nothing to resume.
     #[error("{0}")]
     Rejected(String),
@@ -41,13 +41,13 @@ impl CliError {
     /// The service has no such resource. Without its code, the address is wrong.
     #[must_use]
     pub fn is_missing(&self) -> bool {
-        matches!(self, Self::Answered { status: 404, detail } if detail.contains("NOT_FOUND"))
+        matches!(self, Self::Answered { code, .. } if code == "NOT_FOUND")
     }
 
     /// So many steps of so many assets are too many changes for one transaction.
     #[must_use]
     pub fn is_too_many_steps(&self) -> bool {
-        matches!(self, Self::Answered { status: 422, detail } if detail.contains("/through: makes "))
+        matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("/through: makes "))
     }
 
     /// The state of the data forbids it; perhaps somebody else was faster.
@@ -65,5 +65,16 @@ impl CliError {
 impl From<std::io::Error> for CliError {
     fn from(error: std::io::Error) -> Self {
         Self::Failed(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_alone_tells_that_a_resource_is_missing() {
+        let answered = |code: &str| CliError::Answered { status: 404, code: code.into(), detail: "404 NOT_FOUND".into() };
+        assert!(answered("NOT_FOUND").is_missing() && !answered("").is_missing());
     }
 }

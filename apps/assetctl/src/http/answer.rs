@@ -13,8 +13,8 @@ pub enum Answer {
     Done,
     /// Send the request again later.
     Busy(Busy),
-    /// Repeating doesn't help.
-    Refused(String),
+    /// Repeating doesn't help. The code is that of the problem document, and empty without one.
+    Refused { code: String, detail: String },
 }
 
 /// The reason for sending a request again later.
@@ -60,12 +60,15 @@ pub fn interpret(reply: &Reply) -> Answer {
     let detail = describe(reply, &problem);
     let busy = |is_fault, detail| Answer::Busy(Busy { retry_after: reply.retry_after, is_fault, detail });
     match reply.status {
-        _ if reply.is_too_long => Answer::Refused(detail + " with more than 6 MB, which the API never does; check --base-url"),
+        _ if reply.is_too_long => {
+            let detail = detail + " with more than 6 MB, which the API never does; check --base-url";
+            Answer::Refused { code: problem.code, detail }
+        }
         200..=299 => Answer::Done,
         408 | 429 | 502..=504 => busy(false, detail),
         409 if problem.code == "REQUEST_IN_PROGRESS" => busy(false, detail),
         500 => busy(true, detail),
-        _ => Answer::Refused(detail),
+        _ => Answer::Refused { code: problem.code, detail },
     }
 }
 
@@ -122,7 +125,7 @@ mod tests {
         let body =
             r#"{"code": "VALIDATION_ERROR", "detail": "2\nerrors.", "errors": [{"column": "RAM", "detail": "unknown column"}]}"#;
         let refused = |status, body| match interpret(&reply(status, body)) {
-            Answer::Refused(detail) => detail,
+            Answer::Refused { detail, .. } => detail,
             other => panic!("{other:?}"),
         };
         assert_eq!(refused(422, body), "the service answered 422 VALIDATION_ERROR: 2 errors.\n  RAM: unknown column");

@@ -18,7 +18,7 @@ pub const JSON: &str = "application/json";
 /// Returns [`CliError::Answered`] when the service refuses the request, and [`CliError::Failed`] when it is busy for too long or
 /// sends another type.
 pub async fn get(client: &Client, url: &Url, content_type: &str, patience: Duration) -> Result<Reply> {
-    let reply = answered(patience, async || client.get(url.clone()).await).await?;
+    let reply = answered(Waiting::silent(patience), async || client.get(url.clone()).await).await?;
     expect_type(&reply, url, content_type)?;
     Ok(reply)
 }
@@ -32,26 +32,10 @@ pub async fn get_data(client: &Client, path: &str, query: &[(&str, &str)]) -> Re
 /// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request takes effect once,
 /// even if it is repeated.
 pub async fn post_data(client: &Client, url: &Url, body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
-    let reply = answered(patience::DEFAULT, async || client.post(url.clone(), body, idempotency_key).await).await?;
+    let reply =
+        answered(Waiting::silent(patience::DEFAULT), async || client.post(url.clone(), body, idempotency_key).await).await?;
     expect_type(&reply, url, JSON)?;
     data(&reply)
-}
-
-/// Repeats the request while the service is busy.
-async fn answered(patience: Duration, send: impl AsyncFn() -> std::result::Result<Reply, Unreachable>) -> Result<Reply> {
-    let (patience, mut attempts) = (Patience::begin(patience, Instant::now()), 0);
-    loop {
-        attempts += 1;
-        let busy = match send().await {
-            Err(unreachable) => Busy::unreachable(unreachable, true),
-            Ok(reply) => match interpret(&reply) {
-                Answer::Done => return Ok(reply),
-                Answer::Refused(detail) => return Err(CliError::Answered { status: reply.status, detail }),
-                Answer::Busy(busy) => busy,
-            },
-        };
-        tokio::time::sleep(patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Failed)?).await;
-    }
 }
 
 /// Repeats the request until the service answers, and prints a note that ends in `comfort` while it doesn't. Only the first
@@ -61,28 +45,50 @@ async fn answered(patience: Duration, send: impl AsyncFn() -> std::result::Resul
 ///
 /// Returns [`CliError::Answered`] when the service refuses the request, and [`CliError::Failed`] when it sends another type.
 pub async fn get_endlessly(client: &Client, url: &Url, is_first: bool, comfort: &str) -> Result<Vec<u8>> {
-    let (patience, mut attempts) = (Patience::begin(patience::DEFAULT, Instant::now()), 0_u32);
+    let waiting = Waiting { patience: is_first.then_some(patience::DEFAULT), comfort: Some(comfort) };
+    let reply = answered(waiting, async || client.get(url.clone()).await).await?;
+    expect_type(&reply, url, JSON)?;
+    Ok(reply.body)
+}
+
+/// The wait for a service that is busy or can't be reached.
+struct Waiting<'c> {
+    /// Endless without.
+    patience: Option<Duration>,
+    /// The end of the note that tells of the wait. Without one, the wait is silent, and an address that can't be reached is a
+    /// fault, which ends it early.
+    comfort: Option<&'c str>,
+}
+
+impl Waiting<'_> {
+    fn silent(patience: Duration) -> Self {
+        Self { patience: Some(patience), comfort: None }
+    }
+}
+
+async fn answered(waiting: Waiting<'_>, send: impl AsyncFn() -> std::result::Result<Reply, Unreachable>) -> Result<Reply> {
+    let Waiting { patience, comfort } = waiting;
+    let (patience, mut attempts) = (patience.map(|limit| Patience::begin(limit, Instant::now())), 0_u32);
     loop {
         attempts = attempts.saturating_add(1);
-        let busy = match client.get(url.clone()).await {
-            Err(unreachable) => Busy::unreachable(unreachable, false),
+        let busy = match send().await {
+            Err(unreachable) => Busy::unreachable(unreachable, comfort.is_none()),
             Ok(reply) => match interpret(&reply) {
                 Answer::Done => {
-                    expect_type(&reply, url, JSON)?;
-                    if attempts > 1 {
+                    if attempts > 1 && comfort.is_some() {
                         print_note("The service answers again.");
                     }
-                    return Ok(reply.body);
+                    return Ok(reply);
                 }
-                Answer::Refused(detail) => return Err(CliError::Answered { status: reply.status, detail }),
+                Answer::Refused { code, detail } => return Err(CliError::Answered { status: reply.status, code, detail }),
                 Answer::Busy(busy) => busy,
             },
         };
-        let pause = match is_first {
-            true => patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Failed)?,
-            false => endless_pause(attempts, &busy),
+        let pause = match patience {
+            Some(patience) => patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Failed)?,
+            None => endless_pause(attempts, &busy),
         };
-        if attempts == 1 {
+        if let Some(comfort) = comfort.filter(|_| attempts == 1) {
             print_note(&format!("{}; waiting for it. {comfort}", busy.detail));
         }
         tokio::time::sleep(pause).await;

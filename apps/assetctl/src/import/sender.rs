@@ -170,8 +170,8 @@ impl Sender<'_> {
                 // The rows may have been imported.
                 state.is_in_doubt |= reply.is_too_long;
                 match interpret(&reply) {
-                    Answer::Refused(detail) if self.has_no_effect(state) => return Err(CliError::Rejected(detail)),
-                    Answer::Refused(detail) => return Err(CliError::Failed(detail)),
+                    Answer::Refused { detail, .. } if self.has_no_effect(state) => return Err(CliError::Rejected(detail)),
+                    Answer::Refused { detail, .. } => return Err(CliError::Failed(detail)),
                     Answer::Busy(busy) => {
                         state.is_in_doubt = true;
                         busy

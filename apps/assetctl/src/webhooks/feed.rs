@@ -64,7 +64,7 @@ impl<'a> Feed<'a> {
         let mut feed = Self { client, types, after: "now".into(), has_more: false };
         match feed.read(true).await {
             // Of the parameters, only the types of events come from the command line.
-            Err(CliError::Answered { status: 422, detail }) => Err(CliError::Usage(detail)),
+            Err(CliError::Answered { status: 422, detail, .. }) => Err(CliError::Usage(detail)),
             read => read.map(|_| feed),
         }
     }
