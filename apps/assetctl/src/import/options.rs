@@ -43,12 +43,16 @@ fn translations(options: &Import) -> Vec<String> {
 /// With everything that decides about the requests.
 pub fn heading(options: &Import, connection: &Connection, source: &Source) -> Result<Heading> {
     let run_id = new_run_id()?;
+    let words = translations(options);
+    let given = |name| words.iter().filter_map(|word| word.strip_prefix(name)?.strip_prefix(' ')).collect::<Vec<_>>().join(" ");
     let entries = [
         ("base URL", connection.base_url.to_string()),
         // Idempotency keys belong to an API key.
         ("API key", connection.api_key.prefix().to_owned()),
         ("--users", options.users.to_string()),
-        ("--map", translations(options).join(" ")),
+        ("--map", given("--map")),
+        ("--map-value", given("--map-value")),
+        ("--set", given("--set")),
         ("--match", options.match_by.column().unwrap_or("none").to_owned()),
         ("--create-unmatched", options.create_unmatched.to_string()),
         ("--on-error", if options.on_error == OnError::Abort { "abort" } else { "skip" }.to_owned()),

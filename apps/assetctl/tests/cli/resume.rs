@@ -100,6 +100,8 @@ fn other_files_and_options_are_not_resumed() {
     wait_for(|| server.seen().rows.len() > 300);
     child.kill().unwrap();
     child.wait().unwrap();
+    let set = import(&server.url, &path, &["--resume", "--set", "notes=x"]);
+    assert!(set.stderr.contains("resume with the same options as before: --set was \"\", is \"notes=x\"\n"), "{}", set.stderr);
     let differing = import(&server.url, &path, &["--resume", "--match", "serial_number"]);
     assert_eq!((differing.code, differing.stderr.contains("--match was \"none\"")), (2, true), "{}", differing.stderr);
     let other = slow(0);
