@@ -2,7 +2,9 @@
 
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
+use crate::http::patience;
 use crate::http::request::get_data;
+use crate::people::Directory;
 use serde_json::Value;
 
 /// `name` is a tag, an id or, if there is no such tag, a serial number that only one asset has.
@@ -29,13 +31,15 @@ pub async fn asset(client: &Client, name: &str) -> Result<Value> {
     }
 }
 
-/// `user` is an id or an e-mail address.
+/// `user` is an id, an e-mail address, or the name of only one active user.
 pub async fn user(client: &Client, user: &str) -> Result<Value> {
     if is_id(user) {
         return get_data(client, &format!("users/{user}"), &[]).await;
     }
     if !user.contains('@') {
-        return Err(CliError::Usage(format!("{user} is no e-mail address, such as ada@example.com, and no id")));
+        let found = Directory::Service(client, patience::DEFAULT).find(user).await?;
+        let id = found.map_err(|detail| CliError::Failed(terminal::clean(&detail)))?;
+        return get_data(client, &format!("users/{id}"), &[]).await;
     }
     let users = get_data(client, "users", &[("email", user)]).await?;
     only(users)?.ok_or_else(|| CliError::Failed(format!("no user has the e-mail address {user}")))

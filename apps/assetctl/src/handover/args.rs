@@ -8,13 +8,13 @@ pub struct Handover {
     /// What is handed over, 20 assets at most: tags, ids or serial numbers
     #[arg(required = true, value_name = "TAG")]
     pub assets: Vec<String>,
-    /// Who gets it: an e-mail address or an id
+    /// Who gets it: an e-mail address, a name or an id
     #[arg(long, value_name = "USER")]
     pub to: String,
     /// The process that hands it over, by its slug
     #[arg(long, value_name = "SLUG", default_value = "employee-onboarding")]
     pub process: String,
-    /// Tick an entry of the checklists, or `all`; without, whoever signs ticks them
+    /// Tick an entry of the checklists, in any case, or `all`; without, whoever signs ticks them
     #[arg(long, value_name = "LABEL")]
     pub tick: Vec<String>,
     /// Run the process `prepare` first on what is still in stock

@@ -1,5 +1,6 @@
 //! What can be submitted before the signature.
 
+use crate::folded::folded;
 use crate::lookup::text;
 use serde_json::{Map, Value};
 
@@ -8,10 +9,19 @@ use serde_json::{Map, Value};
 /// Returns a text about a label that is neither `all` nor an entry of a checklist.
 pub fn check_labels<'s>(labels: &[String], steps: impl Iterator<Item = &'s Value>) -> Result<(), String> {
     let known: Vec<&str> = steps.flat_map(entries).collect();
-    match labels.iter().find(|label| *label != "all" && !known.contains(&label.as_str())) {
+    match labels.iter().find(|label| !is_same(label, "all") && !known.iter().any(|entry| is_same(label, entry))) {
         None => Ok(()),
         Some(label) => Err(format!("--tick \"{label}\": the checklists have \"{}\"", known.join("\", \""))),
     }
+}
+
+fn is_same(label: &str, entry: &str) -> bool {
+    folded(label.trim()) == folded(entry)
+}
+
+/// In any case, unless another entry of the checklist is the label exactly.
+fn ticks(label: &str, entry: &str, checklist: &Value) -> bool {
+    is_same(label, "all") || label == entry || is_same(label, entry) && entries(checklist).all(|other| other != label)
 }
 
 fn entries(step: &Value) -> impl Iterator<Item = &str> {
@@ -40,9 +50,9 @@ pub fn picker(steps: &[Value]) -> Option<&str> {
 #[must_use]
 pub fn values<'a>(steps: &'a [Value], first: usize, user: &Value, labels: &[String]) -> (Map<String, Value>, Option<&'a str>) {
     let (picker, open) = (picker(steps), steps.get(first..).unwrap_or_default());
-    let is_ticked = |entry: &&str| labels.iter().any(|label| label == "all" || label == entry);
     let value = |step: &Value| {
-        let ticked: Vec<Value> = entries(step).filter(is_ticked).map(Value::from).collect();
+        let ticked: Vec<Value> =
+            entries(step).filter(|entry| labels.iter().any(|label| ticks(label, entry, step))).map(Value::from).collect();
         if picker == step["key"].as_str() {
             Some(user.clone())
         } else {
@@ -76,12 +86,19 @@ mod tests {
         let onboarding = &["user_picker", "checklist", "signature", "complete"];
         let through = |key: &str| Some(key.to_owned());
         assert_eq!(submitted(onboarding, 0, &[]), (json!({"s0": "mary"}), through("s0")));
-        assert_eq!(submitted(onboarding, 0, &["Bag"]), (json!({"s0": "mary", "s1": ["Bag"]}), through("s1")));
+        assert_eq!(submitted(onboarding, 0, &["bAG"]), (json!({"s0": "mary", "s1": ["Bag"]}), through("s1")));
         assert_eq!(submitted(onboarding, 1, &["all"]), (json!({"s1": ["Device", "Bag"]}), through("s1")));
-        assert_eq!(submitted(onboarding, 2, &["all"]), (json!({}), None));
+        assert_eq!(submitted(onboarding, 2, &["ALL"]), (json!({}), None));
         assert_eq!(submitted(&["text", "user_picker", "signature"], 0, &[]), (json!({"s1": "mary"}), None));
         assert_eq!(submitted(&["user_picker", "signature", "user_picker"], 0, &[]), (json!({"s2": "mary"}), None));
         assert_eq!(submitted(&["checklist", "complete"], 0, &["all"]), (json!({"s0": ["Device", "Bag"]}), through("s0")));
+    }
+
+    #[test]
+    fn a_label_ticks_the_entry_that_it_is_exactly_else_those_in_another_case() {
+        let checklist = json!({"items": ["Bag", "BAG", "Étui"]});
+        let ticked = |label: &str| entries(&checklist).filter(|entry| ticks(label, entry, &checklist)).collect::<Vec<_>>();
+        assert_eq!((ticked("BAG"), ticked("bag"), ticked("E\u{301}TUI")), (vec!["BAG"], vec!["Bag", "BAG"], vec!["Étui"]));
     }
 
     #[test]

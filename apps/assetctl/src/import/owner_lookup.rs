@@ -2,35 +2,30 @@
 
 use crate::error::Result;
 use crate::http::client::Client;
-use crate::http::request::{JSON, get, unreadable};
 use crate::import::args::Import;
-use crate::import::columns::owners::{Owner, Owners, User, search};
+use crate::import::columns::owners::Owners;
 use crate::import::columns::{Columns, OWNER_NAME, Target};
 use crate::import::source::Source;
 use crate::output::count;
-use serde::Deserialize;
+use crate::people::Directory;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use terminal::Notice;
 
-/// The service's maximum.
-const LIMIT: usize = 100;
-/// Longer texts are no names.
-const MAX_CHARS: usize = 200;
+/// So few names are searched, each with a request or two. For more, all users are read, mostly with one request: to the service,
+/// that of 500 users costs as much as a search.
+const FEW: usize = 10;
 
-#[derive(Deserialize)]
-struct Page {
-    data: Vec<User>,
-}
-
-/// Asks for each name once, however many rows have it. Without a column of names, nothing is sent.
+/// Looks each name up once, however many rows have it. Without a column of names, nothing is sent.
 pub async fn find_owners(client: &Client, source: &Source, options: &Import, columns: &Columns) -> Result<Owners> {
     let (names, mut owners) = (names(source, options, columns)?, Owners::default());
     let _notice =
         (!names.is_empty()).then(|| Notice::show(&format!("Looking up {} of users", count(names.len() as u64, "name"))));
     let patience = Duration::from_secs(options.give_up_after);
+    let directory =
+        if names.len() <= FEW { Directory::Service(client, patience) } else { Directory::read(client, patience).await? };
     for name in &names {
-        owners.add(name, find(client, name, patience).await?);
+        owners.add(name, directory.find(name).await?);
     }
     Ok(owners)
 }
@@ -51,33 +46,4 @@ fn names(source: &Source, options: &Import, columns: &Columns) -> Result<BTreeSe
         }
     }
     Ok(names)
-}
-
-async fn find(client: &Client, name: &str, patience: Duration) -> Result<Owner> {
-    let (words, longest) = search(name);
-    if words.is_empty() || name.chars().count() > MAX_CHARS || name.contains(char::is_control) {
-        return Ok(Owner::decide(name, &[], &[]));
-    }
-    let users = users(client, &words, patience).await?;
-    let similar = match longest {
-        Some(word) if users.is_empty() => self::users(client, word, patience).await?,
-        _ => Vec::new(),
-    };
-    Ok(Owner::decide(name, &users, &similar))
-}
-
-/// All whose name or e-mail address has these words.
-async fn users(client: &Client, words: &str, patience: Duration) -> Result<Vec<User>> {
-    let mut users = Vec::new();
-    for page in 1_u32.. {
-        let query = [("q", words), ("page", &page.to_string()), ("limit", &LIMIT.to_string())];
-        let reply = get(client, &client.url("users", &query)?, JSON, patience).await?;
-        let Page { data } = serde_json::from_slice(&reply.body).map_err(|_| unreadable())?;
-        let is_last = data.len() < LIMIT;
-        users.extend(data);
-        if is_last {
-            break;
-        }
-    }
-    Ok(users)
 }

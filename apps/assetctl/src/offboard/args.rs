@@ -5,7 +5,7 @@ use clap::Args;
 /// Options of `offboard`.
 #[derive(Debug, Args)]
 pub struct Offboard {
-    /// Who leaves: an e-mail address or an id
+    /// Who leaves: an e-mail address, a name or an id
     pub user: String,
     /// The process that takes the assets back, by its slug; Device Return without
     #[arg(long, value_name = "SLUG")]

@@ -32,8 +32,8 @@ fn a_repeated_command_goes_on_until_the_asset_is_handed_over() {
     let service = Service::start();
     let (mary, _) = (user(&service, "Mary", true), user(&service, "Ada", true));
     let (id, tag) = asset(&service, "preparing");
-    let first = to_mary(&service, &[&tag, "--tick", "Device", "--tick", "Power supply"]);
-    let (_, second) = (link(&first), link(&to_mary(&service, &[&tag])));
+    let first = to_mary(&service, &[&tag, "--tick", "Device", "--tick", "power SUPPLY"]);
+    let (_, second) = (link(&first), link(&service.run(&["handover", &tag, "--to", "mary"])));
     let summary = format!(
         "Process     Employee Onboarding\nAssets      {tag} Laptop\nTo          Mary <mary@example.org>\n\
          Steps left  Signature of the recipient, Complete the handover\nLink        until "
@@ -140,6 +140,7 @@ fn nothing_starts_if_something_is_not_there() {
     let service = Service::start();
     user(&service, "Mary", true);
     user(&service, "Bob", false);
+    service.create("/users", &json!({"email": "mary2@example.org", "display_name": "Mary"}));
     let (_, tag) = asset(&service, "preparing");
     for (words, code, reason) in [
         (&["NOPE-1", "--to", "mary@example.org"][..], 1, "no asset has the tag or the serial number NOPE-1"),
@@ -147,6 +148,9 @@ fn nothing_starts_if_something_is_not_there() {
         (&["", "--to", "mary@example.org"], 1, "no asset has the tag or the serial number"),
         (&[&tag, "A/ ?", "--to", "mary@example.org"], 1, "no asset has the tag or the serial number A/ ?"),
         (&[&tag, "--to", "bob@example.org"], 1, "Bob <bob@example.org> is inactive: activate the user first"),
+        (&[&tag, "--to", "mary"], 1, "\"mary\" is the name of 2 active users: Mary <mary2@example.org>, Mary <mary@example.org>"),
+        (&[&tag, "--to", "Bob"], 1, "\"Bob\" is not the name of an active user; inactive: Bob <bob@example.org>"),
+        (&[&tag, "--to", "Mary Bo"], 1, "\"Mary Bo\" is not the name of a user; similar: Mary <mary"),
         (&[&tag, "--to", "eve@example.org"], 1, "no user has the e-mail address eve@example.org"),
         (&[&tag, "--to", "mary@example.org", "--process", "own"], 1, "unknown process own; known: "),
         (&[&tag, "--to", "mary@example.org", "--tick", "Dock"], 2, "--tick \"Dock\": the checklists have \"Device\", "),

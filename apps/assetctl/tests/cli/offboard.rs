@@ -145,7 +145,7 @@ fn who_is_not_there_is_named() {
     let service = Scripted::start(|request, _| answer(request, false));
     for (arguments, code, reason) in [
         (&["offboard", "bob@example.com"][..], 1, "no user has the e-mail address bob@example.com"),
-        (&["offboard", "Ada"], 2, "Ada is no e-mail address, such as ada@example.com, and no id"),
+        (&["offboard", "Ada"], 1, "\"Ada\" is not the name of a user"),
         (&["offboard", USER, "--process", "none"], 1, "unknown process none; known: repair, own"),
         (&["offboard", USER, "--process", "Own one"], 1, "unknown process Own one; known: repair, own"),
     ] {

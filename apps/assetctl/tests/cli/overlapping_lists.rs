@@ -95,6 +95,11 @@ fn two_messy_lists_become_one_right_inventory_and_importing_them_again_changes_n
     assert_eq!(inventory(&service), expected());
 }
 
+fn created(rows: u32) -> Answer {
+    let row = |row| json!({"row": row, "outcome": "created", "id": format!("a{row}")});
+    Answer::data(&(1..=rows).map(row).collect())
+}
+
 #[test]
 fn a_name_is_looked_up_once_and_an_import_is_resumed_with_the_same_user() {
     let service = Scripted::start(|request, number| match (request.route.as_str(), number) {
@@ -105,10 +110,10 @@ fn a_name_is_looked_up_once_and_an_import_is_resumed_with_the_same_user() {
         }
         (_, 1) => Answer::busy("1"),
         (_, 2) => Answer::problem(403, "FORBIDDEN", "Not any more."),
-        _ => Answer::data(&json!([{"row": 1, "outcome": "created", "id": "a1"}])),
+        _ => created(3),
     });
     let folder = Folder::new();
-    let lines = "{\"Gerät\": \"NB-1\", \"Wer\": \"Lovelace, Ada\", \"Zustand\": \" LAGER\", \"S/N\": \"n/a\"}\n";
+    let lines = "{\"Gerät\": \"NB-1\", \"Wer\": \"Lovelace, Ada\", \"Zustand\": \" LAGER\", \"S/N\": \"n/a\"}\n".repeat(3);
     let path = folder.file("laptops.ndjson", lines);
     let mut arguments = vec!["import", path.to_str().unwrap(), "--json", "--set", "asset_type_code=LAP", "--map", "Gerät=name"];
     arguments.extend(["--map", "Wer=assigned_to_name", "--map", "Zustand=status", "--map-value", "Zustand:Lager=in_stock"]);
@@ -116,15 +121,37 @@ fn a_name_is_looked_up_once_and_an_import_is_resumed_with_the_same_user() {
     assert_eq!(run(&service.url, &arguments).code, 1);
     arguments.push("--resume");
     let resumed = run(&service.url, &arguments);
-    assert_eq!((resumed.code, counts(&resumed)), (0, [1, 0, 0, 0]), "{}", resumed.stderr);
+    assert_eq!((resumed.code, counts(&resumed)), (0, [3, 0, 0, 0]), "{}", resumed.stderr);
     let requests = service.requests();
-    let sent = json!({"name": "NB-1", "assigned_to": "u1", "status": "in_stock", "asset_type_code": "LAP"});
+    let row = json!({"name": "NB-1", "assigned_to": "u1", "status": "in_stock", "asset_type_code": "LAP"});
+    let sent = json!([row, row, row]);
     assert!(
         requests.iter().skip(1).all(|request| request.route == "POST /assets/import" && request.body == sent),
         "{requests:?}"
     );
     assert_eq!((requests.len(), requests[0].parameter("q")), (4, "Lovelace Ada"));
     assert_eq!(requests[1].idempotency_key, requests[3].idempotency_key);
+}
+
+#[test]
+fn for_many_names_all_users_are_read_once() {
+    let service = Scripted::start(|request, _| match request.route.as_str() {
+        "GET /users/export" => {
+            let user =
+                |n: u32| json!({"id": format!("u{n}"), "display_name": format!("Ada {n}"), "email": "a@b.c", "is_active": true});
+            let lines: Vec<String> = (0..20).map(|n| user(n).to_string()).collect();
+            Answer::new("application/x-ndjson", lines.join("\n"))
+        }
+        _ => created(12),
+    });
+    let rows: String = (0..12).map(|n| format!("NB-{n},\"{n}, ADA\"\n")).collect();
+    let (folder, file) = (Folder::new(), format!("name,assigned_to_name\n{rows}NB-12,Ada K\n"));
+    let imported = run(&service.url, &["import", folder.file("a.csv", file).to_str().unwrap(), "--json"]);
+    assert_eq!((imported.code, counts(&imported)), (3, [12, 0, 0, 1]), "{}", imported.stderr);
+    let similar = "\"Ada K\" is not the name of a user; similar: Ada 0 <a@b.c>, Ada 1 <a@b.c>,";
+    let requests: Vec<_> = service.requests().into_iter().map(|request| request.route).collect();
+    assert_eq!(requests, ["GET /users/export", "POST /assets/import"]);
+    assert!(imported.stdout.contains(&similar.replace('"', "\\\"")), "{}", imported.stdout);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Conversion of values before they are sent, and the values by which rows could touch the same record.
 
+use crate::folded::folded;
 use crate::import::columns::convert::{DateFormat, price_with_comma};
 use crate::import::columns::owners::Owners;
-use crate::import::columns::values::{Constant, Values, folded};
+use crate::import::columns::values::{Constant, Values};
 use crate::import::columns::{Kind, OWNER_NAME};
 use fields::CellType;
 use fields::serial_number::is_placeholder;

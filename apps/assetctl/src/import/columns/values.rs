@@ -1,7 +1,7 @@
 //! Values in other words, such as `Lager` for `in_stock`, and values that all rows get.
 
+use crate::folded::folded;
 use crate::import::columns::{Kind, OWNER_NAME, Target, sent_name};
-use icu_normalizer::ComposingNormalizer;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -113,19 +113,13 @@ impl Values {
             return Ok(meaning);
         }
         let folded = folded(value);
-        let mut similar = meanings.iter().filter(|(known, _)| self::folded(known) == folded);
+        let mut similar = meanings.iter().filter(|(known, _)| crate::folded::folded(known) == folded);
         match similar.next() {
             None => Ok(cell),
             Some((_, meaning)) if similar.all(|(_, other)| other == meaning) => Ok(meaning),
             Some((first, _)) => Err(format!("{value:?} is {first:?} in another case, and so is another value of --map-value")),
         }
     }
-}
-
-/// Equal for texts that differ only in case, and in how accents are encoded.
-#[must_use]
-pub fn folded(text: &str) -> String {
-    ComposingNormalizer::new_nfc().normalize(&text.to_lowercase()).into_owned()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The cells of a file's columns, as far as they matter for a suggestion.
 
 use crate::error::Result;
+use crate::folded::folded;
 use crate::import::args::Import;
 use crate::import::columns::fields::Fields;
-use crate::import::columns::values::folded;
 use crate::import::columns::{Columns, OWNER_NAME, Target, trimmed};
 use crate::import::source::Source;
 use crate::import::suggestion::dates::{Dates, Prices};

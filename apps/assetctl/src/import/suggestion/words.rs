@@ -80,7 +80,7 @@ pub fn guess(field: &str, word: &str) -> Option<&'static str> {
 
 /// In lower case, with single spaces instead of punctuation.
 fn plain(text: &str) -> String {
-    let lower = crate::import::columns::values::folded(text);
+    let lower = crate::folded::folded(text);
     lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

@@ -17,6 +17,7 @@ pub struct Request {
     /// Method and path below `/v1`, such as `GET /me`.
     pub route: String,
     pub query: BTreeMap<String, String>,
+    /// An array if it has several lines of JSON.
     pub body: Value,
     pub idempotency_key: Option<String>,
 }
@@ -84,13 +85,17 @@ impl Scripted {
     }
 }
 
+fn lines(body: &[u8]) -> serde_json::Result<Value> {
+    serde_json::Deserializer::from_slice(body).into_iter::<Value>().collect()
+}
+
 async fn answer(State(service): State<Arc<Service>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     assert_eq!(headers["authorization"], format!("Bearer {KEY}"));
     let url = reqwest::Url::parse(&format!("http://x{uri}")).unwrap();
     let request = Request {
         route: format!("{method} {}", uri.path().strip_prefix("/v1").unwrap()),
         query: url.query_pairs().into_owned().collect(),
-        body: serde_json::from_slice(&body).unwrap_or_default(),
+        body: serde_json::from_slice(&body).or_else(|_| lines(&body)).unwrap_or_default(),
         idempotency_key: headers.get("idempotency-key").map(|key| key.to_str().unwrap().to_owned()),
     };
     let number = {
