@@ -177,6 +177,8 @@ async fn instances_are_listed_by_status_asset_and_process() {
         client.get("/processes/instances?status=x&asset_id=1&omit=all").await.field_errors(),
         ["asset_id", "omit", "status"]
     );
+    let several = client.get("/processes/instances?status=in_progress,cancelled").await.json()["errors"][0]["detail"].clone();
+    assert_eq!(several, "must be one of in_progress, completed, cancelled; for several, send a request for each");
 }
 
 #[tokio::test]

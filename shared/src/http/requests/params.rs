@@ -151,6 +151,11 @@ impl Limit {
     }
 }
 
+/// Several values, separated by commas, of a parameter that takes one.
+fn are_several<T: FromParam>(text: &str) -> bool {
+    !T::IS_LIST && text.contains(',') && text.split(',').all(|value| T::from_param(value).is_ok())
+}
+
 pub struct Params {
     /// Each name once, with all its values until they are taken.
     given: Vec<(String, Vec<String>)>,
@@ -184,7 +189,10 @@ impl Params {
         let value = match values.as_slice() {
             [] => return None,
             [_, _, ..] if !T::IS_LIST => Err(ValueError::new("must be sent once")),
-            values => T::from_param(&values.join(",")),
+            values => T::from_param(&values.join(",")).map_err(|error| match values {
+                [text] if are_several::<T>(text) => ValueError::new(format!("{error}; for several, send a request for each")),
+                _ => error,
+            }),
         };
         value.map_err(|error| self.errors.push(FieldError::parameter(name, error.to_string()))).ok()
     }
