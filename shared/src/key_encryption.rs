@@ -34,6 +34,9 @@ impl Purpose {
     }
 }
 
+/// A secret or its ciphertext.
+pub type KeyBytes<'a> = BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
+
 /// Encrypts small secrets, each for one tenant and one purpose.
 pub trait KeyEncryption: Send + Sync {
     /// The provider's name, which is stored with each encrypted key.
@@ -42,22 +45,12 @@ pub trait KeyEncryption: Send + Sync {
     /// # Errors
     ///
     /// Returns a [`KeyEncryptionError`] when the provider is unavailable or rejects the request.
-    fn encrypt_key<'a>(
-        &'a self,
-        purpose: Purpose,
-        tenant: TenantId,
-        secret: &'a [u8],
-    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
+    fn encrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, secret: &'a [u8]) -> KeyBytes<'a>;
 
     /// The secret was encrypted for the same tenant and purpose.
     ///
     /// # Errors
     ///
     /// Returns a [`KeyEncryptionError`] when the provider is unavailable, or the ciphertext is not of this tenant and purpose.
-    fn decrypt_key<'a>(
-        &'a self,
-        purpose: Purpose,
-        tenant: TenantId,
-        ciphertext: &'a [u8],
-    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
+    fn decrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, ciphertext: &'a [u8]) -> KeyBytes<'a>;
 }

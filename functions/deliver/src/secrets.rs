@@ -45,9 +45,9 @@ impl Secrets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures_util::future::BoxFuture;
     use shared::domain::values::id::Id;
     use shared::domain::values::time::Timestamp;
+    use shared::key_encryption::KeyBytes;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Leaves each ciphertext as it is, and counts.
@@ -59,21 +59,11 @@ mod tests {
             "counting"
         }
 
-        fn encrypt_key<'a>(
-            &'a self,
-            _: Purpose,
-            _: TenantId,
-            secret: &'a [u8],
-        ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+        fn encrypt_key<'a>(&'a self, _: Purpose, _: TenantId, secret: &'a [u8]) -> KeyBytes<'a> {
             Box::pin(async { Ok(secret.to_vec()) })
         }
 
-        fn decrypt_key<'a>(
-            &'a self,
-            purpose: Purpose,
-            _: TenantId,
-            ciphertext: &'a [u8],
-        ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+        fn decrypt_key<'a>(&'a self, purpose: Purpose, _: TenantId, ciphertext: &'a [u8]) -> KeyBytes<'a> {
             assert_eq!(purpose, Purpose::WebhookSecret);
             self.0.fetch_add(1, Ordering::Relaxed);
             Box::pin(async { Ok(ciphertext.to_vec()) })

@@ -1,9 +1,9 @@
 //! Encryption with a key in a file, for machines without a key management service.
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::future::{FutureExt, ready};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use shared::domain::values::id::TenantId;
-use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
+use shared::key_encryption::{KeyBytes, KeyEncryption, KeyEncryptionError, Purpose};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -106,21 +106,11 @@ impl KeyEncryption for FileKeyEncryption {
         "file"
     }
 
-    fn encrypt_key<'a>(
-        &'a self,
-        purpose: Purpose,
-        tenant: TenantId,
-        secret: &'a [u8],
-    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+    fn encrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, secret: &'a [u8]) -> KeyBytes<'a> {
         ready(self.encrypt(purpose, tenant, secret)).boxed()
     }
 
-    fn decrypt_key<'a>(
-        &'a self,
-        purpose: Purpose,
-        tenant: TenantId,
-        ciphertext: &'a [u8],
-    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+    fn decrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, ciphertext: &'a [u8]) -> KeyBytes<'a> {
         ready(self.decrypt(purpose, tenant, ciphertext)).boxed()
     }
 }

@@ -6,10 +6,10 @@ use aws_sdk_kms::config::timeout::TimeoutConfig;
 use aws_sdk_kms::config::{BehaviorVersion, Builder, Config};
 use aws_sdk_kms::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_kms::primitives::Blob;
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use shared::aws::environment::{EnvironmentError, endpoint, function_environment};
 use shared::domain::values::id::TenantId;
-use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
+use shared::key_encryption::{KeyBytes, KeyEncryption, KeyEncryptionError, Purpose};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -97,12 +97,7 @@ impl KeyEncryption for KmsKeyEncryption {
         "kms"
     }
 
-    fn encrypt_key<'a>(
-        &'a self,
-        purpose: Purpose,
-        tenant: TenantId,
-        secret: &'a [u8],
-    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+    fn encrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, secret: &'a [u8]) -> KeyBytes<'a> {
         async move {
             let request =
                 self.client()?.encrypt().key_id(&self.key_id).set_encryption_context(Some(encryption_context(purpose, tenant)));
@@ -113,12 +108,7 @@ impl KeyEncryption for KmsKeyEncryption {
         .boxed()
     }
 
-    fn decrypt_key<'a>(
-        &'a self,
-        purpose: Purpose,
-        tenant: TenantId,
-        ciphertext: &'a [u8],
-    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+    fn decrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, ciphertext: &'a [u8]) -> KeyBytes<'a> {
         async move {
             let request =
                 self.client()?.decrypt().key_id(&self.key_id).set_encryption_context(Some(encryption_context(purpose, tenant)));

@@ -1,9 +1,8 @@
 //! Key encryption that counts its calls, and fails when it is told to.
 
 use crate::support::Api;
-use futures_util::future::BoxFuture;
 use shared::domain::values::id::TenantId;
-use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
+use shared::key_encryption::{KeyBytes, KeyEncryption, KeyEncryptionError, Purpose};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -38,22 +37,12 @@ impl KeyEncryption for ObservedKeyEncryption {
         self.inner.name()
     }
 
-    fn encrypt_key<'a>(
-        &'a self,
-        purpose: Purpose,
-        tenant: TenantId,
-        secret: &'a [u8],
-    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+    fn encrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, secret: &'a [u8]) -> KeyBytes<'a> {
         self.encryptions.fetch_add(1, Ordering::Relaxed);
         self.inner.encrypt_key(purpose, tenant, secret)
     }
 
-    fn decrypt_key<'a>(
-        &'a self,
-        purpose: Purpose,
-        tenant: TenantId,
-        ciphertext: &'a [u8],
-    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+    fn decrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, ciphertext: &'a [u8]) -> KeyBytes<'a> {
         if self.fails.swap(false, Ordering::Relaxed) {
             self.has_failed.store(true, Ordering::Relaxed);
             return Box::pin(async { Err(KeyEncryptionError::Unavailable("injected".into())) });
