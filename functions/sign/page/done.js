@@ -10,9 +10,9 @@ function shownEntry(entry, origin) {
   const isSigned = step.type === 'signature' && (image || digest)
   const parts = isSigned
     ? [
-        step.statement ? create('p', { className: 'statement value', dir: 'auto' }, step.statement) : null,
+        create('p', { className: 'statement value', dir: 'auto' }, step.statement ?? ''),
         image ? create('img', { className: 'picture', alt: 'Signature', src: image }) : create('p', {}, 'Signed'),
-        isTyped ? create('p', { className: 'hint' }, 'Typed, not drawn') : null,
+        isTyped ? typedHint() : null,
       ]
     : [shownValue(step, value, entry.userName)]
   return [create('dt', {}, isolated(step.label)), create('dd', {}, ...parts, origin)]

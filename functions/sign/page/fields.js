@@ -3,7 +3,7 @@
 /**
  * Creates what all fields have: a group named by the step's label, with a place for an error. The label can also be that of
  * the only control, or be shown beside it by the control itself.
- * @param {OpenStep} open
+ * @param {SessionStep} open
  * @param {{ control: HTMLElement, hint?: string, statement?: string, isLabel?: boolean, hasOwnLabel?: boolean }} options
  * @param {...(Node | null)} content
  * @returns {Field}
@@ -26,7 +26,7 @@ function frame(open, { control, hint = '', statement = '', isLabel = false, hasO
 
 /**
  * Returns a field with one control that holds a text.
- * @param {OpenStep} open
+ * @param {SessionStep} open
  * @param {HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement} control
  * @param {FieldDraft | undefined} kept
  * @param {() => string | null} check
@@ -52,25 +52,25 @@ const tooLong = (control, limit) => () => {
   return length > limit ? `Shorten this to ${limit} characters. It has ${length}.` : null
 }
 
-/** @param {OpenStep} open @param {FieldDraft} [kept] */
+/** @param {SessionStep} open @param {FieldDraft} [kept] */
 function textField(open, kept) {
   const control = create('input', { type: 'text', dir: 'auto' })
   return textualField(open, control, kept, tooLong(control, 255))
 }
 
-/** @param {OpenStep} open @param {FieldDraft} [kept] */
+/** @param {SessionStep} open @param {FieldDraft} [kept] */
 function textareaField(open, kept) {
   const control = create('textarea', { rows: 4, dir: 'auto' })
   return textualField(open, control, kept, tooLong(control, 10_000))
 }
 
-/** @param {OpenStep} open @param {FieldDraft} [kept] */
+/** @param {SessionStep} open @param {FieldDraft} [kept] */
 function dateField(open, kept) {
   const control = create('input', { type: 'date' })
   return textualField(open, control, kept, () => (control.validity.badInput ? 'Enter a whole date.' : null))
 }
 
-/** @param {OpenStep} open @param {FieldDraft} [kept] */
+/** @param {SessionStep} open @param {FieldDraft} [kept] */
 function selectField(open, kept) {
   const options = (open.step.options ?? []).map((option) => create('option', { value: option }, option))
   const control = create('select', {}, create('option', { value: '' }, 'Choose…'), ...options)
@@ -89,7 +89,7 @@ function choice(type, group, isChecked, ...text) {
   return { input, line: create('label', { className: 'choice' }, input, create('span', {}, ...text)) }
 }
 
-/** @param {OpenStep} open @param {FieldDraft} [kept] @returns {Field} */
+/** @param {SessionStep} open @param {FieldDraft} [kept] @returns {Field} */
 function checklistField(open, kept) {
   const chosen = kept ?? open.value
   const items = open.step.items ?? []
@@ -110,7 +110,7 @@ function checklistField(open, kept) {
   })
 }
 
-/** @param {OpenStep} open @param {FieldDraft} [kept] @returns {Field} */
+/** @param {SessionStep} open @param {FieldDraft} [kept] @returns {Field} */
 function confirmationField(open, kept) {
   const { input, line } = choice('checkbox', '', (kept ?? open.value) === true, isolated(open.step.label))
   const field = frame(open, { control: input, hasOwnLabel: true }, line)
@@ -121,7 +121,7 @@ function confirmationField(open, kept) {
   })
 }
 
-/** @param {OpenStep} open @returns {Field} */
+/** @param {SessionStep} open @returns {Field} */
 function completeField(open) {
   const field = frame(open, { control: create('span'), hint: 'This happens when you press the button.' })
   field.element.className = 'complete'

@@ -34,7 +34,7 @@ function shownAssets({ assets, movement_number }) {
 /**
  * Creates the field of a step, with what the draft has for it.
  * @param {SigningSession} session
- * @param {OpenStep} open
+ * @param {SessionStep} open
  * @returns {Field}
  */
 function fieldOf(session, open) {

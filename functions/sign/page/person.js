@@ -1,6 +1,6 @@
 // A step that picks a person: the signer, whoever was picked before, or somebody by e-mail address.
 
-/** @param {OpenStep} open @param {FieldDraft | undefined} kept @param {SigningSession['signer']} signer @returns {Field} */
+/** @param {SessionStep} open @param {FieldDraft | undefined} kept @param {SigningSession['signer']} signer @returns {Field} */
 function personField(open, kept, signer) {
   const group = newId()
   const stored = typeof open.value === 'string' && open.value !== signer.user_id ? open.value : null

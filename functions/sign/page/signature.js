@@ -3,7 +3,7 @@
 const HIDDEN =
   'This browser hides what is drawn from the page, so it can’t be sent. Allow the page to read it, or open the link in another browser.'
 
-/** @param {OpenStep} open @param {FieldDraft | undefined} kept @returns {Field} */
+/** @param {SessionStep} open @param {FieldDraft | undefined} kept @returns {Field} */
 function signatureField(open, kept) {
   const draft = { isTyped: false, name: '', strokes: /** @type {Stroke[]} */ ([]), ...Object(kept) }
   let { isTyped } = draft

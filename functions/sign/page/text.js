@@ -1,9 +1,13 @@
 // Values and times as people read them.
 
+// With the zone: whoever reads it may be elsewhere. A style of dates and times would not take it.
+/** @type {Intl.DateTimeFormatOptions} */
+const TIME = { year: 'numeric', month: 'long', day: 'numeric', hour: 'numeric', minute: '2-digit', timeZoneName: 'short' }
+
 /** @param {string} time */
 function shownTime(time) {
   const date = new Date(time)
-  const text = isNaN(+date) ? time : new Intl.DateTimeFormat(undefined, { dateStyle: 'long', timeStyle: 'short' }).format(date)
+  const text = isNaN(+date) ? time : new Intl.DateTimeFormat(undefined, TIME).format(date)
   return create('time', { dateTime: time }, text)
 }
 
@@ -45,15 +49,18 @@ function shownValue(step, value, userName) {
   return create('p', { className: 'hint' }, step.type === 'complete' ? 'Done' : 'Nothing entered')
 }
 
-/** @param {SubmittedStep} entry @returns {Node} */
-function shownSubmission({ step, value, user_name, is_stored, signed_by, signed_at }) {
+/** Says that a signature's image shows a typed name. */
+const typedHint = () => create('p', { className: 'hint' }, 'Typed, not drawn')
+
+/** @param {SessionStep} entry @returns {Node} */
+function shownSubmission({ step, value, user_name, is_stored, is_typed, signed_by, signed_at }) {
   if (step.type !== 'signature') return shownValue(step, value, user_name)
   if (!is_stored) return create('p', { className: 'hint' }, 'Not signed')
-  // Of signatures from before it was kept, nobody knows it.
-  const by = signed_by === null ? [] : [' by ', isolated(signed_by)]
-  const at = signed_at === null ? [] : [', ', shownTime(signed_at)]
-  const signed = create('p', {}, 'Signed', ...by, ...at)
-  return step.statement ? create('div', {}, create('p', { className: 'value', dir: 'auto' }, step.statement), signed) : signed
+  // An instance that was restored from its history lacks them.
+  const signer = signed_by && signed_at ? [' by ', isolated(signed_by), ', ', shownTime(signed_at)] : []
+  const signed = create('p', {}, 'Signed', ...signer)
+  const statement = create('p', { className: 'value', dir: 'auto' }, step.statement ?? '')
+  return create('div', {}, statement, signed, is_typed ? typedHint() : null)
 }
 
 /** @param {SigningSession} session @returns {Node | string} */

@@ -24,20 +24,18 @@ interface Step {
   statement?: string
 }
 
-/** A step that the link opens. */
-interface OpenStep {
+/** A step that was submitted before, or that the link opens. */
+interface SessionStep {
   index: number
   step: Step
-  /** What was stored for it before; never a signature. */
+  /** What was stored for it; never a signature. */
   value: Json
   /** The name of the stored user. */
   user_name: string | null
   /** Whether a signature is stored for it. */
   is_stored: boolean
-}
-
-/** A step that was submitted before. */
-interface SubmittedStep extends OpenStep {
+  /** Whether that signature is a typed name. */
+  is_typed: boolean
   /** Whose signature it is. */
   signed_by: string | null
   signed_at: string | null
@@ -61,8 +59,8 @@ interface SigningSession {
   status: 'open' | 'used'
   ends_at: string
   /** Empty once the link is used. */
-  submitted: SubmittedStep[]
-  steps: OpenStep[]
+  submitted: SessionStep[]
+  steps: SessionStep[]
   is_completed: boolean
   /** Whether the process was cancelled after the last step that the link opens. */
   is_cancelled: boolean
@@ -117,7 +115,7 @@ interface Draft {
 
 /** The controls of a step. */
 interface Field {
-  open: OpenStep
+  open: SessionStep
   element: HTMLElement
   /** What an error is about. */
   control: HTMLElement

@@ -93,7 +93,10 @@ async fn a_session_names_the_process_the_assets_and_the_signer() {
             "link_id": link.id, "organization": "Analytical Engines", "process_name": "Own", "movement_number": null,
             "assets": [asset], "signer": {"name": "Ada", "user_id": user}, "status": "open",
             "ends_at": link.shown(&client).await["expires_at"], "is_completed": false, "is_cancelled": false, "submitted": [],
-            "steps": [{"index": 0, "step": stated(&signature_step()), "value": null, "user_name": null, "is_stored": false}]
+            "steps": [{
+                "index": 0, "step": stated(&signature_step()), "value": null, "user_name": null, "is_stored": false,
+                "is_typed": false, "signed_by": null, "signed_at": null
+            }]
         })
     );
 }

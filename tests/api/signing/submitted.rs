@@ -1,17 +1,10 @@
 //! What a signer reads before the signature: everything that is submitted so far, and the sentence to confirm.
 
 use crate::support::processes::{advance, cancel, create_process, start, start_movement};
-use crate::support::receipts::public_keys;
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, signature_step, started, stated, step};
-use crate::support::table::history::set_text;
 use crate::support::{Api, Client, over_http};
-use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
-use shared::domain::processes::process::Steps;
-use shared::domain::receipts::signed::check;
-use shared::domain::record::Kind;
-use shared::store::keys::Keys;
 
 /// The steps of an office, before the signature of the recipient.
 fn office_steps() -> Value {
@@ -80,10 +73,12 @@ async fn a_signature_with_a_link_is_that_of_its_signer() {
     let first = Link::for_guest(&client, &path).await.signer(&client);
     let after = first.sign(json!({"step_data": {"note": "n"}})).await.data();
     assert_eq!(members(&after["submitted"], "value"), ["n"]);
-    let used = first.sign(json!({"step_data": {"first": SIGNATURE}})).await.data();
+    let used = first.sign(json!({"step_data": {"first": SIGNATURE}, "typed_signatures": ["first"]})).await.data();
     let second = Link::create(&client, &path, json!({"signer": {"name": "Mary"}})).await.signer(&client);
     let session = second.session().await;
     assert_eq!(members(&session["submitted"], "signed_by"), [Value::Null, json!("Grace Hopper")]);
+    assert_eq!(members(&session["submitted"], "is_typed"), [false, true]);
+    assert_eq!(members(&session["steps"], "is_typed"), [false]);
     second.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
     advance(&client, id_of(&path), json!({"later": "x"})).await.data();
     for used in [used, first.session().await, second.session().await] {
@@ -175,50 +170,4 @@ async fn a_statement_is_checked_as_other_texts_are() {
     let text = json!([{"type": "text", "key": "t", "label": "T", "statement": "x"}]);
     let id = created["id"].as_str().unwrap();
     assert_eq!(client.patch(&format!("/processes/{id}"), json!({"steps": text})).await.field_errors(), ["/steps/0/statement"]);
-}
-
-/// As before there were statements and authors of signatures.
-async fn make_old(api: &Api, client: &Client, steps: &Value, process: &str, instance: &str) {
-    let keys = Keys::of(client.tenant);
-    let steps = Steps::try_from(steps.to_string()).unwrap();
-    let mut blob = keys.steps(&steps.hash()).item();
-    blob.insert("type".into(), AttributeValue::S("steps".into()));
-    blob.insert("steps".into(), AttributeValue::S(steps.clone().into()));
-    api.dynamo.put_item().table_name(&api.table).set_item(Some(blob)).send().await.unwrap();
-    let record = |kind, id: &str| keys.record(kind, id.parse().unwrap()).item();
-    let (process, instance) = (record(Kind::Process, process), record(Kind::Instance, instance));
-    for key in [&process, &instance] {
-        set_text(api, key, "steps_hash", steps.hash()).await;
-    }
-    let update = api.dynamo.update_item().table_name(&api.table).set_key(Some(instance));
-    update.update_expression("REMOVE signed").send().await.unwrap();
-}
-
-#[tokio::test]
-async fn what_was_stored_before_statements_can_be_read_signed_and_verified() {
-    let (api, client) = Api::with_tenant().await;
-    let steps = json!([{"type": "signature", "key": "first", "label": "First"}, signature_step()]);
-    let process = create_process(&client, steps.clone()).await;
-    let assets = client.assets(2).await;
-    let instance = start(&client, &process, &assets[0]).await;
-    advance(&client, &instance, json!({"first": SIGNATURE})).await.data();
-    make_old(&api, &client, &steps, &process, &instance).await;
-    assert_eq!(client.get(&format!("/processes/{process}")).await.data()["steps"], steps);
-    let path = format!("/processes/instances/{instance}");
-    assert_eq!(client.get(&path).await.data()["steps"], steps);
-    let signer = Link::for_guest(&client, &path).await.signer(&client);
-    let session = signer.session().await;
-    let first = &session["submitted"][0];
-    assert_eq!((&first["is_stored"], &first["signed_by"], &first["signed_at"]), (&json!(true), &Value::Null, &Value::Null));
-    // The page shows no sentence that the receipt would not repeat.
-    assert_eq!(session["steps"][0]["step"], signature_step());
-    signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
-    // The receipt is that of before: nobody can say now what was confirmed then.
-    let text = client.get(&format!("{path}/receipt")).await.text().to_owned();
-    let receipt = check(&text, &public_keys(&client).await).unwrap();
-    assert_eq!(json!(members(&receipt["steps"], "step")), steps);
-    assert!(!client.get(&format!("{path}/receipt?format=html")).await.text().contains("I confirm"));
-    let next = start(&client, &process, &assets[1]).await;
-    let stated_steps = json!([stated(&steps[0]), stated(&steps[1])]);
-    assert_eq!(client.get(&format!("/processes/instances/{next}")).await.data()["steps"], stated_steps);
 }

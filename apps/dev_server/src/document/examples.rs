@@ -36,10 +36,8 @@ fn read() -> Examples {
 pub(super) fn add_to(document: &mut Value) {
     let Examples { operations: examples, problems, webhooks } = read();
     add_problems(document, problems);
-    for (name, example) in webhooks {
-        if let Some(content) = document.pointer_mut(&format!("/webhooks/{name}/post/requestBody/content/application~1json")) {
-            content["example"] = example;
-        }
+    if let Some(content) = document.pointer_mut("/webhooks/event/post/requestBody/content/application~1json") {
+        content["examples"] = webhooks.into_iter().map(|(kind, value)| (kind, json!({"value": value}))).collect();
     }
     let mut components = document.get_mut("components").map(Value::take).unwrap_or_default();
     for operation in operations(document) {

@@ -1,8 +1,8 @@
-//! The requests that webhooks get, in the document's `webhooks`: one for all events of a kind.
+//! The request that webhooks get, in the document's `webhooks`: one for all events.
 
 use super::names::reference;
 use serde_json::{Value, json};
-use shared::domain::webhooks::{TEST_EVENT, WebhookEvents};
+use shared::domain::webhooks::TEST_EVENT;
 
 /// The body of every delivery.
 const BODY: &str = "WebhookEvent";
@@ -12,11 +12,9 @@ const TAKEN_TEXT: &str = "Taken, within 15 seconds. After any other response, th
     three days. Redirects are not followed. 410 disables the webhook.";
 const HEADERS: [&str; 3] = ["webhook-id", "webhook-timestamp", "webhook-signature"];
 
-/// Adds the requests, and what all of them have in common.
+/// Adds the request and the components that it refers to.
 pub(super) fn add_to(document: &mut Value) {
-    let names: Vec<String> = WebhookEvents::known_names().collect();
-    let kinds = names.iter().filter_map(|name| name.strip_suffix(".*"));
-    document["webhooks"] = kinds.map(|kind| (format!("{kind}.*"), json!({"post": request(kind, &names)}))).collect();
+    document["webhooks"] = json!({"event": {"post": request()}});
     let components = &mut document["components"];
     components["schemas"][BODY] = json!({
         "type": "object",
@@ -39,16 +37,12 @@ fn add(section: &mut Value, parts: impl IntoIterator<Item = (&'static str, Value
     parts.into_iter().for_each(|(name, part)| section[name] = part);
 }
 
-fn request(kind: &str, names: &[String]) -> Value {
-    let prefix = format!("{kind}.");
-    let types = names.iter().map(String::as_str).chain([TEST_EVENT]);
-    let types: Vec<String> =
-        types.filter(|name| name.starts_with(&prefix) && !name.ends_with('*')).map(|name| format!("`{name}`")).collect();
+fn request() -> Value {
     json!({
         "tags": ["webhooks"],
-        "summary": format!("Events {kind}.*"),
-        "description": types.join(", "),
-        "operationId": format!("{kind}_event"),
+        "summary": "Receive an event",
+        "description": format!("Of a type that the webhook names, or `{TEST_EVENT}`. All types have the same form."),
+        "operationId": "receive_event",
         "security": [],
         "parameters": HEADERS.map(|name| reference("parameters", name)),
         "requestBody": {"required": true, "content": {"application/json": {"schema": reference("schemas", BODY)}}},

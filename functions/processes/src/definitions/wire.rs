@@ -10,12 +10,12 @@ use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::ProcessId;
 use shared::domain::values::text::{Name, Notes};
 use shared::domain::values::time::Timestamp;
-use shared::http::openapi::describe::{add_schema, schema_or_reference};
+use shared::http::openapi::describe::{add_schema, either, schema_or_reference};
 use shared::http::requests::body::FromJson;
 use shared::http::requests::params::{FromParam, Limit, PageNumber};
 use std::borrow::Cow;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{AdditionalProperties, Schema};
+use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
 const READ_ONLY: &[&str] = &["id", "is_system", "created_at", "updated_at"];
@@ -139,19 +139,11 @@ pub enum DefinitionOrInstance {
 }
 
 impl PartialSchema for DefinitionOrInstance {
-    /// One schema, so that clients get one type: that of a definition, with what an instance has as well.
     fn schema() -> RefOr<Schema> {
-        let mut schema = ProcessView::schema();
-        if let RefOr::T(Schema::Object(object)) = &mut schema {
-            let text =
-                "The changed definition. For the ID of a process instance: the instance, with the fields of `ProcessInstance`.";
-            object.description = Some(text.to_owned());
-            object.required = ["id", "status", "steps"].map(str::to_owned).into();
-            object.properties.insert("id".to_owned(), String::schema());
-            object.properties.insert("status".to_owned(), schema_or_reference::<RequestedStatus>());
-            object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(true)));
-        }
-        schema
+        let text = "The changed definition or, for the ID of a process instance, the instance, each with all of its fields.";
+        let mut schema = either::<ProcessView, InstanceView>(text);
+        schema.properties.insert("status".to_owned(), schema_or_reference::<RequestedStatus>());
+        schema.into()
     }
 }
 
@@ -162,6 +154,7 @@ impl ToSchema for DefinitionOrInstance {
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         ProcessView::schemas(schemas);
+        InstanceView::schemas(schemas);
         add_schema::<RequestedStatus>(schemas);
     }
 }

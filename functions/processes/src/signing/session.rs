@@ -1,10 +1,10 @@
 //! The session of a signer: the organization, the assets, the steps that are submitted and those that are open.
 
-use super::session_wire::{SessionAsset, SessionSigner, SessionStep, SessionView, SubmittedStep};
+use super::session_wire::{SessionAsset, SessionSigner, SessionStep, SessionView};
 use crate::subject::Subject;
 use shared::auth::UnverifiedRequest;
 use shared::domain::assets::asset::Asset;
-use shared::domain::processes::instance::{Instance, InstanceStatus};
+use shared::domain::processes::instance::{Instance, InstanceStatus, is_typed};
 use shared::domain::processes::process::StepKind;
 use shared::domain::signing::link::{Link, LinkStatus};
 use shared::domain::tenants::tenant::Tenant;
@@ -86,7 +86,7 @@ impl Session {
             signer: SessionSigner { name: link.signer.name.clone(), user_id: self.signer },
             status: if link.used_at.is_some() { LinkStatus::Used } else { LinkStatus::Open },
             ends_at: link.ends_at(),
-            submitted: (0..submitted).map(|index| self.submitted_step(&instance.value, index)).collect(),
+            submitted: (0..submitted).map(|index| self.step(&instance.value, index)).collect(),
             steps: (open..count).filter(is_open).map(|index| self.step(&instance.value, index)).collect(),
             is_completed: status == InstanceStatus::Completed,
             is_cancelled,
@@ -113,14 +113,10 @@ impl Session {
         let value = stored.filter(|_| !step.is_signature()).cloned().unwrap_or_default();
         let user = value.as_str().filter(|_| step.kind == StepKind::UserPicker).and_then(|id| id.parse::<UserId>().ok());
         let user_name = user.and_then(|id| self.user_names.get(&id)).cloned();
-        SessionStep { index, user_name, is_stored: stored.is_some(), step, value }
-    }
-
-    fn submitted_step(&self, instance: &Instance, index: usize) -> SubmittedStep {
-        let SessionStep { index, step, value, user_name, is_stored } = self.step(instance, index);
+        let (is_stored, is_typed) = (stored.is_some(), stored.is_some_and(is_typed));
         let signed = instance.signed.get(&step.key);
         let (signed_by, signed_at) = (signed.map(|signed| signed.by.clone()), signed.map(|signed| signed.at));
-        SubmittedStep { index, step, value, user_name, is_stored, signed_by, signed_at }
+        SessionStep { index, step, value, user_name, is_stored, is_typed, signed_by, signed_at }
     }
 }
 

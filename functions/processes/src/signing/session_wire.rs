@@ -31,7 +31,7 @@ pub struct SessionView {
     /// Time until which the link answers. Of a used link, 24 hours after its last step.
     pub(super) ends_at: Timestamp,
     /// The steps that are submitted, in order. Empty for a used link.
-    pub(super) submitted: Vec<SubmittedStep>,
+    pub(super) submitted: Vec<SessionStep>,
     /// The link's steps that are still to be submitted, in order.
     pub(super) steps: Vec<SessionStep>,
     /// Whether the process is completed, so that there is a receipt.
@@ -68,42 +68,27 @@ pub struct SessionSigner {
     pub(super) user_id: Option<UserId>,
 }
 
-/// A step that is submitted, for the signer to read.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SubmittedStep {
-    /// Index of the step, from zero.
-    pub(super) index: usize,
-    /// The step.
-    pub(super) step: Step,
-    /// Submitted value. Null if there is none, and for a signature.
-    #[schema(required, value_type = Option<Value>)]
-    pub(super) value: Value,
-    /// Name of the user whom that value picks; null for a user who was deleted.
-    #[schema(required)]
-    pub(super) user_name: Option<Name>,
-    /// Whether a value was submitted, if only a signature.
-    pub(super) is_stored: bool,
-    /// Who signed: the signer, else the user of the API key, else the key. Null for other steps.
-    #[schema(required)]
-    pub(super) signed_by: Option<String>,
-    /// Time of the signature. Null for other steps.
-    #[schema(required)]
-    pub(super) signed_at: Option<Timestamp>,
-}
-
-/// A step that is to be submitted.
+/// A step that is submitted, for the signer to read, or to be submitted.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SessionStep {
     /// Index of the step, from zero.
     pub(super) index: usize,
     /// The step.
     pub(super) step: Step,
-    /// Value that was stored before the step was open. Null if there is none, and for a signature.
+    /// Value that was submitted, or sent ahead. Null if there is none, and for a signature.
     #[schema(required, value_type = Option<Value>)]
     pub(super) value: Value,
-    /// Name of the user whom that value picks.
+    /// Name of the user whom that value picks; null for a user who was deleted.
     #[schema(required)]
     pub(super) user_name: Option<Name>,
-    /// Whether a value is stored already, if only a signature.
+    /// Whether there is a value, if only a signature.
     pub(super) is_stored: bool,
+    /// Whether the signature's image shows a typed name.
+    pub(super) is_typed: bool,
+    /// Who signed: the signer, else the user of the API key, else the key. Null without a signature.
+    #[schema(required)]
+    pub(super) signed_by: Option<String>,
+    /// Time of the signature.
+    #[schema(required)]
+    pub(super) signed_at: Option<Timestamp>,
 }

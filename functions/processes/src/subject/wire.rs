@@ -11,6 +11,7 @@ use shared::domain::values::id::{ApiKeyId, AssetId, InstanceId, MovementId, Proc
 use shared::domain::values::signature_image::data_url;
 use shared::domain::values::text::{Name, Notes};
 use shared::domain::values::time::Timestamp;
+use shared::http::openapi::describe::either;
 use shared::http::requests::body::{BoundedInteger, StepData};
 use shared::http::requests::params::FromParam;
 use std::borrow::Cow;
@@ -215,35 +216,9 @@ pub enum InstanceOrMovement {
 }
 
 impl PartialSchema for InstanceOrMovement {
-    /// One schema, so that clients get one type: what both have is required.
     fn schema() -> RefOr<Schema> {
-        let (RefOr::T(Schema::Object(mut both)), RefOr::T(Schema::Object(movement))) =
-            (InstanceView::schema(), MovementView::schema())
-        else {
-            return RefOr::default();
-        };
-        both.required.retain(|name| movement.required.contains(name));
-        for (name, schema) in movement.properties {
-            both.properties.entry(name).or_insert(schema);
-        }
-        both.properties.values_mut().for_each(remove_description);
         let text = "The new process instance, for `asset_id`, or the new movement, for `asset_ids`, each with all of its fields.";
-        both.description = Some(text.to_owned());
-        both.into()
-    }
-}
-
-/// The schemas of instance and movement have it.
-fn remove_description(property: &mut RefOr<Schema>) {
-    match property {
-        RefOr::Ref(reference) => reference.description.clear(),
-        RefOr::T(Schema::Object(object)) => object.description = None,
-        RefOr::T(Schema::Array(array)) => array.description = None,
-        RefOr::T(Schema::OneOf(one_of)) => {
-            one_of.description = None;
-            one_of.items.iter_mut().for_each(remove_description);
-        }
-        RefOr::T(_) => {}
+        either::<InstanceView, MovementView>(text).into()
     }
 }
 

@@ -3,11 +3,11 @@
 use crate::app::App;
 use crate::http::error::ApiError;
 use axum::extract::{RawQuery, State};
-use utoipa::ToSchema;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ObjectBuilder, Schema};
+use utoipa::openapi::schema::{Object, ObjectBuilder, Schema};
 use utoipa::openapi::{Content, Ref, RefOr, Required, ResponseBuilder};
+use utoipa::{PartialSchema, ToSchema};
 
 /// Schemas by name, for the document's components.
 pub type Schemas = Vec<(String, RefOr<Schema>)>;
@@ -69,6 +69,35 @@ fn has_name<T: ToSchema>() -> bool {
 #[must_use]
 pub fn schema_or_reference<T: ToSchema>() -> RefOr<Schema> {
     if has_name::<T>() { RefOr::Ref(Ref::from_schema_name(T::name())) } else { T::schema() }
+}
+
+/// One schema for a response that is an `A` or a `B`, so that clients get one type: what both have is required. The schemas of `A`
+/// and `B` have the descriptions of their members.
+#[must_use]
+pub fn either<A: PartialSchema, B: PartialSchema>(description: &str) -> Object {
+    let (RefOr::T(Schema::Object(mut both)), RefOr::T(Schema::Object(other))) = (A::schema(), B::schema()) else {
+        return Object::new();
+    };
+    both.required.retain(|name| other.required.contains(name));
+    for (name, schema) in other.properties {
+        both.properties.entry(name).or_insert(schema);
+    }
+    both.properties.values_mut().for_each(remove_description);
+    both.description = Some(description.to_owned());
+    both
+}
+
+fn remove_description(property: &mut RefOr<Schema>) {
+    match property {
+        RefOr::Ref(reference) => reference.description.clear(),
+        RefOr::T(Schema::Object(object)) => object.description = None,
+        RefOr::T(Schema::Array(array)) => array.description = None,
+        RefOr::T(Schema::OneOf(one_of)) => {
+            one_of.description = None;
+            one_of.items.iter_mut().for_each(remove_description);
+        }
+        RefOr::T(_) => {}
+    }
 }
 
 /// Adds the schemas that [`schema_or_reference`] refers to.
