@@ -3,13 +3,10 @@
 use crate::support::processes::{create_process, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, link_status, signature_step, signer_named, started, step};
-use crate::support::table::history::delete_item;
 use crate::support::{Api, Client, over_http};
 use dev_server::invariants::violations;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use shared::domain::record::{Kind, Unique};
-use shared::store::keys::{Item, Keys};
 
 #[tokio::test]
 async fn whatever_can_be_started_can_be_signed_with_a_link() {
@@ -93,64 +90,6 @@ async fn there_are_at_most_100_links_however_many_are_created_at_once() {
     client.post(&links, signer_named("Grace")).await.problem(409, "CONFLICT");
     // Another process instance has links of its own.
     Link::for_guest(&client, &started(&client, json!([signature_step()])).await).await;
-}
-
-/// Links as they were before they had slots.
-struct Older<'a> {
-    api: &'a Api,
-    keys: Keys,
-    target: &'a str,
-}
-
-impl Older<'_> {
-    /// The key of the marker whose value ends like this.
-    fn marker(&self, end: &str) -> Item {
-        let value = format!("{}#{end}", self.target);
-        self.keys.unique(Kind::Link, &Unique { field: "of", value, reserved_after_deletion: false }).item()
-    }
-
-    async fn read(&self, key: &Item) -> Item {
-        let get = self.api.dynamo.get_item().table_name(&self.api.table).set_key(Some(key.clone())).consistent_read(true);
-        get.send().await.unwrap().item.unwrap()
-    }
-
-    async fn put(&self, item: Item) {
-        self.api.dynamo.put_item().table_name(&self.api.table).set_item(Some(item)).send().await.unwrap();
-    }
-
-    /// Removes a link's slot. Returns its marker.
-    async fn make(&self, link: &str) -> Item {
-        let mut record = self.read(&self.keys.record(Kind::Link, link.parse().unwrap()).item()).await;
-        let slot = self.marker(record.remove("slot").unwrap().as_n().unwrap());
-        self.put(record).await;
-        let mut marker = self.read(&slot).await;
-        delete_item(self.api, &slot).await;
-        marker.extend(self.marker(link));
-        self.put(marker.clone()).await;
-        marker
-    }
-}
-
-#[tokio::test]
-async fn links_without_a_slot_work_and_count() {
-    let (api, client) = Api::with_tenant().await;
-    let path = started(&client, json!([signature_step()])).await;
-    let older = Older { api: &api, keys: Keys::of(client.tenant), target: path.rsplit('/').next().unwrap() };
-    let (revoked, used) = (Link::for_guest(&client, &path).await, Link::for_guest(&client, &path).await);
-    older.make(&revoked.id).await;
-    let marker = older.make(&used.id).await;
-    assert_eq!(violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap(), [""; 0]);
-    // Markers are what is counted.
-    for number in 2..90 {
-        let key = older.marker(&uuid::Uuid::from_u128(number).to_string());
-        older.put(marker.clone().into_iter().chain(key).collect()).await;
-    }
-    fill(&client, &format!("{path}/links"), 90).await;
-    client.delete(&revoked.path).await.data();
-    used.signer(&client).sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
-    for (link, status) in [(revoked, "revoked"), (used, "used")] {
-        assert_eq!(link.shown(&client).await["status"], status);
-    }
 }
 
 #[tokio::test]

@@ -1,11 +1,9 @@
 //! The tenant's settings.
 
 use crate::support::table::history::event_chain;
-use crate::support::{Api, all_items, over_http};
-use aws_sdk_dynamodb::types::AttributeValue;
+use crate::support::{Api, over_http};
 use insta::assert_json_snapshot;
 use serde_json::json;
-use shared::store::keys::Item;
 
 #[tokio::test]
 async fn new_settings_have_defaults_and_show_number_ranges() {
@@ -64,22 +62,6 @@ async fn a_time_zone_has_the_databases_name_and_a_locale_canonical_case() {
     for wrong in [json!(null), json!(1), json!(""), json!("CEST"), json!("+01:00")] {
         assert_eq!(client.patch("/settings", json!({"time_zone": wrong})).await.field_errors(), ["/time_zone"], "{wrong}");
     }
-    assert_eq!(client.get("/settings").await.data(), changed);
-}
-
-/// As a release stored it that had no time zones.
-#[tokio::test]
-async fn settings_that_were_stored_without_a_time_zone_have_the_defaults() {
-    let (api, client) = Api::with_tenant().await;
-    let before = client.get("/settings").await.data();
-    let tenant = all_items(&api).await.into_iter().find(|item| item["SK"] == AttributeValue::S("TENANT".into())).unwrap();
-    let old: Item = tenant.into_iter().filter(|(name, _)| !["time_zone", "locale"].contains(&name.as_str())).collect();
-    api.dynamo.put_item().table_name(&api.table).set_item(Some(old)).send().await.unwrap();
-    assert_eq!(client.get("/settings").await.data(), before);
-    assert_eq!(client.patch("/settings", before.clone()).await.data(), before, "what was read can be sent back");
-    assert_eq!(event_chain(&api, &client, &client.tenant.to_string()).await.len(), 1);
-    let changed = client.patch("/settings", json!({"locale": "fr", "name": "New"})).await.data();
-    assert_eq!((&changed["locale"], &changed["time_zone"]), (&json!("fr"), &json!("UTC")));
     assert_eq!(client.get("/settings").await.data(), changed);
 }
 

@@ -128,7 +128,7 @@ impl Command for CreateLink {
             opened_at: None,
             used_at: None,
             revoked_at: None,
-            slot: Some(slot),
+            slot,
         };
         // The link is made for the steps that are open now.
         unit.expect(instance)?;

@@ -80,7 +80,7 @@ enum Run {
 
 enum StepText {
     Plain(Vec<Run>),
-    Signature { statement: Option<String>, picture: Picture, is_typed: bool },
+    Signature { statement: String, picture: Picture, is_typed: bool },
 }
 
 enum Picture {
@@ -175,7 +175,7 @@ fn text_of(step: &MovementReceiptStep, images: &Images) -> StepText {
         (Value::Bool(true), _) => vec![text("yes")],
         (signed, StepKind::Signature { statement }) => {
             let (picture, is_typed) = (picture(&step.step.key, signed, images), is_typed(signed));
-            return StepText::Signature { statement: statement.clone().map(String::from), picture, is_typed };
+            return StepText::Signature { statement: statement.clone().into(), picture, is_typed };
         }
         (Value::String(id), StepKind::UserPicker) => {
             vec![name(step.user_name.as_deref().unwrap_or_default()), text("\n"), Run::Code(id.clone())]

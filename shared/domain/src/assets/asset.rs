@@ -93,7 +93,6 @@ pub struct Asset {
     pub assigned_to: Option<UserId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<Notes>,
-    #[serde(default)]
     pub custom_fields: CustomFields,
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub running_instance_id: Option<InstanceId>,

@@ -57,12 +57,6 @@ impl<'a, T> Origin<'a, T> {
 
 /// A record that can be restored from its history.
 pub trait Restore: Record {
-    /// Fields that the histories of older records lack, with the values that these records have.
-    #[must_use]
-    fn later_fields() -> HistoryFields {
-        HistoryFields::new()
-    }
-
     /// Facts that the history does not show come from the origin.
     ///
     /// # Errors
@@ -75,9 +69,8 @@ pub trait Restore: Record {
 ///
 /// Returns a [`RestoreError`] when a part of the record is known from nowhere, or a field has no place in the record.
 pub fn restore<T: Restore>(id: T::Id, fields: &HistoryFields, origin: &Origin<'_, T>) -> Result<T, RestoreError> {
-    let fields = T::later_fields().into_iter().chain(fields.clone()).collect();
-    let record = T::from_fields(id, &Fields(&fields), origin)?;
-    let is_complete = without_nulls(&canonical(&record.history_fields())) == without_nulls(&canonical(&fields));
+    let record = T::from_fields(id, &Fields(fields), origin)?;
+    let is_complete = without_nulls(&canonical(&record.history_fields())) == without_nulls(&canonical(fields));
     if is_complete { Ok(record) } else { Err(RestoreError::OtherFields) }
 }
 

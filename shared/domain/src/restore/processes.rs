@@ -6,7 +6,6 @@ use crate::processes::movement::Movement;
 use crate::processes::process::values::StepValues;
 use crate::processes::process::{Process, Steps};
 use crate::values::id::{InstanceId, MovementId, ProcessId};
-use std::collections::BTreeMap;
 
 impl Restore for Process {
     fn from_fields(id: ProcessId, fields: &Fields<'_>, _: &Origin<'_, Self>) -> Result<Self, RestoreError> {
@@ -38,22 +37,13 @@ impl Restore for Instance {
         }
         let process = origin.process.ok_or(RestoreError::NotShown("the steps of its process"))?;
         let asset = origin.asset.ok_or(RestoreError::NotShown("the name of its asset"))?;
-        let starter = Starter::from(origin.creator);
         Ok(Self {
-            id,
             process_id: fields.get("process_id")?,
             asset_id: fields.get("asset_id")?,
             movement_id: fields.get("movement_id")?,
             state,
             step_values,
-            signed: BTreeMap::new(),
-            steps: process.steps.with_statements(),
-            target_status: process.target_status,
-            process_name: process.name.clone(),
-            asset_name: asset.name.clone(),
-            asset_tag: asset.asset_tag.clone(),
-            started_by: starter.key_id,
-            started_by_name: starter.name,
+            ..Self::new(id, process, asset, &Starter::from(origin.creator))
         })
     }
 }

@@ -1,30 +1,22 @@
 //! The tenant, its people, keys, assets and catalog.
 
-use super::{Fields, HistoryFields, Origin, Restore, RestoreError};
+use super::{Fields, Origin, Restore, RestoreError};
 use crate::assets::asset::Asset;
 use crate::assets::details::AssetDetails;
 use crate::catalog::custom_fields::{CustomFields, FieldsSchema};
 use crate::catalog::{AssetType, Manufacturer, Model};
 use crate::keys::api_key::ApiKey;
 use crate::receipts::key::ReceiptKeys;
-use crate::record::fields;
 use crate::signing::link::Link;
-use crate::tenants::locale::Locale;
 use crate::tenants::tenant::Tenant;
-use crate::tenants::time_zone::TimeZone;
 use crate::user::User;
 use crate::values::id::{
     ApiKeyId, AssetId, AssetTypeId, LinkId, ManufacturerId, ModelId, ReceiptKeysId, TenantId, UserId, WebhookId,
 };
 use crate::values::time::Timestamp;
 use crate::webhooks::Webhook;
-use serde_json::json;
 
 impl Restore for Tenant {
-    fn later_fields() -> HistoryFields {
-        fields([("time_zone", json!(TimeZone::default())), ("locale", json!(Locale::default()))])
-    }
-
     fn from_fields(id: TenantId, fields: &Fields<'_>, _: &Origin<'_, Self>) -> Result<Self, RestoreError> {
         Ok(Self {
             id,

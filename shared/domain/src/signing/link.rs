@@ -89,10 +89,8 @@ pub struct Link {
     pub used_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// The number below [`MAX_LINKS`] that no other link of the process instance or movement has; `None` for links that were
-    /// made before links had one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slot: Option<u8>,
+    /// The number below [`MAX_LINKS`] that no other link of the process instance or movement has.
+    pub slot: u8,
 }
 
 impl Link {
@@ -153,8 +151,8 @@ impl Link {
         Self { revoked_at: self.revoked_at.or(Some(at)), ..self.clone() }
     }
 
-    /// The prefix of the unique value of every link that opens this process instance or movement. After it comes the link's slot,
-    /// or its ID if it has none: the table finds the links by it.
+    /// The prefix of the unique value of every link that opens this process instance or movement. After it comes the link's slot:
+    /// the table finds the links by it.
     #[must_use]
     pub fn of_subject(subject: Uuid) -> Unique {
         Self::unique_of(subject, "")
@@ -197,8 +195,7 @@ impl Record for Link {
     }
 
     fn unique(&self) -> Vec<Unique> {
-        let subject = self.subject.uuid();
-        vec![self.slot.map_or_else(|| Self::unique_of(subject, self.id), |slot| Self::unique_slot(subject, slot))]
+        vec![Self::unique_slot(self.subject.uuid(), self.slot)]
     }
 }
 
@@ -226,7 +223,7 @@ mod tests {
             opened_at: None,
             used_at: None,
             revoked_at: None,
-            slot: Some(7),
+            slot: 7,
         }
     }
 
@@ -278,7 +275,7 @@ mod tests {
     #[test]
     fn the_stored_form_reads_back() {
         let movement = SubjectId::Movement(MovementId::new(at(1), [1; 10]));
-        for link in [link(), Link { subject: movement, slot: None, ..link() }.opened(at(3))] {
+        for link in [link(), Link { subject: movement, ..link() }.opened(at(3))] {
             let text = serde_json::to_string(&link).expect("json");
             assert_eq!(serde_json::from_str::<Link>(&text).expect("a link"), link);
         }

@@ -23,10 +23,8 @@ pub struct Tenant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_transitions: Option<Transitions>,
     /// The time zone of pages that people read.
-    #[serde(default)]
     pub time_zone: TimeZone,
     /// The format of dates on pages that people read.
-    #[serde(default)]
     pub locale: Locale,
     /// The address in the codes of labels; `None` for the asset tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -181,7 +181,7 @@ mod tests {
     fn webhook(is_active: bool) -> Webhook {
         let webhook = json!({
             "id": WebhookId::new(at(0), [1; 10]), "url": "https://example.com/hook", "events": ["*"], "is_active": is_active,
-            "active_since": at(0), "slot": 0, "secret": "AAAA"
+            "description": "", "active_since": at(0), "slot": 0, "secret": "AAAA"
         });
         serde_json::from_value(webhook).expect("a webhook")
     }

@@ -62,7 +62,7 @@ mod tests {
     fn webhook(active_since: i64) -> Webhook {
         let webhook = json!({
             "id": WebhookId::new(day(0), [1; 10]), "url": "https://example.com/hook", "events": ["*"], "is_active": true,
-            "active_since": day(active_since), "slot": 0, "secret": "AAAA"
+            "description": "", "active_since": day(active_since), "slot": 0, "secret": "AAAA"
         });
         serde_json::from_value(webhook).expect("a webhook")
     }

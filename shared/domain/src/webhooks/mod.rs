@@ -66,7 +66,6 @@ pub struct PreviousSecret {
 pub struct Webhook {
     pub id: WebhookId,
     pub url: WebhookUrl,
-    #[serde(default)]
     pub description: Notes,
     pub events: WebhookEvents,
     pub is_active: bool,

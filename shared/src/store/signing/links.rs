@@ -20,8 +20,7 @@ impl TenantStore {
     pub async fn free_link_slots(&self, subject: Uuid) -> Result<Vec<u8>, StoreError> {
         let taken: HashSet<Key> = self.link_markers(subject).await?.iter().filter_map(Key::of).collect();
         let is_free = |slot: &u8| !taken.contains(&self.keys.unique(Kind::Link, &Link::unique_slot(subject, *slot)));
-        // A link without a slot counts as well: for each, the last slot stays free.
-        Ok((0..MAX_LINKS).filter(is_free).take(usize::from(MAX_LINKS).saturating_sub(taken.len())).collect())
+        Ok((0..MAX_LINKS).filter(is_free).collect())
     }
 
     /// Their number is bounded.

@@ -75,7 +75,7 @@ pub async fn webhook(api: &Api, tenant: TenantId, url: &str, events: &[&str]) ->
     let slot = store.count::<Webhook>().await.unwrap();
     let id: WebhookId = store.new_id(at).unwrap();
     let webhook = json!({
-        "id": id, "url": url, "events": events, "is_active": true, "active_since": at, "slot": slot, "secret": encrypted
+        "id": id, "url": url, "description": "", "events": events, "is_active": true, "active_since": at, "slot": slot, "secret": encrypted
     });
     let context = ChangeContext::operator(at);
     let mut unit = UnitOfWork::new(&store, &context);

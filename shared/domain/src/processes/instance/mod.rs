@@ -68,10 +68,10 @@ pub struct Instance {
     #[serde(flatten)]
     pub state: State,
     pub step_values: StepValues,
-    /// By step key. Signatures that were submitted before it was kept have none.
+    /// By step key. An instance that was restored from its history has none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub signed: BTreeMap<String, Signed>,
-    /// The steps of the definition when it was started, with all statements.
+    /// The steps of the definition when it was started.
     pub steps: Steps,
     /// The target status of the definition when it was started.
     pub target_status: Status,
@@ -125,12 +125,9 @@ pub struct ImageName {
 }
 
 impl Instance {
-    /// # Errors
-    ///
-    /// Returns the error of [`check_startable`].
-    pub fn start(id: InstanceId, process: &Process, asset: &Asset, starter: &Starter) -> Result<(Self, Asset), ProcessError> {
-        check_startable(process, asset)?;
-        let instance = Self {
+    /// At its first step.
+    pub(crate) fn new(id: InstanceId, process: &Process, asset: &Asset, starter: &Starter) -> Self {
+        Self {
             id,
             process_id: process.id,
             asset_id: asset.id,
@@ -138,15 +135,22 @@ impl Instance {
             state: State::InProgress { step: 0 },
             step_values: StepValues::default(),
             signed: BTreeMap::new(),
-            steps: process.steps.with_statements(),
+            steps: process.steps.clone(),
             target_status: process.target_status,
             process_name: process.name.clone(),
             asset_name: asset.name.clone(),
             asset_tag: asset.asset_tag.clone(),
             started_by: starter.key_id,
             started_by_name: starter.name.clone(),
-        };
-        Ok((instance, Asset { running_instance_id: Some(id), ..asset.clone() }))
+        }
+    }
+
+    /// # Errors
+    ///
+    /// Returns the error of [`check_startable`].
+    pub fn start(id: InstanceId, process: &Process, asset: &Asset, starter: &Starter) -> Result<(Self, Asset), ProcessError> {
+        check_startable(process, asset)?;
+        Ok((Self::new(id, process, asset, starter), Asset { running_instance_id: Some(id), ..asset.clone() }))
     }
 
     #[must_use]

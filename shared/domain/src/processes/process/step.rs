@@ -31,8 +31,8 @@ pub enum StepKind {
     },
     /// A PNG image of a signature.
     Signature {
-        /// The sentence that the signer confirms. `None` stands for the default.
-        statement: Option<Statement>,
+        /// The sentence that the signer confirms.
+        statement: Statement,
     },
     /// No value: completes the process. Can only be the last step.
     Complete,
@@ -82,15 +82,6 @@ impl Step {
     pub fn is_signature(&self) -> bool {
         matches!(self.kind, StepKind::Signature { .. })
     }
-
-    /// With the default in place of a statement that is missing.
-    #[must_use]
-    pub(super) fn with_statement(mut self) -> Self {
-        if let StepKind::Signature { statement } = &mut self.kind {
-            statement.get_or_insert_with(|| Statement::from_stored(DEFAULT_STATEMENT.to_owned()));
-        }
-        self
-    }
 }
 
 impl StepKind {
@@ -104,7 +95,10 @@ impl StepKind {
         let kind = match (step_type, items, options, statement) {
             (StepType::Checklist, Some(items), None, None) => Self::Checklist { items },
             (StepType::Select, None, Some(options), None) => Self::Select { options },
-            (StepType::Signature, None, None, statement) => Self::Signature { statement },
+            (StepType::Signature, None, None, statement) => {
+                let default = || Statement::from_stored(DEFAULT_STATEMENT.to_owned());
+                Self::Signature { statement: statement.unwrap_or_else(default) }
+            }
             (StepType::UserPicker, None, None, None) => Self::UserPicker,
             (StepType::Complete, None, None, None) => Self::Complete,
             (StepType::Text, None, None, None) => Self::Text,
@@ -154,7 +148,7 @@ impl From<Step> for StepObject {
         match kind {
             StepKind::Checklist { items } => Self { items: Some(items), ..object(StepType::Checklist) },
             StepKind::Select { options } => Self { options: Some(options), ..object(StepType::Select) },
-            StepKind::Signature { statement } => Self { statement, ..object(StepType::Signature) },
+            StepKind::Signature { statement } => Self { statement: Some(statement), ..object(StepType::Signature) },
             StepKind::UserPicker => object(StepType::UserPicker),
             StepKind::Complete => object(StepType::Complete),
             StepKind::Text => object(StepType::Text),
@@ -214,8 +208,7 @@ mod tests {
             r#"{"type":"confirmation","key":"k","label":"L"}"#,
         ];
         assert_eq!(texts.len(), StepType::ALL.len());
-        let without_statement = r#"{"type":"signature","key":"k","label":"L"}"#;
-        for text in texts.into_iter().chain([without_statement]) {
+        for text in texts {
             let step: Step = serde_json::from_str(text).expect(text);
             assert_eq!(serde_json::to_string(&step).expect("json"), text);
         }
@@ -225,7 +218,7 @@ mod tests {
     fn only_a_signature_gets_a_statement_if_it_has_none() {
         let stated = |text: &str| {
             let step: Step = serde_json::from_str(text).expect(text);
-            serde_json::to_value(step.with_statement()).expect("json")["statement"].clone()
+            serde_json::to_value(step).expect("json")["statement"].clone()
         };
         assert_eq!(stated(r#"{"type":"signature","key":"k","label":"L"}"#), DEFAULT_STATEMENT);
         assert_eq!(stated(r#"{"type":"signature","key":"k","label":"L","statement":"I got it."}"#), "I got it.");

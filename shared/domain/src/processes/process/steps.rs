@@ -38,12 +38,6 @@ impl Steps {
         &self.0
     }
 
-    /// Definitions that were stored before statements have none.
-    #[must_use]
-    pub fn with_statements(&self) -> Self {
-        Self(self.0.iter().cloned().map(Step::with_statement).collect())
-    }
-
     /// The hash of the steps' JSON text, by which the table names them.
     #[must_use]
     pub fn hash(&self) -> String {
@@ -112,7 +106,7 @@ impl StepReader<'_> {
         let options = self.entries("options", step_type, StepType::Select);
         let statement = self.statement(step_type);
         let kind = StepKind::new(step_type?, items, options, statement)?;
-        Some(Step { key: key?.0, label: label?, required, kind }.with_statement())
+        Some(Step { key: key?.0, label: label?, required, kind })
     }
 
     fn text<T: FromStr<Err = ValueError>>(&mut self, member: &str) -> Option<T> {
@@ -225,9 +219,6 @@ mod tests {
         stored[4]["statement"] = json!("I confirm what is stated above.");
         assert_eq!(serde_json::to_value(steps.as_slice()).expect("json"), stored);
         assert_eq!(String::from(steps.clone()), stored.to_string());
-        let before = Steps::try_from(json.to_string()).expect("steps");
-        assert_eq!(String::from(before.clone()), json.to_string(), "steps from before statements are read as they are");
-        assert_eq!(before.with_statements(), steps);
         assert_eq!(Steps::try_from(String::from(steps.clone())), Ok(steps));
     }
 

@@ -177,7 +177,7 @@ mod tests {
         let mut bytes = Vec::new();
         let encoder = png::Encoder::new(&mut bytes, 1, 1);
         encoder.write_header().expect("a header").write_image_data(&[0]).expect("data");
-        let kind = StepKind::Signature { statement: None };
+        let kind = StepKind::Signature { statement: "I got it.".parse().expect("a statement") };
         let signature = check(None, &kind, &json!(data_url(&bytes)));
         assert!(matches!(signature, Ok(CheckedValue::Signature(image)) if image.bytes() == bytes));
         assert_refused(&kind, &[json!("x"), json!(data_url(b"x")), json!(true), json!({"sha256": "x"})]);

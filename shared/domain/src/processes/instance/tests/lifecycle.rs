@@ -25,7 +25,7 @@ fn starting_copies_the_definition_and_marks_the_asset() {
     assert_eq!(marked, Asset { running_instance_id: Some(id), ..samples::asset(1) });
     assert_eq!(instance.state, State::InProgress { step: 0 });
     assert_eq!((instance.process_id, instance.asset_id), (process().id, samples::asset(1).id));
-    assert_eq!((&instance.steps, instance.target_status), (&process().steps.with_statements(), Status::InUse));
+    assert_eq!((&instance.steps, instance.target_status), (&process().steps, Status::InUse));
     assert_eq!((instance.started_by, instance.started_by_name.as_str()), (starter.key_id, "Ada"));
     assert!(Instance::start(id, &process(), &marked, &starter).is_err());
 }
