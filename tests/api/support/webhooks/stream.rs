@@ -3,6 +3,7 @@
 use aws_lambda_events::event::dynamodb::Event;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
+use base64_simd::STANDARD;
 use serde_json::{Value, json};
 use shared::store::keys::Item;
 use std::collections::HashSet;
@@ -40,6 +41,10 @@ fn attribute(value: &AttributeValue) -> Value {
     match value {
         AttributeValue::S(text) => json!({"S": text}),
         AttributeValue::N(number) => json!({"N": number}),
+        AttributeValue::B(bytes) => json!({"B": STANDARD.encode_to_string(bytes.as_ref())}),
+        AttributeValue::M(values) => {
+            json!({"M": values.iter().map(|(name, value)| (name.clone(), attribute(value))).collect::<serde_json::Map<_, _>>()})
+        }
         other => panic!("an event has {other:?}"),
     }
 }
