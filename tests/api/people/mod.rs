@@ -2,6 +2,8 @@
 
 pub mod copies;
 pub mod erase;
+pub mod every_operation;
 pub mod faults;
 pub mod properties;
 pub mod races;
+pub mod size;
