@@ -4,6 +4,7 @@ use crate::export::args::Export;
 use crate::handover::args::Handover;
 use crate::import::args::Import;
 use crate::labels::args::Labels;
+use crate::mcp::Mcp;
 use crate::offboard::args::Offboard;
 use crate::webhooks::args::Webhooks;
 use crate::who::Who;
@@ -125,6 +126,9 @@ pub enum Command {
         #[command(subcommand)]
         command: Webhooks,
     },
+    /// Let an assistant ask, plan and, if allowed, apply changes, by the Model Context Protocol
+    #[command(after_help = examples("assetctl mcp\nassetctl mcp --allow-writes"))]
+    Mcp(Mcp),
     /// Show what there is: assets by status, type and manufacturer, their value and warranty, process instances
     #[command(after_help = examples("assetctl stats\nassetctl stats --json"))]
     Stats,

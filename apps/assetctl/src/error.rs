@@ -8,6 +8,9 @@ pub enum CliError {
     Usage(String),
     #[error("{0}")]
     Failed(String),
+    /// The service didn't answer a request in time, which may have taken effect.
+    #[error("{0}")]
+    Unanswered(String),
     /// The service refused a request, with this status and the code of its problem document.
     #[error("{detail}")]
     Answered { status: u16, code: String, detail: String },
@@ -32,7 +35,7 @@ impl CliError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Failed(_) | Self::Answered { .. } | Self::Rejected(_) => 1,
+            Self::Failed(_) | Self::Unanswered(_) | Self::Answered { .. } | Self::Rejected(_) => 1,
             Self::Usage(_) => 2,
             Self::Interrupted(_) => EXIT_INTERRUPTED,
         }

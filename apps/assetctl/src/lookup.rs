@@ -6,6 +6,7 @@ use crate::http::patience;
 use crate::http::request::get_data;
 use crate::people::Directory;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// `name` is a tag, an id or, if there is no such tag, a serial number that only one asset has.
 pub async fn asset(client: &Client, name: &str) -> Result<Value> {
@@ -45,6 +46,26 @@ pub async fn user(client: &Client, user: &str) -> Result<Value> {
     only(users)?.ok_or_else(|| CliError::Failed(format!("no user has the e-mail address {user}")))
 }
 
+/// `name` is an e-mail address, an id, all of `Ada <ada@example.com>`, or a name that only one user has.
+pub async fn user_named(client: &Client, name: &str) -> Result<Value> {
+    let name = name.rsplit_once('<').and_then(|(_, address)| address.strip_suffix('>')).unwrap_or(name).trim();
+    if is_id(name) || name.contains('@') {
+        return user(client, name).await;
+    }
+    let found = get_data(client, "users", &[("q", name), ("limit", "10")]).await?;
+    let all: Vec<&Value> = found.as_array().into_iter().flatten().collect();
+    let is_same = |user: &&Value| text(&user["display_name"]).to_lowercase() == name.to_lowercase();
+    let same: Vec<&Value> = all.iter().copied().filter(is_same).collect();
+    match (same.as_slice(), all.as_slice()) {
+        ([one], _) | ([], [one]) => Ok((*one).clone()),
+        (_, []) => Err(CliError::Failed(format!("no user has the name {name}"))),
+        (_, all) => {
+            let people = all.iter().map(|user| person(user)).collect::<Vec<_>>().join(", ");
+            Err(CliError::Failed(format!("several users match {name}, name one by e-mail address: {people}")))
+        }
+    }
+}
+
 /// A process definition.
 pub async fn process(client: &Client, slug: &str) -> Result<Value> {
     let is_slug = !slug.is_empty() && slug.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
@@ -73,6 +94,17 @@ pub async fn person_with(client: &Client, id: &str) -> Result<String> {
         Err(CliError::Answered { status: 403 | 404, .. }) => Ok(terminal::clean(id)),
         Err(error) => Err(error),
     }
+}
+
+/// The users with these ids, as [`person_with`] shows them.
+pub async fn people_with<'a>(client: &Client, ids: impl Iterator<Item = &'a str>) -> Result<BTreeMap<String, String>> {
+    let mut people = BTreeMap::new();
+    for id in ids {
+        if !people.contains_key(id) {
+            people.insert(id.to_owned(), person_with(client, id).await?);
+        }
+    }
+    Ok(people)
 }
 
 /// `Ada <ada@example.com>`, on one line.

@@ -13,6 +13,7 @@ mod import;
 mod interrupt;
 mod labels;
 mod lookup;
+mod mcp;
 mod me;
 mod offboard;
 mod output;
@@ -63,6 +64,7 @@ async fn run(global: Global, command: Command) -> Result<u8> {
         Command::Webhooks { command: Webhooks::Listen(options) } => {
             webhooks::listen::listen(&options, &connection(global)?, is_json).await
         }
+        Command::Mcp(options) => mcp::mcp(&options, &connection(global)?).await,
         Command::Stats => stats::stats(&connection(global)?, is_json).await,
         Command::Me => me::me(&connection(global)?, is_json).await,
         Command::Completions { shell } => {

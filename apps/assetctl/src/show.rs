@@ -3,8 +3,8 @@
 use crate::config::Connection;
 use crate::error::{EXIT_SUCCESS, Result};
 use crate::http::client::Client;
-use crate::http::request::get_data;
-use crate::lookup::{self, person_with, tag_and_name, text};
+use crate::http::request::{get_data, get_document};
+use crate::lookup::{self, people_with, tag_and_name, text};
 use crate::output::{print, print_json};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,52 +17,71 @@ const MAX_FIELDS: usize = 3;
 const FIRST_FIELDS: [&str; 3] = ["status", "assigned_to", "running_instance_id"];
 const MAX_CHARS: usize = 24;
 
-/// Shows an asset with its owner, the running process and the latest changes.
-pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<u8> {
-    let client = Client::new(connection)?;
-    let asset = lookup::asset(&client, name).await?;
+/// What is shown of an asset.
+pub struct Shown {
+    pub asset: Value,
+    /// The running process instance.
+    pub process: Value,
+    /// The latest changes.
+    pub history: Value,
+    pub total_changes: Value,
+    /// By id.
+    pub people: BTreeMap<String, String>,
+}
+
+/// Reads an asset with so many of its latest changes.
+pub async fn read(client: &Client, name: &str, changes: &str, with_process: bool) -> Result<Shown> {
+    let asset = lookup::asset(client, name).await?;
     let id = text(&asset["id"]);
     let query = [("asset_id", id), ("status", "in_progress"), ("limit", "1"), ("omit", "signatures")];
-    let process = get_data(&client, "processes/instances", &query).await?.get(0).cloned().unwrap_or_default();
-    let history = get_data(&client, &format!("assets/{id}/history"), &[("limit", CHANGES)]).await?;
+    let running = if with_process { get_data(client, "processes/instances", &query).await? } else { Value::Null };
+    let process = running.get(0).cloned().unwrap_or_default();
+    let (mut history, _) = get_document(client, &format!("assets/{id}/history"), &[("limit", changes)]).await?;
+    let (history, total_changes) = (history["data"].take(), history["meta"]["total"].take());
+    let people = people_with(client, assigned(&history).chain(asset["assigned_to"].as_str())).await?;
+    Ok(Shown { asset, process, history, total_changes, people })
+}
+
+/// Shows an asset with its owner, the running process and the latest changes.
+pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<u8> {
+    let Shown { asset, process, history, people, .. } = read(&Client::new(connection)?, name, CHANGES, true).await?;
     if is_json {
         print_json(&json!({"asset": asset, "process": process, "history": history}))?;
         return Ok(EXIT_SUCCESS);
-    }
-    let mut people = BTreeMap::new();
-    for user in users(&asset, &history) {
-        people.insert(user.to_owned(), person_with(&client, user).await?);
     }
     let width = terminal::width().or(Some(80));
     print(&format!("{}\n\n{}", record(members(&asset, &process, &people), width), changes(&history, &people).render(width)))?;
     Ok(EXIT_SUCCESS)
 }
 
-fn entries(history: &Value) -> impl Iterator<Item = &Value> {
+pub fn entries(history: &Value) -> impl Iterator<Item = &Value> {
     history.as_array().into_iter().flatten()
 }
 
-fn users<'a>(asset: &'a Value, history: &'a Value) -> impl Iterator<Item = &'a str> {
+/// Ids of the users to whom assets were assigned, or not any more.
+pub fn assigned(history: &Value) -> impl Iterator<Item = &str> {
     let changes = entries(history).map(|entry| &entry["changes"]["assigned_to"]);
-    changes.flat_map(|change| [&change["old"], &change["new"]]).chain([&asset["assigned_to"]]).filter_map(Value::as_str)
+    changes.flat_map(|change| [&change["old"], &change["new"]]).filter_map(Value::as_str)
+}
+
+/// `Employee Onboarding, step 2 of 4: Handed over (by Ada, 2026-03-01 09:00 UTC)`.
+pub fn running(process: &Value) -> Option<String> {
+    let steps = process["steps"].as_array()?;
+    let current = process["current_step"].as_u64().unwrap_or_default();
+    let label = usize::try_from(current).ok().and_then(|step| steps.get(step)).map_or("-", |step| text(&step["label"]));
+    let (name, by, at) = (text(&process["process_name"]), text(&process["started_by_name"]), time(text(&process["started_at"])));
+    Some(format!("{name}, step {} of {}: {label} (by {by}, {at} UTC)", current + 1, steps.len()))
 }
 
 fn members<'a>(asset: &Value, process: &Value, people: &BTreeMap<String, String>) -> Vec<(&'a str, String)> {
     let owner = asset["assigned_to"].as_str().map(|id| people.get(id).map_or(id, String::as_str));
     let model = [&asset["manufacturer"], &asset["model"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
-    let running = process["steps"].as_array().map(|steps| {
-        let current = process["current_step"].as_u64().unwrap_or_default();
-        let label = usize::try_from(current).ok().and_then(|step| steps.get(step)).map_or("-", |step| text(&step["label"]));
-        let (name, by, at) =
-            (text(&process["process_name"]), text(&process["started_by_name"]), time(text(&process["started_at"])));
-        format!("{name}, step {} of {}: {label} (by {by}, {at} UTC)", current + 1, steps.len())
-    });
     let some = |name: &str| asset[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     [
         ("Asset", Some(tag_and_name(asset))),
         ("Status", some("status")),
         ("Owner", Some(owner.unwrap_or("nobody").to_owned())),
-        ("Process", Some(running.unwrap_or_else(|| "none in progress".to_owned()))),
+        ("Process", Some(running(process).unwrap_or_else(|| "none in progress".to_owned()))),
         ("Type", some("asset_type_name")),
         ("Model", Some(model).filter(|model| !model.is_empty())),
         ("Serial number", some("serial_number")),

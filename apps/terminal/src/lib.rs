@@ -17,7 +17,7 @@ pub use examples::{check_examples, examples};
 pub use notice::Notice;
 pub use print::{ask, data, is_broken_pipe, print, print_data, print_error, print_note, print_styled};
 pub use table::{Column, Table, record};
-pub use text::{clean, clean_lines, pad, time};
+pub use text::{clean, clean_hidden, clean_lines, pad, time};
 
 use console::Term;
 use std::io::{self, IsTerminal};

@@ -26,6 +26,16 @@ pub fn clean_lines(text: &str) -> String {
     text.split('\n').map(|line| clean(line.strip_suffix('\r').unwrap_or(line))).collect::<Vec<_>>().join("\n")
 }
 
+/// Removes everything that a terminal would obey, but line breaks, and what a person can't see but a program reads.
+#[must_use]
+pub fn clean_hidden(text: &str) -> String {
+    let is_hidden = |character: char| {
+        matches!(character, '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{fe00}'..='\u{fe0d}'
+            | '\u{feff}' | '\u{e0000}'..='\u{e0fff}')
+    };
+    clean_lines(text).replace(is_hidden, "\u{fffd}")
+}
+
 pub fn unstyled(text: &str) -> String {
     STYLES.iter().fold(text.to_owned(), |text, style| text.replace(&format!("\u{1b}{style}"), ""))
 }
@@ -107,6 +117,13 @@ mod tests {
     #[test]
     fn line_breaks_stay_and_lone_returns_do_not() {
         assert_eq!(clean_lines("a\r\nb\rc\u{9b}\n\n"), "a\nb c\u{fffd}\n\n");
+    }
+
+    #[test]
+    fn nothing_is_left_that_only_a_program_reads() {
+        let tags: String = "ignore".chars().filter_map(|letter| char::from_u32(0xe0000 + u32::from(letter))).collect();
+        assert_eq!(clean_hidden(&format!("a{tags}\nb\u{200b}\u{1b}")), format!("a{}\nb\u{fffd}\u{fffd}", "\u{fffd}".repeat(6)));
+        assert_eq!(clean_hidden("Müller ❤\u{fe0f} 東京"), "Müller ❤\u{fe0f} 東京");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 pub mod args;
 mod code;
-mod order;
-mod running;
+pub mod order;
+pub mod running;
 mod values;
 mod wait;
 
@@ -37,7 +37,7 @@ pub async fn handover(options: &Handover, connection: &Connection, is_json: bool
 
 /// Starts the process or continues it, and makes a link for the signature.
 async fn hand_over(client: &Client, options: &Handover, is_json: bool) -> Result<u8> {
-    let order = Order::read(client, options).await?;
+    let order = Order::read(client, options, new_run_id()?).await?;
     let mut running = order.begin().await?;
     if !options.dry_run {
         running = running.complete(client).await?;
@@ -73,8 +73,8 @@ impl Order<'_> {
         if self.options.dry_run { &[("dry_run", "true")] } else { &[] }
     }
 
-    /// In a dry run, perhaps the preparation.
-    async fn begin(&self) -> Result<Running> {
+    /// Starts the process or goes on with it. In a dry run, perhaps the preparation.
+    pub async fn begin(&self) -> Result<Running> {
         for number in 1..=MAX_LOOKS {
             let begun = match self.look().await? {
                 State::Done(running) => Ok(running),
@@ -124,8 +124,7 @@ impl Order<'_> {
     }
 
     async fn post(&self, url: &Url, body: &Value) -> Result<Running> {
-        let key = if self.options.dry_run { None } else { Some(new_run_id()?) };
-        Ok(Running(post_data(self.client, url, body, key.as_deref()).await?))
+        Ok(Running(post_data(self.client, url, body, self.next_key().as_deref()).await?))
     }
 
     /// One step after the other up to `through`, where all are too many changes for one transaction. A dry run stays at the first.

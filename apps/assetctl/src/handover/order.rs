@@ -9,6 +9,7 @@ use crate::http::request::get_data;
 use crate::lookup::{self, person, person_with, tag_and_name, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 use terminal::{clean, time};
 
 /// The process that makes ready what is in stock.
@@ -21,6 +22,8 @@ pub struct Order<'a> {
     pub process: Value,
     pub preparation: Option<Value>,
     pub assets: Vec<Value>,
+    run: String,
+    posts: AtomicU32,
 }
 
 pub enum State {
@@ -38,7 +41,9 @@ impl<'a> Order<'a> {
     /// # Errors
     ///
     /// Something isn't there, the user is inactive, or the process hands nothing to anybody.
-    pub async fn read(client: &'a Client, options: &'a Handover) -> Result<Self> {
+    ///
+    /// `run`: the prefix of its idempotency keys.
+    pub async fn read(client: &'a Client, options: &'a Handover, run: String) -> Result<Self> {
         let user = lookup::user(client, &options.to).await?;
         if user["is_active"] != true {
             return Err(CliError::Failed(format!("{} is inactive: activate the user first", person(&user))));
@@ -58,7 +63,12 @@ impl<'a> Order<'a> {
                 assets.push(asset);
             }
         }
-        Ok(Self { client, options, user, process, preparation, assets })
+        Ok(Self { client, options, user, process, preparation, assets, run, posts: AtomicU32::new(0) })
+    }
+
+    /// The idempotency key of the next request; none in a dry run.
+    pub fn next_key(&self) -> Option<String> {
+        (!self.options.dry_run).then(|| format!("{}-{}", self.run, self.posts.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::config::Connection;
 use crate::error::{CliError, Result};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LINK, LOCATION, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, Url, redirect};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,8 @@ pub struct Client {
     http: reqwest::Client,
     base_url: Url,
     authorization: HeaderValue,
+    /// The wait for a service that is busy or can't be reached, if it isn't the usual one.
+    pub patience: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -30,6 +32,7 @@ pub struct Reply {
     pub retry_after: Option<Duration>,
     pub location: Option<String>,
     pub content_type: Option<String>,
+    pub etag: Option<String>,
     /// The link to the next part.
     pub next: Option<String>,
     /// Ids of records that an export lacks, because the service can't read them.
@@ -65,7 +68,8 @@ impl Client {
             .redirect(redirect::Policy::none())
             .build()
             .map_err(|error| CliError::Failed(describe(&error)))?;
-        Ok(Self { http, base_url: connection.base_url.clone(), authorization: connection.api_key.authorization()? })
+        let authorization = connection.api_key.authorization()?;
+        Ok(Self { http, base_url: connection.base_url.clone(), authorization, patience: None })
     }
 
     pub fn url(&self, path: &str, query: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<Url> {
@@ -121,13 +125,14 @@ impl Client {
         let retry_after = header(RETRY_AFTER).and_then(|text| seconds(text.trim()));
         let links = response.headers().get_all(LINK).iter().filter_map(|link| link.to_str().ok());
         let (status, location, content_type) = (response.status().as_u16(), header(LOCATION), header(CONTENT_TYPE));
+        let etag = header(ETAG);
         let next = links.flat_map(|links| links.split(',')).find_map(next_link).map(str::to_owned);
         let unreadable = header(UNREADABLE).unwrap_or_default();
         let unreadable = unreadable.split(", ").filter(|id| !id.is_empty()).map(str::to_owned).collect();
         let body = body(response).await.map_err(|error| self.unreachable(&error))?;
         let is_too_long = body.is_none();
         let body = body.unwrap_or_default();
-        Ok(Reply { status, retry_after, location, content_type, next, unreadable, body, is_too_long })
+        Ok(Reply { status, retry_after, location, content_type, etag, next, unreadable, body, is_too_long })
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Unreachable {

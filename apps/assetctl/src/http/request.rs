@@ -15,8 +15,8 @@ pub const JSON: &str = "application/json";
 ///
 /// # Errors
 ///
-/// Returns [`CliError::Answered`] when the service refuses the request, and [`CliError::Failed`] when it is busy for too long or
-/// sends another type.
+/// Returns [`CliError::Answered`] when the service refuses the request, and [`CliError::Unanswered`] when it is busy for too
+/// long, and [`CliError::Failed`] when it sends another type.
 pub async fn get(client: &Client, url: &Url, content_type: &str, patience: Duration) -> Result<Reply> {
     let reply = answered(Waiting::silent(patience), async || client.get(url.clone()).await).await?;
     expect_type(&reply, url, content_type)?;
@@ -25,17 +25,26 @@ pub async fn get(client: &Client, url: &Url, content_type: &str, patience: Durat
 
 /// Gets the member `data` of a JSON document.
 pub async fn get_data(client: &Client, path: &str, query: &[(&str, &str)]) -> Result<Value> {
-    let url = client.url(path, query)?;
-    data(&get(client, &url, JSON, patience::DEFAULT).await?)
+    data(get_document(client, path, query).await?.0)
+}
+
+/// Gets a JSON document, and its `ETag` if it has one.
+pub async fn get_document(client: &Client, path: &str, query: &[(&str, &str)]) -> Result<(Value, Option<String>)> {
+    let reply = get(client, &client.url(path, query)?, JSON, patience_of(client)).await?;
+    Ok((serde_json::from_slice(&reply.body).map_err(|_| unreadable())?, reply.etag))
 }
 
 /// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request takes effect once,
 /// even if it is repeated.
 pub async fn post_data(client: &Client, url: &Url, body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
     let reply =
-        answered(Waiting::silent(patience::DEFAULT), async || client.post(url.clone(), body, idempotency_key).await).await?;
+        answered(Waiting::silent(patience_of(client)), async || client.post(url.clone(), body, idempotency_key).await).await?;
     expect_type(&reply, url, JSON)?;
-    data(&reply)
+    data(serde_json::from_slice(&reply.body).unwrap_or_default())
+}
+
+fn patience_of(client: &Client) -> Duration {
+    client.patience.unwrap_or(patience::DEFAULT)
 }
 
 /// Repeats the request until the service answers, and prints a note that ends in `comfort` while it doesn't. Only the first
@@ -85,7 +94,7 @@ async fn answered(waiting: Waiting<'_>, send: impl AsyncFn() -> std::result::Res
             },
         };
         let pause = match patience {
-            Some(patience) => patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Failed)?,
+            Some(patience) => patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Unanswered)?,
             None => endless_pause(attempts, &busy),
         };
         if let Some(comfort) = comfort.filter(|_| attempts == 1) {
@@ -111,8 +120,7 @@ pub fn expect_type(reply: &Reply, url: &Url, content_type: &str) -> Result<()> {
     Err(CliError::Failed(format!("{url} answered with {found} instead of {content_type}; check --base-url")))
 }
 
-fn data(reply: &Reply) -> Result<Value> {
-    let document: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+fn data(document: Value) -> Result<Value> {
     match document {
         Value::Object(mut members) if members.contains_key("data") => Ok(members.swap_remove("data").unwrap_or_default()),
         _ => Err(unreadable()),

@@ -37,7 +37,7 @@ pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool
         confirm(&plan, deactivates)?;
     }
     let mut done = Plan::default();
-    let sent = send(&client, &client.url(&path, &[] as &[(&str, &str)])?, &body, &mut done).await;
+    let sent = send(&client, &client.url(&path, &[] as &[(&str, &str)])?, &body, &new_run_id()?, &mut done).await;
     // Started processes are shown, even if the rest has failed.
     if sent.is_ok() || done.has_answers() {
         show(&done, true, is_json)?;
@@ -60,7 +60,7 @@ async fn user_id(client: &Client, user: &str) -> Result<String> {
     if is_id(user) { Ok(user.to_owned()) } else { Ok(text(&lookup::user(client, user).await?["id"]).to_owned()) }
 }
 
-async fn body(client: &Client, options: &Offboard) -> Result<Value> {
+pub async fn body(client: &Client, options: &Offboard) -> Result<Value> {
     let mut body = Map::from_iter([("deactivate".to_owned(), Value::Bool(!options.keep_active))]);
     if let Some(slug) = &options.process {
         body.insert("process_id".to_owned(), lookup::process(client, slug).await?["id"].take());
@@ -96,9 +96,9 @@ fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
     }
 }
 
-/// Sends requests until the service has no more assets of the user, and adds the answers to `done`.
-async fn send(client: &Client, url: &Url, body: &Value, done: &mut Plan) -> Result<()> {
-    let run = new_run_id()?;
+/// Sends requests until the service has no more assets of the user, and adds the answers to `done`. `run`: the prefix of their
+/// idempotency keys.
+pub async fn send(client: &Client, url: &Url, body: &Value, run: &str, done: &mut Plan) -> Result<()> {
     for number in 1.. {
         let answer = post_data(client, url, body, Some(&format!("{run}-{number}"))).await;
         let answer = answer.map_err(|error| match number {

@@ -1,0 +1,121 @@
+//! The result of a call: structured content and one line for people, together at most 8 KB.
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::{Map, Value, json};
+use terminal::clean_hidden;
+
+/// Of the structured content as JSON and the line.
+const MAX_BYTES: usize = 8 * 1024;
+/// Room beside the rows of a list: for other members and the line.
+const RESERVE: usize = 2600;
+/// Characters of a text in the line.
+const MAX_QUOTED: usize = 60;
+
+pub struct Answer {
+    pub line: String,
+    pub data: Value,
+    pub is_refused: bool,
+}
+
+impl Answer {
+    pub fn new<N: Into<String>>(line: impl Into<String>, data: impl IntoIterator<Item = (N, Value)>) -> Self {
+        let data = data.into_iter().map(|(name, value)| (name.into(), value)).collect::<Map<String, Value>>();
+        Self { line: line.into(), data: data.into(), is_refused: false }
+    }
+
+    pub fn into_result(self) -> CallToolResult {
+        let (mut line, mut data) = (clean_hidden(&self.line).replace('\n', " "), clean(self.data));
+        let is_long = |line: &str, data: &Value| data.to_string().len() + line.len() > MAX_BYTES - 100;
+        if is_long(&line, &data) {
+            line.push_str(" Shortened: the API and `assetctl show TAG --json` have all of it.");
+            while is_long(&line, &data) && shrink(&mut data) {}
+        }
+        let mut result = CallToolResult::success(vec![ContentBlock::text(line)]);
+        result.structured_content = Some(data);
+        result.is_error = Some(self.is_refused);
+        result
+    }
+}
+
+/// As many rows as there is room for, and how to get the rest: `next` has the arguments for so many rows.
+pub fn rows(name: &str, all: Vec<Value>, has_more: bool, next: impl Fn(usize) -> String) -> Map<String, Value> {
+    let (count, mut size) = (all.len(), RESERVE);
+    let fits = |row: &Value| {
+        let is_first = size == RESERVE;
+        size += row.to_string().len() + 1;
+        is_first || size <= MAX_BYTES
+    };
+    let shown: Vec<Value> = all.into_iter().map(clean).take_while(fits).collect();
+    let rest = (has_more || shown.len() < count).then(|| format!("call again with {}", next(shown.len())));
+    let members = [(name, Some(Value::from(shown))), ("rest", rest.map(Value::from))];
+    members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// `: the first; the second; and 3 more here.`
+pub fn first(rows: &Value, number: usize, in_words: impl Fn(&Value) -> String) -> String {
+    let all = rows.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut words: Vec<String> = all.iter().take(number).map(in_words).collect();
+    if all.len() > number {
+        words.push(format!("and {} more here", all.len() - number));
+    }
+    if words.is_empty() { ".".to_owned() } else { format!(": {}.", words.join("; ")) }
+}
+
+/// The fields that differ, by name.
+pub fn differences(from: &Value, to: &Value) -> Vec<Value> {
+    let (from, to) = (from.as_object().cloned().unwrap_or_default(), to.as_object().cloned().unwrap_or_default());
+    let names = from.keys().chain(to.keys().filter(|name| !from.contains_key(*name)));
+    let value = |of: &Map<String, Value>, name: &str| of.get(name).cloned().unwrap_or_default();
+    let all = names.map(|name| (name, value(&from, name), value(&to, name)));
+    all.filter(|(_, from, to)| from != to).map(|(name, from, to)| json!({"field": name, "from": from, "to": to})).collect()
+}
+
+/// `status: "in_use" → "returned"`; of many, the first ones.
+pub fn in_words(changes: &[Value]) -> String {
+    let value = |value: &Value| if value.is_null() { "none".to_owned() } else { quoted(value) };
+    let one = |change: &Value| {
+        let field = change["field"].as_str().unwrap_or_default();
+        format!("{field}: {} → {}", value(&change["from"]), value(&change["to"]))
+    };
+    let mut parts: Vec<String> = changes.iter().take(4).map(one).collect();
+    if changes.len() > 4 {
+        parts.push(format!("{} more", changes.len() - 4));
+    }
+    parts.join(", ")
+}
+
+/// Somebody else's text as a part of a line: it can't be taken for a part of the sentence.
+pub fn quoted(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let (text, mut short) = (clean_hidden(&text).replace('\n', " ").replace('"', "'"), String::new());
+    short.extend(text.chars().take(MAX_QUOTED));
+    if short.len() < text.len() { format!("\"{short}…\"") } else { format!("\"{short}\"") }
+}
+
+/// Removes what a terminal obeys, and characters that only a program reads, from every text and every name.
+pub fn clean(value: Value) -> Value {
+    match value {
+        Value::String(text) => clean_hidden(&text).into(),
+        Value::Array(values) => values.into_iter().map(clean).collect(),
+        Value::Object(members) => members.into_iter().map(|(name, value)| (clean_hidden(&name), clean(value))).collect(),
+        other => other,
+    }
+}
+
+/// Takes something from the largest part. Returns whether there was anything to take.
+fn shrink(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => {
+            let kept = text.chars().count() / 2;
+            *text = text.chars().take(kept).collect::<String>() + "…";
+            kept > 0
+        }
+        Value::Array(values) if values.len() > 1 => values.pop().is_some(),
+        Value::Array(values) => values.first_mut().is_some_and(shrink),
+        Value::Object(members) => {
+            let largest = members.iter().max_by_key(|(_, value)| value.to_string().len()).map(|(name, _)| name.clone());
+            largest.is_some_and(|name| members.get_mut(&name).is_some_and(shrink) || members.shift_remove(&name).is_some())
+        }
+        _ => false,
+    }
+}

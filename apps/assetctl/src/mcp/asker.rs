@@ -1,0 +1,74 @@
+//! Who asks: the connection, what its key may do, and the names of people.
+
+use crate::error::{CliError, Result};
+use crate::http::client::Client;
+use crate::http::request::{get_data, get_document};
+use crate::lookup::{person_with, text, user_named};
+use crate::mcp::answer;
+use crate::who;
+use jiff::civil::Date;
+use serde_json::{Map, Value};
+
+const PAGE: u64 = 20;
+
+pub struct Asker {
+    pub client: Client,
+    /// `GET /me`.
+    pub me: Value,
+}
+
+impl Asker {
+    /// The key has a scope.
+    pub fn has(&self, scope: &str) -> bool {
+        self.me["key"]["scopes"].as_array().is_some_and(|scopes| scopes.iter().any(|own| own == scope))
+    }
+
+    pub async fn data(&self, path: &str, query: &[(&str, &str)]) -> Result<Value> {
+        get_data(&self.client, path, query).await
+    }
+
+    /// A list as far as there is room, from a place on.
+    pub async fn list(
+        &self,
+        path: &str,
+        mut query: Vec<(&str, String)>,
+        skip: &Value,
+        name: &str,
+        row: fn(&Value) -> Value,
+    ) -> Result<Map<String, Value>> {
+        let skip = skip.as_u64().unwrap_or_default();
+        query.extend([("limit", PAGE.to_string()), ("page", (skip / PAGE + 1).to_string())]);
+        let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let (document, _) = get_document(&self.client, path, &query).await?;
+        let total = document["meta"]["total"].as_u64().unwrap_or_default();
+        let on_page = document["data"].as_array().into_iter().flatten();
+        let all: Vec<Value> = on_page.skip(usize::try_from(skip % PAGE).unwrap_or_default()).map(row).collect();
+        let has_more = skip + (all.len() as u64) < total;
+        let mut data = answer::rows(name, all, has_more, |shown| format!("skip={}", skip + shown as u64));
+        data.insert("total".to_owned(), total.into());
+        Ok(data)
+    }
+
+    /// As [`user_named`].
+    pub async fn person(&self, name: &Value) -> Result<Value> {
+        user_named(&self.client, text(name)).await
+    }
+
+    /// As [`person_with`]; null for nobody.
+    pub async fn name_of(&self, id: &Value) -> Result<Value> {
+        Ok(match id.as_str() {
+            Some(id) => person_with(&self.client, id).await?.into(),
+            None => Value::Null,
+        })
+    }
+
+    pub fn zone(&self) -> &Value {
+        &self.me["tenant"]["time_zone"]
+    }
+}
+
+/// An argument that is a day.
+pub fn day(argument: &Value) -> Result<Option<Date>> {
+    let read = |text| who::day(text).map_err(|error| CliError::Usage(format!("on {error}")));
+    argument.as_str().map(read).transpose()
+}

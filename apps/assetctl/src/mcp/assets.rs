@@ -1,0 +1,186 @@
+//! Questions about assets.
+
+use crate::error::{CliError, Result};
+use crate::lookup::{self, person, text};
+use crate::mcp::answer::{self, Answer, quoted};
+use crate::mcp::asker::{Asker, day};
+use crate::output::count;
+use crate::show::{self, entries};
+use crate::who::{asset_on, time_on};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// The fields of an asset in a list.
+const LISTED: [&str; 6] = ["asset_tag", "name", "status", "asset_type_name", "serial_number", "warranty_until"];
+/// Arguments, and the filters of the list that they are.
+const FILTERS: [(&str, &str); 4] =
+    [("words", "q"), ("status", "status"), ("warranty_before", "warranty_before"), ("changed_since", "updated_since")];
+
+pub async fn find(asker: &Asker, arguments: &Value) -> Result<Answer> {
+    let given = FILTERS.into_iter().filter_map(|(name, filter)| Some((filter, arguments[name].as_str()?.to_owned())));
+    let mut query: Vec<(&str, String)> = given.collect();
+    if arguments["person"].is_string() {
+        query.push(("assigned_to", text(&asker.person(&arguments["person"]).await?["id"]).to_owned()));
+    }
+    if let Some(name) = arguments["type"].as_str() {
+        query.push(("asset_type_id", type_id(asker, name).await?));
+    }
+    if asker.has("users:read") {
+        query.push(("expand", "assigned_to".to_owned()));
+    }
+    listed(asker, "assets", query, &arguments["skip"], "found", row).await
+}
+
+/// A page of a list of assets. `what`: what they are, in the line for people.
+async fn listed(
+    asker: &Asker,
+    path: &str,
+    query: Vec<(&str, String)>,
+    skip: &Value,
+    what: &str,
+    row: fn(&Value) -> Value,
+) -> Result<Answer> {
+    let data = asker.list(path, query, skip, "assets", row).await?;
+    let from = skip.as_u64().map_or(String::new(), |skip| format!(", after the first {skip}"));
+    let first = answer::first(&data["assets"], 3, in_words);
+    Ok(Answer::new(format!("{} {what}{from}{first}", count(data["total"].as_u64().unwrap_or_default(), "asset")), data))
+}
+
+fn row(asset: &Value) -> Value {
+    let mut row = row_of_owner(asset);
+    let owner = asset["assigned_user"].is_object().then(|| Value::from(person(&asset["assigned_user"])));
+    if let Some(owner) = owner.or_else(|| Some(asset["assigned_to"].clone()).filter(Value::is_string)) {
+        row["assigned_to"] = owner;
+    }
+    row
+}
+
+/// For a list of one person's assets.
+fn row_of_owner(asset: &Value) -> Value {
+    let members = LISTED.into_iter().map(|name| (name.to_owned(), asset[name].clone()));
+    members.filter(|(_, value)| !value.is_null() && value != "").collect::<Map<_, _>>().into()
+}
+
+/// `AST-000007 "My laptop" (in_use, "Ada <ada@example.com>")`.
+fn in_words(asset: &Value) -> String {
+    let owner = if asset["assigned_to"].is_null() { String::new() } else { format!(", {}", quoted(&asset["assigned_to"])) };
+    format!("{} {} ({}{owner})", text(&asset["asset_tag"]), quoted(&asset["name"]), text(&asset["status"]))
+}
+
+async fn type_id(asker: &Asker, name: &str) -> Result<String> {
+    let code = asker.data("catalog/asset-types", &[("code", name)]).await?;
+    let named = asker.data("catalog/asset-types", &[("q", name)]).await?;
+    let named = named.as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_same = |one: &&Value| text(&one["name"]).to_lowercase() == name.to_lowercase();
+    let found = code.get(0).or_else(|| named.iter().find(is_same)).or(if let [one] = named { Some(one) } else { None });
+    let names = || named.iter().map(|one| text(&one["name"])).collect::<Vec<_>>().join(", ");
+    let missing = || CliError::Failed(format!("no single asset type has the code or name {name}; similar: {}", names()));
+    found.map(|one| text(&one["id"]).to_owned()).ok_or_else(missing)
+}
+
+pub async fn show(asker: &Asker, arguments: &Value) -> Result<Answer> {
+    let (name, day) = (text(&arguments["asset"]), day(&arguments["on"])?);
+    let (mut asset, _, when) = asset_on(&asker.client, name, day, asker.zone()).await?;
+    let (mut data, mut more) = (Map::new(), String::new());
+    if when.starts_with("now") {
+        let limit = arguments["changes"].as_u64().unwrap_or(5).clamp(1, 50).to_string();
+        let shown = show::read(&asker.client, text(&asset["id"]), &limit, asker.has("processes:read")).await?;
+        if let Some(running) = show::running(&shown.process) {
+            more = format!(", in the process {}", quoted(&running.as_str().into()));
+            data.insert("process".to_owned(), running.into());
+        }
+        let all = entries(&shown.history).map(|entry| change(entry, &shown.people)).collect();
+        data.extend(answer::rows("changes", all, false, |shown| format!("changes={shown}, or changes_since with the asset")));
+        more.push_str(&format!("; {} changes in its history", shown.total_changes));
+        data.insert("total_changes".to_owned(), shown.total_changes);
+        asset = shown.asset;
+    }
+    asset["assigned_to"] = asker.name_of(&asset["assigned_to"]).await?;
+    let line = format!("{}: {}{more}.", begun(&when), in_words(&asset));
+    if let Some(fields) = asset.as_object_mut() {
+        fields.retain(|_, value| !value.is_null() && value != "" && value != &json!({}));
+    }
+    data.extend([("asset".to_owned(), asset), ("as_of".to_owned(), when.into())]);
+    Ok(Answer::new(line, data))
+}
+
+/// An entry of a history or of the feed. `people` are by id.
+pub fn change(entry: &Value, people: &BTreeMap<String, String>) -> Value {
+    let (actor, is_update) = (&entry["actor"], text(&entry["type"]).ends_with(".updated"));
+    let by = actor["user_name"].as_str().unwrap_or(text(&actor["key_name"]));
+    let one = |(field, change): (&String, &Value)| {
+        let [from, to] = [&change["old"], &change["new"]].map(|value| match (field.as_str(), value.as_str()) {
+            ("assigned_to", Some(id)) => people.get(id).map(String::as_str).into(),
+            ("running_instance_id", Some(_)) => "running".into(),
+            _ => value.clone(),
+        });
+        json!({"field": if field == "running_instance_id" { "process" } else { field }, "from": from, "to": to})
+    };
+    let fields = entry["changes"].as_object().filter(|_| is_update);
+    let fields = fields.map(|fields| fields.iter().map(one).collect::<Vec<_>>());
+    json!({"at": entry["at"], "by": by, "event": entry["type"], "fields": fields})
+}
+
+pub async fn who_has(asker: &Asker, arguments: &Value) -> Result<Answer> {
+    let day = day(&arguments["on"])?;
+    match (arguments["asset"].as_str(), arguments["person"].as_str()) {
+        (Some(name), None) => {
+            let (mut asset, _, when) = asset_on(&asker.client, name, day, asker.zone()).await?;
+            let owner = asker.name_of(&asset["assigned_to"]).await?;
+            asset["assigned_to"] = owner.clone();
+            let who = if owner.is_null() { "nobody".to_owned() } else { quoted(&owner) };
+            let (tag, name, status) = (text(&asset["asset_tag"]), quoted(&asset["name"]), text(&asset["status"]));
+            let line = format!("{}: {tag} {name} is assigned to {who}, status {status}.", begun(&when));
+            Ok(Answer::new(line, [("asset", row(&asset)), ("person", owner), ("as_of", when.into())]))
+        }
+        (None, Some(_)) => {
+            let user = asker.person(&arguments["person"]).await?;
+            let (time, when) = time_on(day, asker.zone())?;
+            let (path, query) = (format!("users/{}/assets", text(&user["id"])), time.map(|time| ("as_of", time)));
+            let (person, query) = (Value::from(person(&user)), query.into_iter().collect());
+            let what = format!("of {}, {when}", quoted(&person));
+            let mut answer = listed(asker, &path, query, &arguments["skip"], &what, row_of_owner).await?;
+            (answer.data["person"], answer.data["as_of"]) = (person, when.into());
+            Ok(answer)
+        }
+        _ => Err(CliError::Usage("give either asset or person".into())),
+    }
+}
+
+/// `Now`, `The end of …`.
+fn begun(when: &str) -> String {
+    let mut letters = when.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
+pub async fn possible(asker: &Asker, arguments: &Value) -> Result<Answer> {
+    let mut asset = lookup::asset(&asker.client, text(&arguments["asset"])).await?;
+    asset["assigned_to"] = asker.name_of(&asset["assigned_to"]).await?;
+    let found = asker.data(&format!("assets/{}/processes", text(&asset["id"])), &[]).await?;
+    let processes = || found.as_array().into_iter().flatten();
+    let one = |process: &Value| {
+        let why_not = process["code"].as_str().map(|code| format!("{code}: {}", text(&process["detail"])));
+        let (slug, name, then) = (&process["slug"], &process["name"], &process["target_status"]);
+        json!({"process": slug, "name": name, "can_start": why_not.is_none(), "why_not": why_not, "then_status": then})
+    };
+    let why_not = match processes().any(|process| process["code"] == "PROCESS_RUNNING") {
+        _ if !asker.has("assets:write") => Some("the key lacks assets:write"),
+        true => Some("a process is running: until it ends, status and assigned_to can't change"),
+        false => None,
+    };
+    let mut edit = json!({"allowed": why_not.is_none(), "why_not": why_not});
+    if asker.has("settings:read") {
+        let next = asker.data("settings", &[]).await?["status_transitions"][text(&asset["status"])].take();
+        edit["next_status"] = if next.is_null() { "any".into() } else { next };
+    }
+    let can_start: Value = processes().filter(|process| process["code"].is_null()).cloned().collect();
+    let starts =
+        answer::first(&can_start, 5, |process| format!("{} → {}", quoted(&process["name"]), text(&process["target_status"])));
+    let why = why_not.map_or(String::new(), |why| format!(" Its fields can't change: {why}."));
+    let able = if asker.has("processes:write") { "" } else { ", though not with this key, which lacks processes:write" };
+    let number = count(can_start.as_array().map_or(0, Vec::len) as u64, "kind");
+    let line = format!("{}. {number} of process can start{able}{starts}{why}", in_words(&asset));
+    let mut data = answer::rows("processes", processes().map(one).collect(), false, |_| "fewer definitions".to_owned());
+    data.extend([("asset".to_owned(), row(&asset)), ("edit".to_owned(), edit)]);
+    Ok(Answer::new(line, data))
+}

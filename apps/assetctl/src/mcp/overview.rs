@@ -1,0 +1,82 @@
+//! Questions about people, numbers and recent changes.
+
+use crate::error::{CliError, Result};
+use crate::http::request::get_document;
+use crate::lookup::{self, text};
+use crate::mcp::answer::{self, Answer, in_words, quoted};
+use crate::mcp::asker::Asker;
+use crate::mcp::assets::change;
+use crate::output::count;
+use crate::show;
+use crate::who::beginning_of;
+use serde_json::{Value, json};
+
+/// Neither keys nor links nor webhooks.
+const KINDS: &str = "asset.*,user.*,instance.*,movement.*,process.*,asset_type.*,manufacturer.*,model.*,tenant.*";
+
+pub async fn people(asker: &Asker, arguments: &Value) -> Result<Answer> {
+    let row = |user: &Value| {
+        let (name, email, role) = (&user["display_name"], &user["email"], &user["role"]);
+        json!({"name": name, "email": email, "role": role, "active": user["is_active"], "id": user["id"]})
+    };
+    let active = arguments["active"].as_bool().map(|active| active.to_string());
+    let filters = [("q", arguments["words"].as_str()), ("role", arguments["role"].as_str()), ("is_active", active.as_deref())];
+    let query = filters.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))).collect();
+    let data = asker.list("users", query, &arguments["skip"], "people", row).await?;
+    let first = answer::first(&data["people"], 5, |user| format!("{} {}", quoted(&user["name"]), quoted(&user["email"])));
+    let people = if data["total"] == 1 { "1 person".to_owned() } else { format!("{} people", data["total"]) };
+    Ok(Answer::new(format!("{people} found{first}"), data))
+}
+
+pub async fn statistics(asker: &Asker) -> Result<Answer> {
+    let stats = asker.data("stats", &[]).await?;
+    let assets = &stats["assets"];
+    let statuses = assets["by_status"].as_object().into_iter().flatten().filter(|(_, count)| **count != 0);
+    let statuses = statuses.map(|(status, count)| format!("{count} {status}")).collect::<Vec<_>>().join(", ");
+    let (ended, soon) = (&assets["warranty"]["ended"], &assets["warranty"]["within_30"]);
+    let (total, assigned) = (count(assets["total"].as_u64().unwrap_or_default(), "asset"), &assets["assigned"]);
+    let line = format!("{total}: {statuses}. {assigned} assigned. Warranties: {ended} ended, {soon} end within 30 days.");
+    Ok(Answer::new(line, stats.as_object().cloned().unwrap_or_default()))
+}
+
+pub async fn changes(asker: &Asker, arguments: &Value) -> Result<Answer> {
+    let after = match (arguments["after"].as_str(), arguments["since"].as_str()) {
+        (Some(after), _) => after.to_owned(),
+        (None, Some(since)) => {
+            // An id that names no event stands for its time.
+            let bits = beginning_of(since, asker.zone())? & 0xffff_ffff_ffff;
+            format!("{:08x}-{:04x}-7000-8000-000000000000", bits >> 16, bits & 0xffff)
+        }
+        (None, None) => return Err(CliError::Usage("give since, or after to go on".into())),
+    };
+    let mut query = vec![("after", after.as_str()), ("types", KINDS)];
+    let asset = match arguments["asset"].as_str() {
+        Some(name) => lookup::asset(&asker.client, name).await?,
+        None => Value::Null,
+    };
+    query.extend(asset["id"].as_str().map(|id| ("entity_id", id)));
+    let (document, _) = get_document(&asker.client, "events", &query).await?;
+    let events: Vec<&Value> = show::entries(&document["data"]).collect();
+    let people = lookup::people_with(&asker.client, show::assigned(&document["data"])).await?;
+    let one = |event: &&Value| {
+        let mut row = change(event, &people);
+        (row["tag"], row["name"]) = (event["entity_tag"].clone(), event["entity_name"].clone());
+        row
+    };
+    let (has_more, end) = (document["meta"]["has_more"] == true, &document["meta"]["after"]);
+    // The service has read on beyond the last event that it returned.
+    let next = |shown: usize| text(if shown < events.len() { &events[shown - 1]["id"] } else { end });
+    let mut data = answer::rows("changes", events.iter().map(one).collect(), has_more, |shown| format!("after={}", next(shown)));
+    let first = answer::first(&data["changes"], 2, |row| {
+        let fields = row["fields"].as_array().map_or(String::new(), |fields| format!(" ({})", in_words(fields)));
+        let (tag, name, by) = (row["tag"].as_str().unwrap_or_default(), quoted(&row["name"]), quoted(&row["by"]));
+        let at = terminal::time(text(&row["at"]));
+        format!("{} {tag} {name}{fields} by {by} at {at} UTC", text(&row["event"]))
+    });
+    let (shown, more) =
+        (data["changes"].as_array().map_or(0, Vec::len), if data.contains_key("rest") { "The first " } else { "" });
+    if more.is_empty() {
+        data.insert("next_after".to_owned(), end.clone());
+    }
+    Ok(Answer::new(format!("{more}{}{first}", count(shown as u64, "change")), data))
+}

@@ -1,0 +1,60 @@
+//! The tools, as `tools.json` describes them.
+
+use crate::error::{CliError, Result};
+use crate::mcp::asker::Asker;
+use rmcp::model::Tool;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+#[derive(Deserialize)]
+struct Described {
+    /// Plans or applies.
+    writes: bool,
+    /// Without these, the tool doesn't exist.
+    scopes: Vec<String>,
+    #[serde(flatten)]
+    tool: Tool,
+}
+
+/// The tools that exist for a key. Only a plan has something to apply.
+pub fn of(asker: &Asker, allow_writes: bool) -> Vec<Tool> {
+    let all: Vec<Described> = serde_json::from_str(include_str!("tools.json")).unwrap_or_default();
+    let exists = |one: &Described| (allow_writes || !one.writes) && one.scopes.iter().all(|scope| asker.has(scope));
+    let can_plan = all.iter().any(|one| one.tool.name.starts_with("plan_") && exists(one));
+    all.into_iter().filter(|one| exists(one) && (can_plan || one.tool.name != "apply")).map(|one| one.tool).collect()
+}
+
+/// Checks the arguments of a call by the tool's schema. Nulls count as absent.
+pub fn check(given: Map<String, Value>, tool: &Tool) -> Result<Value> {
+    let wrong = |text: String| Err(CliError::Usage(format!("wrong arguments: {text}")));
+    let given: Map<String, Value> = given.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    let properties = tool.input_schema["properties"].as_object().cloned().unwrap_or_default();
+    for (name, value) in &given {
+        let fits = match properties.get(name).and_then(|property| property["type"].as_str()) {
+            None => {
+                return wrong(format!(
+                    "unknown {name}; known: {}",
+                    properties.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+                ));
+            }
+            Some("integer") => value.is_u64(),
+            Some("boolean") => value.is_boolean(),
+            Some("array") => value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_string)),
+            Some("object") => value.is_object(),
+            Some(_) => value.is_string(),
+        };
+        if !fits {
+            return wrong(format!("{name} must be as {}", properties[name]));
+        }
+    }
+    let mut required = tool.input_schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    match required.find(|name| !given.contains_key(name.as_str().unwrap_or_default())) {
+        Some(missing) => wrong(format!("{missing} is missing")),
+        None => Ok(given.into()),
+    }
+}
+
+/// The texts of an argument.
+pub fn texts(argument: &Value) -> Vec<String> {
+    argument.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
