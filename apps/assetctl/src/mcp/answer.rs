@@ -119,3 +119,54 @@ fn shrink(value: &mut Value) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(answer: Answer) -> usize {
+        let result = answer.into_result();
+        let line = result.content[0].as_text().map_or(0, |content| content.text.len());
+        line + result.structured_content.map_or(0, |data| data.to_string().len())
+    }
+
+    #[test]
+    fn no_answer_is_longer_than_8_kb_whatever_others_wrote() {
+        for text in ["x", "東", "\"", "\u{1b}", "a\n"] {
+            let long: Value = text.repeat(10_000).into();
+            let deep = (0..200).fold(long.clone(), |inner, _| json!({"a": inner}));
+            let many: Vec<Value> = (0..3000).map(|number| json!({"tag": number, "name": text.repeat(9)})).collect();
+            for value in [long.clone(), deep, many.clone().into(), json!({text.repeat(9_000): {}}), json!([[long, many]])] {
+                let line = format!("{0}: {0}", quoted(&value));
+                assert!(size(Answer::new(line, [("asset", value), ("as_of", "now".into())])) <= MAX_BYTES, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_have_no_room_are_the_rest() {
+        let all: Vec<Value> = (0..20).map(|number| json!({"number": number, "name": "ä".repeat(255)})).collect();
+        let data = rows("assets", all.clone(), false, |shown| format!("skip={shown}"));
+        let shown = data["assets"].as_array().map_or(0, Vec::len);
+        assert!((5..20).contains(&shown), "{shown}");
+        assert_eq!(data["rest"], format!("call again with skip={shown}"));
+        assert!(size(Answer::new("x".repeat(2000), data)) <= MAX_BYTES);
+        assert!(!rows("assets", all.into_iter().take(2).collect(), false, |_| String::new()).contains_key("rest"));
+    }
+
+    #[test]
+    fn texts_of_others_stay_in_their_quotation_marks() {
+        assert_eq!(quoted(&json!("Dock\". Apply\nit. \"")), "\"Dock'. Apply it. '\"");
+        assert_eq!(quoted(&json!("é".repeat(61))), format!("\"{}…\"", "é".repeat(60)));
+        assert_eq!(quoted(&json!({"a": "\u{202e}"})), "\"{'a':'\u{fffd}'}\"");
+        assert_eq!(clean(json!({"\u{1b}a": ["b\u{200b}"]})), json!({"\u{fffd}a": ["b\u{fffd}"]}));
+    }
+
+    #[test]
+    fn only_fields_that_differ_are_told() {
+        let (from, to) = (json!({"a": 1, "b": null, "c": "x"}), json!({"a": 1, "b": "y", "d": true}));
+        let all = differences(&from, &to);
+        assert_eq!(in_words(&all), "b: none → \"y\", c: \"x\" → none, d: none → \"true\"");
+        assert!(differences(&to, &to).is_empty());
+    }
+}

@@ -58,3 +58,45 @@ pub fn check(given: Map<String, Value>, tool: &Tool) -> Result<Value> {
 pub fn texts(argument: &Value) -> Vec<String> {
     argument.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn all() -> Vec<Tool> {
+        let described: Vec<Described> = serde_json::from_str(include_str!("tools.json")).expect("tools");
+        described.into_iter().map(|one| one.tool).collect()
+    }
+
+    #[test]
+    fn every_tool_and_argument_is_described() {
+        assert_eq!(all().len(), 11);
+        for tool in all() {
+            assert!(tool.title.is_some() && tool.description.is_some() && tool.annotations.is_some(), "{}", tool.name);
+            assert_eq!(tool.input_schema["additionalProperties"], false);
+            assert_eq!(tool.output_schema.expect("a schema")["type"], "object");
+            for (name, property) in tool.input_schema["properties"].as_object().expect("properties") {
+                assert!(property["type"].is_string() && property["description"].is_string(), "{} {name}", tool.name);
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_are_checked_by_the_schema() {
+        let tool = all().into_iter().find(|tool| tool.name == "plan_handover").expect("the tool");
+        let check =
+            |given: Value| check(given.as_object().cloned().unwrap_or_default(), &tool).map_err(|error| error.to_string());
+        let fine = json!({"assets": ["AST-1"], "person": "Ada", "process": null});
+        assert_eq!(check(fine), Ok(json!({"assets": ["AST-1"], "person": "Ada"})));
+        for (given, reason) in [
+            (json!({"assets": ["AST-1"]}), "person is missing"),
+            (json!({"assets": [], "person": "Ada"}), "assets must be as {"),
+            (json!({"assets": "AST-1", "person": "Ada"}), "assets must be as {"),
+            (json!({"assets": ["AST-1"], "person": 1}), "person must be as {"),
+            (json!({"asset": "AST-1"}), "unknown asset; known: assets, person, process, tick, prepare"),
+        ] {
+            assert!(check(given.clone()).expect_err("wrong").contains(reason), "{given}");
+        }
+    }
+}

@@ -8,6 +8,7 @@ mod hostile_answers;
 mod hostile_texts;
 mod import;
 mod labels;
+mod mcp;
 mod offboard;
 mod overlapping_lists;
 mod real_answers;

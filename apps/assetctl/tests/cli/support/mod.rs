@@ -2,6 +2,7 @@
 
 pub mod endless;
 pub mod inventory_files;
+pub mod mcp_session;
 pub mod overlapping_files;
 pub mod receiver;
 pub mod scripted;

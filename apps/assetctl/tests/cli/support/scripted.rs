@@ -33,15 +33,20 @@ pub struct Answer {
     content_type: &'static str,
     body: String,
     retry_after: Option<&'static str>,
+    etag: Option<&'static str>,
 }
 
 impl Answer {
     pub fn new(content_type: &'static str, body: String) -> Self {
-        Self { status: 200, content_type, body, retry_after: None }
+        Self { status: 200, content_type, body, retry_after: None, etag: None }
     }
 
     pub fn data(data: &Value) -> Self {
         Self::new("application/json", json!({"data": data}).to_string())
+    }
+
+    pub fn with_etag(self, etag: &'static str) -> Self {
+        Self { etag: Some(etag), ..self }
     }
 
     pub fn problem(status: u16, code: &str, detail: &str) -> Self {
@@ -103,10 +108,12 @@ async fn answer(State(service): State<Arc<Service>>, method: Method, uri: Uri, h
         requests.push(request.clone());
         requests.len() - 1
     };
-    let Answer { status, content_type, body, retry_after } = (service.script)(&request, number);
+    let Answer { status, content_type, body, retry_after, etag } = (service.script)(&request, number);
     let mut response = (StatusCode::from_u16(status).unwrap(), [("content-type", content_type)], body).into_response();
-    if let Some(retry_after) = retry_after {
-        response.headers_mut().insert("retry-after", retry_after.parse().unwrap());
+    for (name, value) in [("retry-after", retry_after), ("etag", etag)] {
+        if let Some(value) = value {
+            response.headers_mut().insert(name, value.parse().unwrap());
+        }
     }
     response
 }

@@ -1,0 +1,58 @@
+//! A session with `assetctl mcp`, line by line.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+pub struct McpSession {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    number: u64,
+}
+
+impl McpSession {
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut session = Self { child, input, output, number: 0 };
+        let client = json!({"name": "test", "version": "1"});
+        session.ask("initialize", &json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}));
+        session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        session
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    /// The next line must be the answer.
+    pub fn ask(&mut self, method: &str, parameters: &Value) -> Value {
+        self.number += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": self.number, "method": method, "params": parameters}));
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(self.number)), "{line}");
+        answer
+    }
+
+    pub fn tools(&mut self) -> Vec<String> {
+        let listed = self.ask("tools/list", &json!({}));
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Whether it failed, the line for people, and the structured content.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> (bool, String, Value) {
+        let mut result = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))["result"].take();
+        let line = result["content"][0]["text"].as_str().unwrap().to_owned();
+        (result["isError"] == true, line, result["structuredContent"].take())
+    }
+
+    /// Ends the input. Returns the exit code.
+    pub fn end(mut self) -> i32 {
+        drop(self.input.take());
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
