@@ -102,7 +102,7 @@ pub fn clean(value: Value) -> Value {
     }
 }
 
-/// Takes something from the largest part. Returns whether there was anything to take.
+/// Takes about half of the largest part. Returns whether there was anything to take.
 fn shrink(value: &mut Value) -> bool {
     match value {
         Value::String(text) => {
@@ -110,11 +110,22 @@ fn shrink(value: &mut Value) -> bool {
             *text = text.chars().take(kept).collect::<String>() + "…";
             kept > 0
         }
-        Value::Array(values) if values.len() > 1 => values.pop().is_some(),
+        Value::Array(values) if values.len() > 1 => {
+            values.truncate(values.len() / 2);
+            true
+        }
         Value::Array(values) => values.first_mut().is_some_and(shrink),
         Value::Object(members) => {
-            let largest = members.iter().max_by_key(|(_, value)| value.to_string().len()).map(|(name, _)| name.clone());
-            largest.is_some_and(|name| members.get_mut(&name).is_some_and(shrink) || members.shift_remove(&name).is_some())
+            let sizes = members.iter().map(|(name, value)| (value.to_string().len(), name.clone()));
+            match sizes.max() {
+                // Many small ones.
+                Some((size, _)) if members.len() > 20 && size < 100 => {
+                    *members = std::mem::take(members).into_iter().take(10).collect();
+                    true
+                }
+                Some((_, name)) => members.get_mut(&name).is_some_and(shrink) || members.shift_remove(&name).is_some(),
+                None => false,
+            }
         }
         _ => false,
     }
@@ -136,7 +147,9 @@ mod tests {
             let long: Value = text.repeat(10_000).into();
             let deep = (0..200).fold(long.clone(), |inner, _| json!({"a": inner}));
             let many: Vec<Value> = (0..3000).map(|number| json!({"tag": number, "name": text.repeat(9)})).collect();
-            for value in [long.clone(), deep, many.clone().into(), json!({text.repeat(9_000): {}}), json!([[long, many]])] {
+            let names: Map<String, Value> = (0..3000).map(|number| (format!("{text}{number}"), number.into())).collect();
+            let named = json!({text.repeat(9_000): {}});
+            for value in [long.clone(), deep, many.clone().into(), names.into(), named, json!([[long, many]])] {
                 let line = format!("{0}: {0}", quoted(&value));
                 assert!(size(Answer::new(line, [("asset", value), ("as_of", "now".into())])) <= MAX_BYTES, "{text}");
             }

@@ -47,8 +47,8 @@ pub fn check(given: Map<String, Value>, tool: &Tool) -> Result<Value> {
             return wrong(format!("{name} must be as {}", properties[name]));
         }
     }
-    let mut required = tool.input_schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    match required.find(|name| !given.contains_key(name.as_str().unwrap_or_default())) {
+    let required = texts(tool.input_schema.get("required").unwrap_or(&Value::Null));
+    match required.iter().find(|name| !given.contains_key(*name)) {
         Some(missing) => wrong(format!("{missing} is missing")),
         None => Ok(given.into()),
     }
