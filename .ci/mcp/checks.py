@@ -119,7 +119,7 @@ async def plans_are_applied_once(service):
         line, done = await caller.call("apply", token=plan["token"])
         assert done["applied"] and line.startswith("Done: "), line
         assert service.send("GET", path)["data"]["notes"] == "Cracked"
-        assert "no plan has this token" in (await caller.refused("apply", token=plan["token"]))[0]
+        assert "no plan of this session has this token" in (await caller.refused("apply", token=plan["token"]))[0]
         line, again = await caller.call("plan_change", **change)
         assert "token" not in again and line.startswith("Nothing to do"), line
         # Somebody else is faster.
@@ -138,7 +138,7 @@ async def plans_are_applied_once(service):
         await asyncio.sleep(1.1)
         assert "expired" in (await caller.refused("apply", token=plan["token"]))[0]
     async with service.client("--allow-writes") as caller:
-        assert "no plan has this token" in (await caller.refused("apply", token=plan["token"]))[0]
+        assert "no plan of this session has this token" in (await caller.refused("apply", token=plan["token"]))[0]
 
 
 async def people_are_handed_over_to_and_offboarded(service):
@@ -185,7 +185,7 @@ async def the_person_is_asked(service):
                 else:
                     line, _ = await caller.refused("apply", token=plan["token"])
                     assert "the person declined. Nothing was written" in line, line
-                    assert "no plan has this token" in (await caller.refused("apply", token=plan["token"]))[0]
+                    assert "no plan of this session has this token" in (await caller.refused("apply", token=plan["token"]))[0]
         shown = (await service_asset(service, tag))["notes"]
         assert shown == f"{mode} accept" and len(asked) == (2 if mode == "legacy" else 4), (shown, asked)
     assert asked[0].startswith("Apply this? ") and "legacy decline" in asked[0], asked

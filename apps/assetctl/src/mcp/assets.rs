@@ -68,12 +68,12 @@ fn in_words(asset: &Value) -> String {
 }
 
 async fn type_id(asker: &Asker, name: &str) -> Result<String> {
-    let code = asker.data("catalog/asset-types", &[("code", name)]).await?;
+    let coded = asker.data("catalog/asset-types", &[("code", name)]).await?;
     let named = asker.data("catalog/asset-types", &[("q", name)]).await?;
-    let named = named.as_array().map(Vec::as_slice).unwrap_or_default();
     let is_same = |one: &&Value| text(&one["name"]).to_lowercase() == name.to_lowercase();
-    let found = code.get(0).or_else(|| named.iter().find(is_same)).or(if let [one] = named { Some(one) } else { None });
-    let names = || named.iter().map(|one| text(&one["name"])).collect::<Vec<_>>().join(", ");
+    let only = || named.get(0).filter(|_| named.get(1).is_none());
+    let found = coded.get(0).or_else(|| entries(&named).find(is_same)).or_else(only);
+    let names = || entries(&named).map(|one| text(&one["name"])).collect::<Vec<_>>().join(", ");
     let missing = || CliError::Failed(format!("no single asset type has the code or name {name}; similar: {}", names()));
     found.map(|one| text(&one["id"]).to_owned()).ok_or_else(missing)
 }
@@ -157,16 +157,17 @@ pub async fn possible(asker: &Asker, arguments: &Value) -> Result<Answer> {
     let mut asset = lookup::asset(&asker.client, text(&arguments["asset"])).await?;
     asset["assigned_to"] = asker.name_of(&asset["assigned_to"]).await?;
     let found = asker.data(&format!("assets/{}/processes", text(&asset["id"])), &[]).await?;
-    let processes = || found.as_array().into_iter().flatten();
+    let processes = || entries(&found);
     let one = |process: &Value| {
         let why_not = process["code"].as_str().map(|code| format!("{code}: {}", text(&process["detail"])));
         let (slug, name, then) = (&process["slug"], &process["name"], &process["target_status"]);
         json!({"process": slug, "name": name, "can_start": why_not.is_none(), "why_not": why_not, "then_status": then})
     };
-    let why_not = match processes().any(|process| process["code"] == "PROCESS_RUNNING") {
-        _ if !asker.has("assets:write") => Some("the key lacks assets:write"),
-        true => Some("a process is running: until it ends, status and assigned_to can't change"),
-        false => None,
+    let is_running = processes().any(|process| process["code"] == "PROCESS_RUNNING");
+    let why_not = if !asker.has("assets:write") {
+        Some("the key lacks assets:write")
+    } else {
+        is_running.then_some("a process is running: until it ends, status and assigned_to can't change")
     };
     let mut edit = json!({"allowed": why_not.is_none(), "why_not": why_not});
     if asker.has("settings:read") {
@@ -174,8 +175,8 @@ pub async fn possible(asker: &Asker, arguments: &Value) -> Result<Answer> {
         edit["next_status"] = if next.is_null() { "any".into() } else { next };
     }
     let can_start: Value = processes().filter(|process| process["code"].is_null()).cloned().collect();
-    let starts =
-        answer::first(&can_start, 5, |process| format!("{} → {}", quoted(&process["name"]), text(&process["target_status"])));
+    let in_short = |process: &Value| format!("{} → {}", quoted(&process["name"]), text(&process["target_status"]));
+    let starts = answer::first(&can_start, 5, in_short);
     let why = why_not.map_or(String::new(), |why| format!(" Its fields can't change: {why}."));
     let able = if asker.has("processes:write") { "" } else { ", though not with this key, which lacks processes:write" };
     let number = count(can_start.as_array().map_or(0, Vec::len) as u64, "kind");

@@ -49,7 +49,7 @@ fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
     assert!(failed && line.contains("Apply the same token again: it takes effect only once."), "{line}");
     let (failed, line, result) = session.call("apply", &token);
     assert!(!failed && line.starts_with("Done: ") && result["applied"] == true, "{line}");
-    assert!(session.call("apply", &token).1.contains("no plan has this token"));
+    assert!(session.call("apply", &token).1.contains("no plan of this session has this token"));
     let posts = posts(&service);
     let operation = json!({"op": "update", "id": ID, "if_match": "\"3-a1b2\"", "body": {"status": "returned"}});
     let body = json!({"atomic": true, "operations": [operation]});

@@ -1,6 +1,6 @@
 //! A change of fields of up to 20 assets, all or none: an atomic batch.
 
-use crate::error::{CliError, Result};
+use crate::error::Result;
 use crate::http::request::{get_document, post_data, unreadable};
 use crate::lookup::{self, text};
 use crate::mcp::answer::{differences, first, in_words, quoted};
@@ -57,14 +57,8 @@ pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
 pub async fn carry_out(asker: &Asker, preview: &Preview, token: &str) -> Result<(String, Value)> {
     let url = asker.client.url("assets/batch", &[] as &[(&str, &str)])?;
     let answers = post_data(&asker.client, &url, &preview.body, Some(token)).await?;
-    let refused = answers.as_array().into_iter().flatten().find(|answer| !answer["error"].is_null());
-    if let Some(refused) = refused {
-        let status = refused["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or_default();
-        return Err(CliError::Answered { status, detail: text(&refused["error"]["detail"]).to_owned() });
-    }
-    let rows = answers.as_array().into_iter().flatten().map(|answer| {
-        let asset = &answer["data"];
-        json!({"asset_tag": asset["asset_tag"], "name": asset["name"], "status": asset["status"], "updated_at": asset["updated_at"]})
-    });
-    Ok((preview.effect.clone(), rows.collect()))
+    let rows = answers.as_array().into_iter().flatten().map(|answer| &answer["data"]);
+    let row =
+        |asset: &Value| json!({"asset_tag": asset["asset_tag"], "status": asset["status"], "updated_at": asset["updated_at"]});
+    Ok((preview.effect.clone(), rows.map(row).collect()))
 }

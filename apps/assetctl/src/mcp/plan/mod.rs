@@ -9,6 +9,7 @@ use crate::error::{CliError, Result};
 use crate::mcp::answer::{Answer, differences, in_words};
 use crate::mcp::asker::Asker;
 use serde_json::{Value, json};
+use std::time::Instant;
 use store::{Plan, Plans, Preview};
 
 async fn preview(asker: &Asker, tool: &str, arguments: &Value) -> Result<Preview> {
@@ -27,7 +28,8 @@ pub async fn plan(asker: &Asker, plans: &Plans, tool: &str, arguments: Value) ->
     if preview.changes.is_empty() {
         return Ok(Answer::new(format!("Nothing to do: {effect}"), data));
     }
-    let (token, seconds) = plans.keep(Plan::new(tool, arguments, preview))?;
+    let plan = Plan { tool: tool.to_owned(), arguments, preview, is_sent: false, made: Instant::now() };
+    let (token, seconds) = plans.keep(plan)?;
     let line = format!("Planned, not written yet: {effect} The plan can be applied within {seconds} seconds.");
     Ok(Answer::new(line, [("token", token.into()), ("expires_in_seconds", seconds.into())].into_iter().chain(data)))
 }
@@ -69,6 +71,7 @@ fn changed(seen: &Value, now: &Value) -> Answer {
         let one = |of: Value| json!({"of": thing["field"], "field": of["field"], "planned_on": of["from"], "now": of["to"]});
         all.extend(fields.into_iter().map(one));
     }
-    let line = format!("Not applied, because it changed since the plan: {}. Plan again.", words.join("; "));
+    let what = if words.is_empty() { "its version".to_owned() } else { words.join("; ") };
+    let line = format!("Not applied, because it changed since the plan: {what}. Plan again.");
     Answer { is_refused: true, ..Answer::new(line, [("applied", false.into()), ("differences", all.into())]) }
 }

@@ -28,17 +28,11 @@ pub struct Plan {
     pub preview: Preview,
     /// The request was sent before, and not answered.
     pub is_sent: bool,
-    made: Instant,
-}
-
-impl Plan {
-    pub fn new(tool: &str, arguments: Value, preview: Preview) -> Self {
-        Self { tool: tool.to_owned(), arguments, preview, is_sent: false, made: Instant::now() }
-    }
+    pub made: Instant,
 }
 
 pub struct Plans {
-    pub lifetime: Duration,
+    lifetime: Duration,
     by_token: Mutex<BTreeMap<String, Plan>>,
 }
 
@@ -63,11 +57,8 @@ impl Plans {
     /// A taken plan can't be taken again, unless it is put back.
     pub fn take(&self, token: &str) -> Result<Plan> {
         let plan = self.lock().remove(token);
-        let why = if plan.is_some() {
-            "the plan has expired"
-        } else {
-            "no plan has this token: it was applied, or is another session's"
-        };
+        let why =
+            if plan.is_some() { "the plan has expired" } else { "no plan of this session has this token, or it was applied" };
         let plan = plan.filter(|plan| plan.made.elapsed() < self.lifetime);
         plan.ok_or_else(|| CliError::Usage(format!("{why}. Nothing was written; plan again")))
     }
