@@ -28,13 +28,13 @@ async fn deliveries_and_the_queue_keep_no_names_even_of_receivers_that_repeat_th
     assert!(deliveries.len() > 5 && deliveries.iter().all(|item| !has_mark(item)), "{deliveries:?}");
     assert!(deliveries.iter().any(|item| item.contains("not kept")) && deliveries.iter().any(|item| item.contains("hash")));
     pipeline.receivers.take();
+    pipeline.receivers.respond(|_| 204);
     leaves(&api, &client, &ada).await;
     pipeline.fan_out(&api).await;
     pipeline.run_to_end(&api).await;
     pipeline.receivers.take();
     erase_all(&client, &ada.id).await;
     // The receivers are told, without the names, and so are those who ask again.
-    pipeline.receivers.respond(|_| 204);
     pipeline.finish(&api).await;
     settle(&api);
     let received = pipeline.receivers.take();

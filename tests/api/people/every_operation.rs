@@ -117,8 +117,8 @@ async fn a_mark_in_every_field_is_nowhere_after_the_erasure() {
     client.patch(&format!("/users/{user}"), json!({"email": format!("{MARK}@example.com")})).await.data();
     let scopes = ["assets:read", "assets:write", "processes:read", "processes:write", "users:read"];
     let key = client.post("/keys", json!({"name": mark("key"), "user_id": user, "scopes": scopes})).await.data();
-    let own = client.with_key_of(&key);
-    client.post(&format!("/keys/{}/rotate", key["id"].as_str().unwrap()), json!({})).await.data();
+    let rotated = client.post(&format!("/keys/{}/rotate", key["id"].as_str().unwrap()), json!({})).await.data();
+    let own = client.with_key_of(&rotated);
     let held = assets(&own, &user).await;
     processes(&own, &user).await;
     for instance in client.get("/processes/instances?status=in_progress").await.data().as_array().unwrap() {

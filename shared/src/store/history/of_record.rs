@@ -270,14 +270,19 @@ pub(in crate::store) fn entry_of(item: &Item) -> Option<HistoryEntry> {
 fn commitments_of(item: &Item) -> Commitments {
     let stored = item.get(keys::COMMITMENTS).and_then(|commitments| commitments.as_m().ok());
     let commitment = |(pointer, value): (&String, &AttributeValue)| {
-        Some((pointer.clone(), Commitment::from_bytes(value.as_b().ok()?.as_ref())?))
+        let pointer = if pointer.starts_with('/') { pointer.clone() } else { format!("{CHANGES}{pointer}") };
+        Some((pointer, Commitment::from_bytes(value.as_b().ok()?.as_ref())?))
     };
     stored.into_iter().flatten().filter_map(commitment).collect()
 }
 
+/// Most pointers begin with it. It is not stored, so that entries stay small.
+const CHANGES: &str = "/changes/";
+
 /// `None` without commitments.
 pub(in crate::store) fn commitments_attribute(commitments: &Commitments) -> Option<AttributeValue> {
-    let stored =
-        commitments.iter().map(|(pointer, commitment)| (pointer.to_owned(), AttributeValue::B(Blob::new(commitment.as_bytes()))));
+    let stored = commitments.iter().map(|(pointer, commitment)| {
+        (pointer.strip_prefix(CHANGES).unwrap_or(pointer).to_owned(), AttributeValue::B(Blob::new(commitment.as_bytes())))
+    });
     (!commitments.is_empty()).then(|| AttributeValue::M(stored.collect()))
 }

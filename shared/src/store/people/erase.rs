@@ -79,7 +79,9 @@ impl TenantStore {
             .await?;
         let part = self.part_about(person, state.position, state.began_at).await?;
         let removed = self.erase_found(person, &part, context).await?;
-        self.forget_snapshots().await?;
+        if part.is_due() {
+            self.forget_snapshots().await?;
+        }
         let end = part.last.is_none().then(|| self.store.now());
         let state = self
             .change_erasure(person, |present| present.unwrap_or_else(|| state.clone()).advanced(&state, part.last, end))
@@ -110,8 +112,10 @@ impl TenantStore {
         let actions = part.actions.iter().filter(|(_, event)| !part.records.iter().any(|(_, id)| *id == event.entity_id));
         let actions = actions.map(|(entry, event)| (entry.clone(), actor_pointers(person, &event.actor)));
         removed.entries += self.erase_in_entries(person, actions.collect()).await?;
-        let ids: BTreeSet<Uuid> = part.records.iter().map(|(_, id)| *id).chain([person.uuid()]).collect();
-        removed.responses += self.erase_responses(&ids).await?;
+        if part.is_due() {
+            let ids: BTreeSet<Uuid> = part.records.iter().map(|(_, id)| *id).chain([person.uuid()]).collect();
+            removed.responses += self.erase_responses(&ids).await?;
+        }
         Ok(removed)
     }
 

@@ -16,8 +16,10 @@ use uuid::Uuid;
 
 /// The most events of a part: some 4 MB, or 1,000 read units.
 const MAX_EVENTS: usize = 5_000;
-/// The most records and entries of a part that say something about the person.
-const MAX_FOUND: usize = 200;
+/// The most records of a part: each takes some ten round trips, and a part must end in the time of a request.
+const MAX_RECORDS: usize = 40;
+/// The most actions of a part: each takes one write.
+const MAX_ACTIONS: usize = 400;
 
 /// What the events of a part say about a person.
 #[derive(Debug, Default)]
@@ -28,6 +30,13 @@ pub struct PartAbout {
     pub actions: Vec<(HistoryEntry, Event)>,
     /// The last event of the part; `None` at the end of the pass.
     pub last: Option<EventId>,
+}
+
+impl PartAbout {
+    /// The part found something, or ends the pass.
+    pub(super) fn is_due(&self) -> bool {
+        self.last.is_none() || !self.records.is_empty() || !self.actions.is_empty()
+    }
 }
 
 impl TenantStore {
@@ -56,7 +65,7 @@ impl TenantStore {
                         None => part.actions.push((entry, event)),
                     }
                 }
-                if read == MAX_EVENTS || part.records.len() + part.actions.len() == MAX_FOUND {
+                if read == MAX_EVENTS || part.records.len() == MAX_RECORDS || part.actions.len() == MAX_ACTIONS {
                     return Ok(part);
                 }
             }

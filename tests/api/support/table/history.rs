@@ -38,7 +38,8 @@ fn commitments(item: &Item) -> Value {
     let shown = stored.into_iter().flatten().map(|(pointer, bytes)| {
         let bytes = bytes.as_b().unwrap().as_ref();
         let name = if bytes.len() == 16 { "salt" } else { "digest" };
-        (pointer.clone(), json!({name: URL_SAFE_NO_PAD.encode_to_string(bytes)}))
+        let pointer = if pointer.starts_with('/') { pointer.clone() } else { format!("/changes/{pointer}") };
+        (pointer, json!({name: URL_SAFE_NO_PAD.encode_to_string(bytes)}))
     });
     Value::Object(shown.collect())
 }
