@@ -6,4 +6,5 @@ pub mod every_operation;
 pub mod faults;
 pub mod properties;
 pub mod races;
+pub mod receipts;
 pub mod size;

@@ -42,6 +42,7 @@ struct ReceiptPage<'a> {
     style: &'a str,
     organization: &'a str,
     facts: Vec<(&'static str, Vec<Run>)>,
+    has_erased_people: bool,
     tenant_id: TenantId,
     assets: Vec<AssetRow<'a>>,
     steps: Vec<StepRow<'a>>,
@@ -87,6 +88,8 @@ enum Picture {
     Image(String),
     /// The path of an image that the page has no room for.
     Path(String),
+    /// What stands in place of the signature of a person who was erased.
+    Erased(String),
     /// There is no image with the signed hash.
     Missing,
 }
@@ -196,6 +199,9 @@ fn image_hash(signed: &Value) -> &str {
 
 /// [`Picture::Missing`] if the image's hash is not the signed one.
 fn picture(key: &str, signed: &Value, images: &Images) -> Picture {
+    if let Value::String(pseudonym) = signed {
+        return Picture::Erased(pseudonym.clone());
+    }
     let hash = image_hash(signed);
     let has_signed_hash = |image: &&Vec<u8>| hex::sha256(image) == hash;
     match (images.images.get(key).filter(has_signed_hash), images.paths.get(key)) {
@@ -206,7 +212,7 @@ fn picture(key: &str, signed: &Value, images: &Images) -> Picture {
 }
 
 fn image_hashes(steps: &[MovementReceiptStep]) -> Vec<(&str, &str)> {
-    let signatures = steps.iter().filter(|step| step.step.is_signature() && !step.value.is_null());
+    let signatures = steps.iter().filter(|step| step.step.is_signature() && step.value.is_object());
     signatures.map(|step| (&*step.step.label, image_hash(&step.value))).collect()
 }
 
@@ -245,6 +251,7 @@ impl<'a> ReceiptPage<'a> {
             style: STYLE,
             organization: &tenant.name,
             facts: Vec::new(),
+            has_erased_people: false,
             tenant_id,
             assets: Vec::new(),
             steps: Vec::new(),
@@ -267,6 +274,7 @@ pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant) -
     let steps: Vec<MovementReceiptStep> = signed.receipt.steps.iter().map(|step| step.submitted.clone()).collect();
     let page = ReceiptPage {
         facts,
+        has_erased_people: !signed.receipt.erased_people.is_empty(),
         steps: step_rows(&steps, images, &times),
         image_hashes: image_hashes(&steps),
         histories: vec![History { of: Vec::new(), events: &signed.receipt.events }],
@@ -289,6 +297,7 @@ pub(crate) fn render_movement(signed: &SignedMovementReceipt, images: &Images, t
     }));
     let page = ReceiptPage {
         facts,
+        has_erased_people: !signed.receipt.erased_people.is_empty(),
         assets: signed.receipt.instances.iter().map(|instance| asset_row(instance, &times)).collect(),
         steps: step_rows(&signed.receipt.steps, images, &times),
         image_hashes: image_hashes(&signed.receipt.steps),

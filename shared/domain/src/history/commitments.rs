@@ -82,6 +82,39 @@ impl Commitments {
         self.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Salt(_))).map(|(pointer, _)| pointer)
     }
 
+    /// What an entry does not change has one salt before and after, and so one digest: once it is erased, the digests still say
+    /// that it is the same.
+    #[must_use]
+    pub fn with_unchanged(mut self, entry: &Value) -> Self {
+        let same = |(pointer, commitment): (&String, &Commitment)| {
+            let (_, field) = side_and_field(pointer).filter(|(side, _)| *side == "old")?;
+            let new = pointer_to("new", &field);
+            (entry.pointer(pointer) == entry.pointer(&new)).then_some((new, *commitment))
+        };
+        let unchanged: Vec<_> = self.0.iter().filter_map(same).collect();
+        self.0.extend(unchanged);
+        self
+    }
+
+    /// Whether the entry of these `changes` changes a field such as `notes` or `step_data/sign`. Two texts of a person who was
+    /// erased read the same, and differ in their digests.
+    #[must_use]
+    pub fn is_changed(&self, changes: &Map<String, Value>, field: &str) -> bool {
+        let (outer, inner) = field.split_at(field.find('/').unwrap_or(field.len()));
+        let value = |side: &str| changes.get(outer).and_then(|change| change.get(side)?.pointer(inner));
+        let digest = |side: &str| match self.0.get(&pointer_to(side, field)) {
+            Some(Commitment::Digest(digest)) => Some(digest),
+            _ => None,
+        };
+        let (old, new) = (value("old"), value("new"));
+        old != new || digest("old").zip(digest("new")).is_some_and(|(old, new)| old != new)
+    }
+
+    /// The pointers to what was erased.
+    pub fn erased(&self) -> impl Iterator<Item = &str> {
+        self.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Digest(_))).map(|(pointer, _)| pointer)
+    }
+
     /// The canonical JSON (RFC 8785) that is hashed: `entry` with digests in place of the values.
     ///
     /// `None` if the entry has no value at one of the pointers.
@@ -163,6 +196,13 @@ pub fn side_and_field(pointer: &str) -> Option<(&str, String)> {
     Some((side, inner.map_or_else(|| field.to_owned(), |inner| format!("{field}/{inner}"))))
 }
 
+fn pointer_to(side: &str, field: &str) -> String {
+    match field.split_once('/') {
+        Some((field, inner)) => format!("/changes/{field}/{side}/{inner}"),
+        None => format!("/changes/{field}/{side}"),
+    }
+}
+
 /// An id is none: without the record of that user, it names nobody.
 fn is_text_or_signature(value: &Value) -> bool {
     value.is_object() || value.as_str().is_some_and(|text| text.parse::<Uuid>().is_err())
@@ -226,6 +266,25 @@ mod tests {
         let pointers = pointers_of_changes(changes.as_object().expect("an object"), &["notes", "step_data/*", "name"]);
         let expected = ["notes/new", "step_data/old/a", "step_data/new/a", "step_data/new/sign"];
         assert_eq!(pointers, expected.map(|end| format!("/changes/{end}")));
+    }
+
+    #[test]
+    fn the_digests_say_what_was_changed_by_a_person_who_is_erased() {
+        let mut entry = json!({"changes": {
+            "step_data": {"old": {"a": "first", "b": "kept"}, "new": {"a": "second", "b": "kept"}},
+            "notes": {"old": null, "new": "x"},
+        }});
+        let changes = |entry: &Value| entry["changes"].as_object().cloned().expect("an object");
+        let pointers = pointers_of_changes(&changes(&entry), &["step_data/*", "notes"]);
+        let salts = (0..).zip(pointers).map(|(byte, pointer)| (pointer, Commitment::Salt([byte; SALT_BYTES])));
+        let mut commitments = salts.collect::<Commitments>().with_unchanged(&entry);
+        for erased in [0, 5] {
+            let found =
+                ["step_data/a", "step_data/b", "notes", "other"].map(|name| commitments.is_changed(&changes(&entry), name));
+            assert_eq!((found, commitments.erased().count()), ([true, false, true, false], erased));
+            commitments.erase(&mut entry, |_| Some("Erased".to_owned()));
+        }
+        assert_eq!(entry["changes"]["step_data"]["old"], entry["changes"]["step_data"]["new"]);
     }
 
     #[test]

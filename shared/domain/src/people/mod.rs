@@ -1,11 +1,15 @@
 //! What is held about a person who is a user, and what stands in its place once the person is erased (docs/adr/0021-people.md).
 
 mod erase;
+mod erased;
 mod erasure;
+mod obstacle;
 mod traces;
 
 pub use erase::Erase;
+pub use erased::erased_people;
 pub use erasure::Erasure;
+pub use obstacle::Obstacle;
 pub use traces::{Traces, actor_pointers, lead, personal_fields};
 
 use crate::record::Kind;

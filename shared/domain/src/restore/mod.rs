@@ -3,19 +3,23 @@
 mod past;
 mod processes;
 mod records;
+mod submissions;
 #[cfg(test)]
 mod tests;
 
 pub use past::{PastState, state_at};
+pub use submissions::submissions;
 
 use crate::actor::Actor;
 use crate::assets::asset::Asset;
 use crate::catalog::Model;
 use crate::history::event::Event;
+use crate::processes::instance::Signed;
 use crate::processes::process::Process;
 use crate::record::Record;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// A record's fields as the history shows them ([`Record::history_fields`]).
 pub type HistoryFields = Map<String, Value>;
@@ -45,13 +49,15 @@ pub struct Origin<'a, T> {
     pub asset: Option<&'a Asset>,
     /// The model that the record refers to, as it is.
     pub model: Option<&'a Model>,
+    /// The author of the value of each step, by the whole history.
+    pub submissions: Option<&'a BTreeMap<String, Signed>>,
 }
 
 impl<'a, T> Origin<'a, T> {
     /// Nothing is known but the record's history.
     #[must_use]
     pub fn unknown(creator: &'a Actor) -> Self {
-        Self { old: None, creator, process: None, asset: None, model: None }
+        Self { old: None, creator, process: None, asset: None, model: None, submissions: None }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Process definitions, process instances and movements.
 
 use super::{Fields, Origin, Restore, RestoreError};
-use crate::processes::instance::{Instance, InstanceStatus, Starter, State};
+use crate::processes::instance::{Instance, InstanceStatus, Signed, Starter, State};
 use crate::processes::movement::Movement;
 use crate::processes::process::values::StepValues;
 use crate::processes::process::{Process, Steps};
@@ -30,9 +30,7 @@ impl Restore for Instance {
         let state = state(fields)?;
         let step_values = StepValues(fields.get("step_data")?);
         if let Some(old) = origin.old {
-            // Nobody is named for a signature that another one has replaced.
-            let mut signed = old.signed.clone();
-            signed.retain(|step, _| step_values.0.get(step) == old.step_values.0.get(step));
+            let signed = signed(&old.steps, &step_values, origin);
             return Ok(Self { state, step_values, signed, ..old.clone() });
         }
         let process = origin.process.ok_or(RestoreError::NotShown("the steps of its process"))?;
@@ -42,10 +40,16 @@ impl Restore for Instance {
             asset_id: fields.get("asset_id")?,
             movement_id: fields.get("movement_id")?,
             state,
+            signed: signed(&process.steps, &step_values, origin),
             step_values,
             ..Self::new(id, process, asset, &Starter::from(origin.creator))
         })
     }
+}
+
+fn signed<T>(steps: &Steps, values: &StepValues, origin: &Origin<'_, T>) -> BTreeMap<String, Signed> {
+    let signed = steps.as_slice().iter().filter(|step| step.is_signature() && values.0.contains_key(&step.key));
+    signed.filter_map(|step| Some((step.key.clone(), origin.submissions?.get(&step.key)?.clone()))).collect()
 }
 
 fn state(fields: &Fields<'_>) -> Result<State, RestoreError> {

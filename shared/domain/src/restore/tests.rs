@@ -1,6 +1,7 @@
 //! Each kind of record comes back from its own fields.
 
 use super::*;
+use crate::history::commitments::Commitments;
 use crate::keys::api_key::{ApiKey, SecretHash};
 use crate::keys::scope::Scopes;
 use crate::processes::instance::{Instance, State};
@@ -62,6 +63,39 @@ fn an_instance_comes_back_with_what_it_copied() {
         assert_eq!(round_trip(&instance, &Origin { old: Some(&old), ..Origin::unknown(&creator) }).as_ref(), Ok(&instance));
     }
     assert_eq!(round_trip(&process, &Origin::unknown(&creator)).as_ref(), Ok(&process));
+}
+
+#[test]
+fn an_instance_comes_back_with_its_signers() {
+    let steps = json!([{"type": "text", "key": "t", "label": "T"}, {"type": "signature", "key": "s", "label": "S"}]);
+    let (process, asset, creator) = (samples::process(&steps), samples::asset(1), actor());
+    let values = |text: &str, signature: Value| Map::from_iter([("t".to_owned(), json!(text)), ("s".to_owned(), signature)]);
+    let (first, second) = (json!({"sha256": "first", "bytes": 1}), json!({"sha256": "second", "bytes": 2}));
+    let states = [Map::new(), values("x", first), values("x", second.clone()), values("y", second)];
+    let event = |version: usize| Event {
+        id: EventId::new(samples::time(1), [0; 10]),
+        at: samples::time(i64::try_from(version).expect("small")),
+        event_type: "instance.updated".into(),
+        entity_id: Uuid::nil(),
+        version: version as u64,
+        actor: Actor { key_name: format!("Key {version}"), ..actor() },
+        changes: changes(
+            &Map::from_iter([("step_data".to_owned(), json!(states[version - 1]))]),
+            &Map::from_iter([("step_data".to_owned(), json!(states[version]))]),
+        ),
+        previous_hash: None,
+    };
+    let (events, none) = ((1..4).map(event).collect::<Vec<_>>(), Commitments::default());
+    let found = submissions(events.iter().map(|event| (event, &none)));
+    let signed = Signed { by: "Key 2".to_owned(), at: samples::time(2) };
+    assert_eq!((found["t"].by.as_str(), &found["s"]), ("Key 3", &signed));
+    let origin = Origin { process: Some(&process), asset: Some(&asset), submissions: Some(&found), ..Origin::unknown(&creator) };
+    let instance = Instance {
+        step_values: StepValues(states[3].clone()),
+        signed: [("s".to_owned(), signed)].into(),
+        ..samples::instance(2, &process)
+    };
+    assert_eq!(round_trip(&instance, &origin).as_ref(), Ok(&instance));
 }
 
 #[test]

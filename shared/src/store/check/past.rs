@@ -3,7 +3,8 @@
 use super::TenantCheck;
 use crate::domain::history::chain::{Chain, ChainError, HistoryEntry, subject};
 use crate::domain::history::event::Event;
-use crate::domain::restore::{HistoryFields, Origin, Restore, replay, restore};
+use crate::domain::processes::instance::Signed;
+use crate::domain::restore::{HistoryFields, Origin, Restore, replay, restore, submissions};
 use crate::domain::values::id::Id;
 use crate::domain::values::time::Timestamp;
 use crate::store::history::history_head::HistoryHead;
@@ -21,6 +22,8 @@ pub(super) struct Past {
     pub(super) events: Vec<Event>,
     /// The last event as it is stored.
     pub(super) last: Option<HistoryEntry>,
+    /// Of an instance: the author of the value of each step.
+    pub(super) submissions: BTreeMap<String, Signed>,
 }
 
 impl Past {
@@ -92,12 +95,13 @@ impl TenantCheck<'_> {
 /// `None` if one is missing or wrong.
 fn unbroken(entries: BTreeMap<u64, HistoryEntry>) -> Option<Past> {
     let mut chain = Chain::new(None);
-    let mut events = Vec::new();
+    let mut events: Vec<Event> = Vec::new();
     for (version, entry) in &entries {
         chain.add(*version, entry);
         events.push(serde_json::from_str(&entry.text).ok()?);
     }
     let broken = chain.finish().broken.map(|link| link.reason);
     let is_whole = entries.is_empty() || broken.is_none_or(|reason| reason == ChainError::Gone);
-    is_whole.then(|| Past { events, last: entries.into_values().next_back() })
+    let submissions = submissions(events.iter().zip(entries.values().map(|entry| &entry.commitments)));
+    is_whole.then(|| Past { events, submissions, last: entries.into_values().next_back() })
 }

@@ -106,6 +106,7 @@ impl TenantCheck<'_> {
             model: model.as_ref(),
             process: process.as_ref(),
             asset: asset.as_ref(),
+            submissions: Some(&past.submissions),
         };
         let (created_at, updated_at) = old.map_or((first.at, first.at), |old| (old.created_at, old.updated_at));
         Ok(restore(T::Id::from_uuid(id), &fields, &origin).map(|value| Stored {

@@ -78,7 +78,7 @@ impl TenantStore {
             previous_hash: change.previous_hash.map(str::to_owned),
         };
         let mut shown = serde_json::to_value(&event).map_err(StoreError::broken)?;
-        let mut commitments = self.commitments(personal)?;
+        let mut commitments = self.commitments(personal)?.with_unchanged(&shown);
         let hashed = commitments.hashed(shown.clone());
         let hash = event::hash(&hashed.ok_or_else(|| StoreError::broken("an entry without a value that it commits to"))?);
         if context.is_erasure {

@@ -25,11 +25,11 @@ impl AdvanceOutcome {
     #[must_use]
     pub fn signed(mut self, before: &Instance, signed: &Signed) -> Self {
         for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
-            let steps = instance.signatures().map(|(image, _)| image.step);
+            let steps = instance.steps.as_slice().iter().filter(|step| step.is_signature()).map(|step| &step.key);
             let signers = steps.filter_map(|step| {
-                let is_same = before.step_values.0.get(&step) == instance.step_values.0.get(&step);
-                let signed = if is_same { before.signed.get(&step)? } else { signed };
-                Some((step, signed.clone()))
+                let value = instance.step_values.0.get(step)?;
+                let signed = if before.step_values.0.get(step) == Some(value) { before.signed.get(step)? } else { signed };
+                Some((step.clone(), signed.clone()))
             });
             instance.signed = signers.collect();
         }

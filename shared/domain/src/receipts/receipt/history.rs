@@ -3,9 +3,12 @@
 use super::{ReceiptAsset, ReceiptError};
 use crate::history::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry};
 use crate::history::event::Event;
+use crate::people;
 use crate::processes::instance::Instance;
+use crate::values::id::UserId;
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn missing(version: u64) -> ReceiptError {
     ReceiptError::BrokenLink(BrokenLink { event_id: None, version, reason: ChainError::Missing })
@@ -27,9 +30,34 @@ pub(super) fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>)
     }
 }
 
-pub(super) fn sets_value(event: &Event, key: &str, value: &Value) -> bool {
-    let Some(change) = event.changes.get("step_data").filter(|_| !value.is_null()) else { return false };
-    change["new"].get(key) == Some(value) && change["old"].get(key) != Some(value)
+/// The last one that changed the step's value to its present one; `None` if that is null. What was erased is compared by its
+/// commitments: several texts may have become one pseudonym.
+pub(super) fn submission<'a>(events: &'a [Event], history: &[HistoryEntry], key: &str, value: &Value) -> Option<&'a Event> {
+    let sets_value = |event: &Event, entry: &HistoryEntry| {
+        let new = event.changes.get("step_data").and_then(|change| change.get("new")?.get(key));
+        new == Some(value) && entry.commitments.is_changed(&event.changes, &format!("step_data/{key}"))
+    };
+    let entries = events.iter().zip(history).filter(|_| !value.is_null());
+    entries.filter(|(event, entry)| sets_value(event, entry)).last().map(|(event, _)| event)
+}
+
+/// Whom the histories of an instance or a movement, and of the users who were picked, lack something of.
+pub(super) fn erased_people(
+    history: &[HistoryEntry],
+    events: &[Event],
+    user_histories: &BTreeMap<UserId, Vec<HistoryEntry>>,
+) -> Result<BTreeSet<UserId>, ReceiptError> {
+    let mut erased = erased_in(history, events);
+    for (user, history) in user_histories {
+        let events = verified_events(history, None)?;
+        erased.extend(erased_in(history, &events).take(user));
+    }
+    Ok(erased)
+}
+
+fn erased_in(history: &[HistoryEntry], events: &[Event]) -> BTreeSet<UserId> {
+    let entries: Vec<_> = events.iter().zip(history.iter().map(|entry| &entry.commitments)).collect();
+    people::erased_people(&entries)
 }
 
 /// The event moved on to the next step, or, for the last step, completed the process instance.
@@ -83,6 +111,7 @@ pub(super) fn display_name_at(history: &[HistoryEntry], at: Timestamp) -> Result
 mod tests {
     use super::*;
     use crate::actor::Actor;
+    use crate::history::commitments::{Commitment, Commitments, SALT_BYTES, pointers_of_changes};
     use crate::samples::chained;
     use crate::values::id::{EventId, Id};
     use serde_json::json;
@@ -121,6 +150,40 @@ mod tests {
         }
         assert_eq!(display_name_at(&[], Timestamp::from_millis(0)).map_err(|_| ()), Err(()), "an empty history");
         assert!(matches!(display_name_at(&all[1..], Timestamp::from_millis(0)), Err(ReceiptError::BrokenLink(_))));
+    }
+
+    /// Each entry as it is once the person has been erased.
+    fn erased(history: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
+        let erased = history.into_iter().map(|entry| {
+            let mut value: Value = serde_json::from_str(&entry.text).expect("JSON");
+            let pointers = pointers_of_changes(value["changes"].as_object().expect("changes"), &["step_data/*"]);
+            let salts = (0..).zip(pointers).map(|(byte, pointer)| (pointer, Commitment::Salt([byte; SALT_BYTES])));
+            let mut commitments = salts.collect::<Commitments>().with_unchanged(&value);
+            commitments.erase(&mut value, |_| Some("Erased".to_owned()));
+            HistoryEntry { text: value.to_string(), commitments, ..entry }
+        });
+        erased.collect()
+    }
+
+    #[test]
+    fn the_last_of_several_texts_that_became_one_pseudonym_is_the_submission() {
+        let set = |old: Value, new: Value| json!({"step_data": {"old": old, "new": new}});
+        let other = json!({"a": "second", "b": "x"});
+        let before = history(&[
+            set(Value::Null, json!({"a": "first"})),
+            set(json!({"a": "first"}), json!({"a": "second"})),
+            set(json!({"a": "second"}), other.clone()),
+            set(other, json!({"a": "second", "b": "y"})),
+        ]);
+        let version = |history: &[HistoryEntry], key: &str, value: &str| {
+            let read = |entry: &HistoryEntry| serde_json::from_str::<Event>(&entry.text).expect("an event");
+            let events: Vec<Event> = history.iter().map(read).collect();
+            submission(&events, history, key, &json!(value)).map(|event| event.version)
+        };
+        assert_eq!((version(&before, "a", "second"), version(&before, "b", "y")), (Some(2), Some(4)));
+        assert_eq!((version(&before, "a", "first"), version(&before, "c", "y")), (Some(1), None));
+        let after = erased(before);
+        assert_eq!((version(&after, "a", "Erased"), version(&after, "b", "Erased")), (Some(2), Some(4)));
     }
 
     #[test]

@@ -17,13 +17,13 @@ use crate::values::text::Name;
 use crate::values::time::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
 
 /// A different format gets a different identifier.
 pub const FORMAT: &str = "asset-lifecycle-receipt/1";
 
-/// The receipt of a completed process instance. Its content does not depend on when it is requested.
+/// The receipt of a completed process instance. Its content is the same whenever it is requested, except for what is erased.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Receipt {
     /// `asset-lifecycle-receipt/1`.
@@ -50,6 +50,11 @@ pub struct Receipt {
     pub steps: Vec<ReceiptStep>,
     /// All events of the process instance, oldest first. The history shows the same hashes.
     pub events: Vec<ReceiptEvent>,
+    /// The people who were erased since: pseudonyms stand in place of their names and of texts about them. Left out if there are
+    /// none.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    #[schema(value_type = Vec<UserId>, required = false)]
+    pub erased_people: BTreeSet<UserId>,
 }
 
 /// The asset of a receipt.
@@ -144,7 +149,7 @@ impl Receipt {
         let steps = instance.steps.as_slice().iter().enumerate().map(|(index, step)| {
             let completes = |event: &&Event| history::completes_step(event, index, index + 1 == step_count);
             let completion = events.iter().find(completes).ok_or_else(|| history::missing(stored.version))?;
-            receipt_step(instance, step, &events, completion, user_histories)
+            receipt_step(instance, step, (&events, instance_history), completion, user_histories)
         });
         let steps = steps.collect::<Result<_, _>>()?;
         Ok(Self {
@@ -163,6 +168,7 @@ impl Receipt {
             completed_at,
             steps,
             events: receipt_events(instance_history, &events),
+            erased_people: history::erased_people(instance_history, &events, user_histories)?,
         })
     }
 }
@@ -170,12 +176,12 @@ impl Receipt {
 fn receipt_step(
     instance: &Instance,
     step: &Step,
-    events: &[Event],
+    (events, history): (&[Event], &[HistoryEntry]),
     completion: &Event,
     user_histories: &BTreeMap<UserId, Vec<HistoryEntry>>,
 ) -> Result<ReceiptStep, ReceiptError> {
     let value = instance.step_values.as_map().get(&step.key).cloned().unwrap_or(Value::Null);
-    let submission = events.iter().rfind(|event| history::sets_value(event, &step.key, &value)).unwrap_or(completion);
+    let submission = history::submission(events, history, &step.key, &value).unwrap_or(completion);
     let user = value.as_str().filter(|_| step.kind == StepKind::UserPicker).and_then(|id| id.parse::<UserId>().ok());
     let user_name = match user.and_then(|id| user_histories.get(&id)) {
         Some(user_history) => history::display_name_at(user_history, submission.at)?,

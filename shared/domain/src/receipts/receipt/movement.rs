@@ -13,13 +13,13 @@ use crate::values::text::Notes;
 use crate::values::time::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
 
 /// A different format gets a different identifier.
 pub const MOVEMENT_FORMAT: &str = "asset-lifecycle-movement-receipt/1";
 
-/// The receipt of a movement that has ended. Its content does not depend on when it is requested.
+/// The receipt of a movement that has ended. Its content is the same whenever it is requested, except for what is erased.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MovementReceipt {
     /// `asset-lifecycle-movement-receipt/1`.
@@ -46,6 +46,11 @@ pub struct MovementReceipt {
     pub instances: Vec<ReceiptInstance>,
     /// All events of the movement itself, oldest first.
     pub events: Vec<ReceiptEvent>,
+    /// The people who were erased since: pseudonyms stand in place of their names and of texts about them. Left out if there are
+    /// none.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    #[schema(value_type = Vec<UserId>, required = false)]
+    pub erased_people: BTreeSet<UserId>,
 }
 
 /// A step of a movement's receipt.
@@ -98,6 +103,7 @@ pub struct InstancePart {
     instance: ReceiptInstance,
     /// `None` unless the process instance was completed.
     receipt: Option<Receipt>,
+    erased_people: BTreeSet<UserId>,
 }
 
 impl InstancePart {
@@ -132,7 +138,7 @@ impl InstancePart {
                     step_event_ids: receipt.steps.iter().map(|step| step.event_id).collect(),
                     events: receipt.events.clone(),
                 };
-                Ok(Self { instance, receipt: Some(receipt) })
+                Ok(Self { instance, erased_people: receipt.erased_people.clone(), receipt: Some(receipt) })
             }
             State::Cancelled { at, reason, .. } => {
                 let head = ChainHead { version: stored.version, last_hash: stored.last_hash.clone() };
@@ -149,7 +155,8 @@ impl InstancePart {
                     step_event_ids: Vec::new(),
                     events: receipt_events(instance_history, &events),
                 };
-                Ok(Self { instance, receipt: None })
+                let erased_people = history::erased_people(instance_history, &events, &BTreeMap::new())?;
+                Ok(Self { instance, receipt: None, erased_people })
             }
         }
     }
@@ -170,9 +177,11 @@ impl MovementReceipt {
     ) -> Result<Self, ReceiptError> {
         let head = ChainHead { version: movement.version, last_hash: movement.last_hash.clone() };
         let events = history::verified_events(movement_history, Some(head))?;
+        let mut erased_people = history::erased_people(movement_history, &events, &BTreeMap::new())?;
         let (mut instances, mut common) = (Vec::new(), None);
-        for InstancePart { instance, receipt } in parts {
+        for InstancePart { instance, receipt, erased_people: erased } in parts {
             instances.push(instance);
+            erased_people.extend(erased);
             let Some(receipt) = receipt else { continue };
             let steps: Vec<MovementReceiptStep> = receipt.steps.into_iter().map(|step| step.submitted).collect();
             let (_, _, first_steps) =
@@ -195,6 +204,7 @@ impl MovementReceipt {
             steps,
             instances,
             events: receipt_events(movement_history, &events),
+            erased_people,
         })
     }
 }
