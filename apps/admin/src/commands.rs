@@ -4,8 +4,8 @@ use crate::clock::ClockSamples;
 use crate::deletion::{self, Deletion};
 use crate::options::{Command, KeyCommand, Options, ReceiptKeyCommand, RecordCommand, TenantCommand};
 use crate::output::Output;
-use crate::{check, doctor, environment, events, keys, receipts, records, tenants, verify};
-use anyhow::Result;
+use crate::{check, doctor, environment, erasures, events, keys, receipts, records, tenants, verify};
+use anyhow::{Result, bail};
 use aws_sdk_dynamodb::Client;
 use shared::app::system_clock;
 use shared::store::{CheckMode, Store, StoreError, WriteError, client};
@@ -73,6 +73,14 @@ async fn execute(store: &Store, table: &str, command: Command) -> Result<Output>
         Command::VerifyReceipt { file, keys } => receipts::verify(&file, &keys),
         Command::Doctor { lambda_limit, parameters } => doctor::run(table, lambda_limit, &parameters).await,
         Command::Events { tenant, since } => events::list(&tenants::existing(store, &tenant).await?, since).await,
+        Command::Erasures { tenant, since } => erasures::list(&tenants::existing(store, &tenant).await?, since).await,
+        Command::Erase { tenant, user, repeat, effect } => match (tenant, user, repeat) {
+            (Some(tenant), Some(user), _) => {
+                erasures::erase(&tenants::writable(store, &tenant, effect.dry_run).await?, user).await
+            }
+            (_, _, Some(file)) => erasures::repeat(store, &file, effect.dry_run).await,
+            _ => bail!("name a tenant and a user, or a file to repeat"),
+        },
         Command::Verify { tenant } => verify::tenant(&tenants::existing(store, &tenant).await?).await,
         Command::Check { tenant, repair, dry_run } => {
             let mode = if repair && !dry_run { CheckMode::Repair } else { CheckMode::ReadOnly };

@@ -9,6 +9,7 @@ mod commands;
 mod deletion;
 mod doctor;
 mod environment;
+mod erasures;
 mod events;
 mod keys;
 mod options;

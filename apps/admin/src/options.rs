@@ -1,12 +1,12 @@
 //! The command line's commands and options. The doc comments are its help texts.
 
-use crate::values::{key_id, kind, parameter, record_id};
+use crate::values::{key_id, kind, parameter, record_id, user_id};
 use clap::{Args, Parser, Subcommand};
 use shared::domain::keys::api_key::{DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT};
 use shared::domain::keys::scope::{Scopes, parse_list};
 use shared::domain::record::Kind;
 use shared::domain::user::Email;
-use shared::domain::values::id::ApiKeyId;
+use shared::domain::values::id::{ApiKeyId, UserId};
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
 use std::path::PathBuf;
@@ -92,6 +92,38 @@ pub enum Command {
         /// Print what --repair would do, and write nothing. So does a check without --repair.
         #[arg(long)]
         dry_run: bool,
+    },
+    /// List the erasures of people in a tenant, the oldest user first. They name nobody: keep them outside of the table.
+    ///
+    /// After a restore, `admin erase --repeat` repeats them.
+    #[command(after_help = examples("admin erasures --tenant Acme\nadmin erasures --tenant Acme --since 2027-01-01T00:00:00Z --json"))]
+    Erasures {
+        /// Tenant ID or name.
+        #[arg(long)]
+        tenant: String,
+        /// List only those that ended at this time or later, or that have not ended, for example 2027-01-01T00:00:00Z.
+        #[arg(long, value_name = "TIME")]
+        since: Option<Timestamp>,
+    },
+    /// Erase what is held about a person, or repeat erasures after a restore. Exits with code 1 if one is refused or fails.
+    ///
+    /// A pseudonym takes the place of the person's names, texts and signatures, in the history as well, which still verifies.
+    /// As over the API, the user must be inactive, and have no assets and no open processes. With --repeat, neither matters:
+    /// what still refers to the user is printed. An erasure that is interrupted goes on when the command is repeated. Set
+    /// SNAPSHOTS_URL to the value that the functions have, so that the tenant's snapshots in S3 are deleted, too.
+    #[command(after_help = examples("admin erase --tenant Acme --user 01890a5d-ac96-774b-bcce-b302099a8057 --dry-run\nadmin erase --repeat erasures.jsonl"))]
+    Erase {
+        /// Tenant ID or name.
+        #[arg(long, requires = "user", required_unless_present = "repeat")]
+        tenant: Option<String>,
+        /// User ID, also of a user who was deleted.
+        #[arg(long, value_name = "ID", requires = "tenant", value_parser = user_id)]
+        user: Option<UserId>,
+        /// The output of `admin erasures`, of one tenant or several; - reads it from the standard input.
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["tenant", "user"])]
+        repeat: Option<PathBuf>,
+        #[command(flatten)]
+        effect: Effect,
     },
     /// Say what the table lacks, and whether the account may run enough Lambda instances. Exits with code 1 if something is
     /// missing, too small, or can't be read.

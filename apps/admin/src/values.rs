@@ -1,7 +1,7 @@
 //! Values of the command line, and the errors of wrong ones.
 
 use shared::domain::record::Kind;
-use shared::domain::values::id::ApiKeyId;
+use shared::domain::values::id::{ApiKeyId, UserId};
 use shared::domain::values::suggestions::nearest_first;
 use uuid::Uuid;
 
@@ -19,6 +19,13 @@ pub fn key_id(text: &str) -> Result<ApiKeyId, String> {
 
 pub fn record_id(text: &str) -> Result<Uuid, String> {
     text.parse().map_err(|_| format!("must be an ID, such as {ID}; `admin check` shows it"))
+}
+
+/// # Errors
+///
+/// A text with an example.
+pub fn user_id(text: &str) -> Result<UserId, String> {
+    text.parse().map_err(|_| format!("must be an ID, such as {ID}"))
 }
 
 /// `text` is the noun.
@@ -51,6 +58,7 @@ mod tests {
         assert!(key_id(ID).is_ok() && record_id(ID).is_ok());
         assert_eq!(key_id("ci").unwrap_err(), format!("must be an ID, such as {ID}; `admin key list` shows it"));
         assert!(key_id("apl_0351f4Sj").unwrap_err().contains("not the key itself"));
+        assert!(user_id(ID).is_ok() && user_id("ada@example.com").unwrap_err().contains(ID));
         assert!(record_id("AST-1").unwrap_err().contains(ID));
         assert!(kind("assets").unwrap_err().starts_with("did you mean asset? It must be one of "));
     }

@@ -2,21 +2,18 @@
 
 use serde::Serialize;
 use serde_json::json;
-use shared::auth::{Caller, UnverifiedRequest};
+use shared::auth::UnverifiedRequest;
 use shared::domain::keys::scope::{Role, Scope};
-use shared::domain::people::pseudonym;
-use shared::domain::record::Stored;
+use shared::domain::people::{Obstacle, pseudonym};
 use shared::domain::user::User;
-use shared::domain::values::id::{AssetId, UserId};
+use shared::domain::values::id::UserId;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ErasureConflict, ResourceErrors};
 use shared::http::requests::extract::PathId;
 use shared::http::responses::{Data, Success};
-use shared::store::{PageRequest, Removed, WriteError, max_event_delay};
+use shared::store::{PageRequest, Removed};
 use utoipa::ToSchema;
 
-/// The longest time of a request, in seconds: that of a function.
-const MAX_REQUEST: u32 = 30;
 /// The assets that an error names.
 const MAX_NAMED: usize = 20;
 const FIRST: PageRequest = PageRequest { number: 1, limit: 1 };
@@ -71,7 +68,11 @@ pub async fn erase_user(request: UnverifiedRequest, id: PathId<UserId>) -> Resul
     caller.refuse_precondition()?;
     let worker = caller.without_idempotency_key();
     match user {
-        Some(user) if user.value.erased_at.is_none() => erase_record(&worker, &user).await?,
+        Some(user) if user.value.erased_at.is_none() => {
+            if let Some(obstacle) = worker.store.erase_unhindered(&user, &worker.context).await? {
+                return Err(refused(&obstacle));
+            }
+        }
         Some(_) => {}
         // The history of a deleted user still names the person.
         None if worker.store.history::<User>(id, FIRST).await?.is_some() => {}
@@ -84,36 +85,14 @@ pub async fn erase_user(request: UnverifiedRequest, id: PathId<UserId>) -> Resul
     Ok(response)
 }
 
-async fn erase_record(worker: &Caller, user: &Stored<User>) -> Result<(), ApiError> {
-    let conflict = |detail: String, context| Err(ApiError::conflict(ConflictCode::Conflict, detail, context));
-    if user.value.is_active {
-        return conflict(
-            "The user is active. Deactivate it first, with PATCH or by offboarding.".to_owned(),
-            json!({"is_active": true}),
-        );
-    }
-    // Requests with the user's own keys can still be running.
-    let retry_at = user.updated_at.plus(max_event_delay()).plus_seconds(MAX_REQUEST);
-    if worker.context.at < retry_at {
-        let detail =
-            format!("The user was changed a moment ago, and its requests may still be running. Try again at {retry_at}.");
-        return conflict(detail, json!({"retry_at": retry_at}));
-    }
-    match worker.store.erase_user(user, &worker.context, false).await {
-        Err(WriteError::InUse(count)) => in_use(worker, user.value.id, count).await,
-        erased => Ok(erased?),
-    }
-}
-
-/// Names the assets that the user has. The rest are open process instances that the user was picked in.
-async fn in_use(worker: &Caller, user: UserId, count: u64) -> Result<(), ApiError> {
-    let (assets, _) = worker.store.assets_of_user(user).await?;
-    let processes = count.saturating_sub(assets.len() as u64);
-    let asset_ids: Vec<AssetId> = assets.iter().take(MAX_NAMED).map(|asset| asset.value.id).collect();
-    let detail = format!(
-        "The user has {} assets and is picked in {processes} open processes. Return the assets, and complete or cancel the processes.",
-        assets.len()
-    );
-    let context = json!({"asset_count": assets.len(), "process_count": processes, "asset_ids": asset_ids});
-    Err(ApiError::conflict(ConflictCode::InUse, detail, context))
+fn refused(obstacle: &Obstacle) -> ApiError {
+    let (code, context) = match obstacle {
+        Obstacle::Active => (ConflictCode::Conflict, json!({"is_active": true})),
+        Obstacle::Changed(retry_at) => (ConflictCode::Conflict, json!({"retry_at": retry_at})),
+        Obstacle::InUse { assets, processes } => {
+            let named = &assets[..assets.len().min(MAX_NAMED)];
+            (ConflictCode::InUse, json!({"asset_count": assets.len(), "process_count": processes, "asset_ids": named}))
+        }
+    };
+    ApiError::conflict(code, obstacle.to_string(), context)
 }

@@ -1,5 +1,6 @@
 //! People's data: committed to, reported, erased.
 
+pub mod check;
 pub mod copies;
 pub mod erase;
 pub mod every_operation;

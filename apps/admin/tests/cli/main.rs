@@ -6,6 +6,7 @@ mod clock;
 mod deletion;
 mod doctor;
 mod environment;
+mod erasures;
 mod events;
 mod keys;
 mod on_terminal;

@@ -5,6 +5,7 @@ use crate::domain::history::chain::ChainHead;
 use crate::domain::processes::instance::{ImageName, Instance, InstanceStatus};
 use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Kind, Record, Stored, Unique};
+use crate::domain::user::User;
 use crate::domain::values::id::{AssetId, Id, InstanceId, MovementId};
 use crate::store::TenantStore;
 use crate::store::history::history_head::HistoryHead;
@@ -22,12 +23,13 @@ pub(super) struct RecordFacts {
     pub(super) role: Role,
 }
 
-/// The facts about a record that matter to processes.
+/// The facts about a record that matter to others.
 #[derive(Debug, Clone)]
 pub(super) enum Role {
     Asset { running: Option<InstanceId> },
     Instance(InstanceFacts),
     Movement { instances: Vec<InstanceId> },
+    ErasedUser,
     Other,
 }
 
@@ -67,6 +69,9 @@ fn role<T: Record>(value: &T) -> Role {
             step: instance.current_step(),
             images: instance.signatures().map(|(name, _)| name).collect(),
         });
+    }
+    if value.downcast_ref::<User>().is_some_and(|user| user.erased_at.is_some()) {
+        return Role::ErasedUser;
     }
     match value.downcast_ref::<Movement>() {
         Some(movement) => Role::Movement { instances: movement.instance_ids.clone() },

@@ -10,6 +10,7 @@
 //! 2. `responses.rs`: each stored response tells of something that happened.
 //! 3. `processes.rs`: movements, their instances and the assets agree.
 //! 4. `derived.rs`, `counters.rs`: items that can be computed from the records.
+//! 5. `people.rs`: nothing is left of people who were erased. Only another erasure mends that.
 //!
 //! Claims of serial numbers need no check: an upsert replaces one whose asset doesn't exist, and one that is lost was needed
 //! only until lists show its asset. Nor do counters of asset tags: a creation passes tags that are taken.
@@ -44,6 +45,7 @@ mod derived;
 mod facts;
 mod histories;
 mod past;
+mod people;
 mod process_links;
 mod processes;
 mod record_history;
@@ -56,11 +58,12 @@ mod unreadable;
 
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::record::Kind;
-use crate::domain::values::id::EventId;
+use crate::domain::values::id::{EventId, UserId};
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::history::history_head::HistoryHead;
 use crate::store::keys::{Item, Key};
+use crate::store::people::PartAbout;
 use crate::store::table::deduplicated_blobs::BlobName;
 use crate::store::table::error::StoreError;
 use facts::RecordFacts;
@@ -113,6 +116,7 @@ impl TenantStore {
         check.scan_responses().await?;
         check.scan_blobs().await?;
         check.scan_records().await?;
+        check.know_erased_people().await?;
         check.scan_events(&mut progress).await?;
         let records = check.records.len();
         if records == 0 && check.events == 0 {
@@ -129,6 +133,7 @@ impl TenantStore {
         }
         if check.is_sure() {
             check.check_derived_items().await?;
+            check.check_people().await?;
         } else {
             check.report("the rest of the tenant", "it was not compared", "settle the findings above and check again");
         }
@@ -163,6 +168,8 @@ struct TenantCheck<'a> {
     /// Others write to the tenant.
     is_disturbed: bool,
     responses: Vec<ResponseFacts>,
+    /// What the events say about each person who was erased.
+    erased: BTreeMap<UserId, PartAbout>,
     blobs: HashMap<BlobName, String>,
     /// Records whose item can't be read, with the item and the reason.
     unreadable: BTreeMap<Uuid, (Kind, Item, String)>,
@@ -195,6 +202,7 @@ impl<'a> TenantCheck<'a> {
             latest_event: None,
             is_disturbed: false,
             responses: Vec::new(),
+            erased: BTreeMap::new(),
             blobs: HashMap::new(),
             unreadable: BTreeMap::new(),
             unknown: HashSet::new(),

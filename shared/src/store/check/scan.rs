@@ -108,6 +108,7 @@ impl TenantCheck<'_> {
         let add = |entries: Vec<HistoryEntry>| {
             for entry in entries {
                 self.events += 1;
+                self.look_for_erased_people(&entry);
                 if !is_by_operator(&entry.text) {
                     self.latest_event = self.latest_event.max(Some(entry.id.timestamp()));
                 }

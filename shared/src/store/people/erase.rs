@@ -1,25 +1,21 @@
 //! Erasing a person, part by part. Each part can be repeated.
 
-use super::held::Held;
 use super::pass::PartAbout;
 use crate::domain::assets::asset::Asset;
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::history::event::Event;
 use crate::domain::keys::api_key::ApiKey;
 use crate::domain::people::{Erase, Erasure, actor_pointers};
-use crate::domain::processes::instance::{ImageName, Instance};
+use crate::domain::processes::instance::Instance;
 use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Kind, Stored};
 use crate::domain::signing::link::Link;
 use crate::domain::user::User;
 use crate::domain::values::id::{Id, UserId};
-use crate::store::keys::TYPE;
 use crate::store::table::backoff::pause;
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::{ChangeContext, TenantStore, UnitOfWork};
-use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::AddAssign;
 use uuid::Uuid;
@@ -150,28 +146,6 @@ impl TenantStore {
         Ok(erased.into_iter().filter(|is_erased| *is_erased).count())
     }
 
-    /// Deletes the images of the signatures that the entries of an instance say are about the person.
-    async fn erase_images<T>(&self, id: Uuid, held: &Held<T>) -> Result<usize, StoreError> {
-        let names: BTreeSet<ImageName> = held.entries.iter().flat_map(|(_, event, about)| images(id, event, about)).collect();
-        let owner = held.entries.iter().find_map(|(_, event, _)| movement(event)).unwrap_or(id);
-        let names: BTreeSet<ImageName> = names.into_iter().map(|name| ImageName { owner, ..name }).collect();
-        let present = self.signature_images(names).await?;
-        if !self.is_dry_run() {
-            for name in present.keys() {
-                let delete = self.store.client.delete_item().table_name(&self.store.table);
-                let delete = delete.set_key(Some(self.keys.signature(name).item()));
-                let delete = delete.condition_expression("#type = :type").expression_attribute_names("#type", TYPE);
-                let deleted = delete.expression_attribute_values(":type", AttributeValue::S("signature".to_owned())).send().await;
-                match deleted {
-                    // Another request was faster.
-                    Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => {}
-                    result => drop(result?),
-                }
-            }
-        }
-        Ok(present.len())
-    }
-
     /// The next list is made from the table, or from a snapshot that is written later.
     async fn forget_snapshots(&self) -> Result<(), StoreError> {
         let Some(objects) = self.store.snapshots.as_ref().filter(|_| !self.is_dry_run()) else { return Ok(()) };
@@ -180,21 +154,4 @@ impl TenantStore {
         }
         Ok(())
     }
-}
-
-/// The images at these pointers of an instance's event.
-fn images(owner: Uuid, event: &Event, about: &[String]) -> Vec<ImageName> {
-    let changes = Value::Object(event.changes.clone());
-    let image = |pointer: &String| {
-        let pointer = pointer.strip_prefix("/changes")?;
-        let (_, step) = pointer.rsplit_once('/')?;
-        let hash = changes.pointer(pointer)?["sha256"].as_str()?;
-        Some(ImageName { owner, step: step.to_owned(), hash: hash.to_owned() })
-    };
-    about.iter().filter_map(image).collect()
-}
-
-/// The movement that an instance is part of: the first event says so.
-fn movement(event: &Event) -> Option<Uuid> {
-    event.changes.get("movement_id")?["new"].as_str()?.parse().ok()
 }

@@ -4,7 +4,10 @@ mod entries;
 mod erase;
 mod erasures;
 mod held;
+mod images;
+mod obstacles;
 mod pass;
+mod remains;
 mod responses;
 
 pub use erase::Removed;

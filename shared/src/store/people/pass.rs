@@ -37,6 +37,18 @@ impl PartAbout {
     pub(super) fn is_due(&self) -> bool {
         self.last.is_none() || !self.records.is_empty() || !self.actions.is_empty()
     }
+
+    /// Adds what an entry says. `id` is the person's as text.
+    pub(in crate::store) fn add(&mut self, person: UserId, id: &str, entry: &HistoryEntry) {
+        // Reading JSON takes longer than looking for the id, which all that is about the person has.
+        let event: Option<Event> = entry.text.contains(id).then(|| serde_json::from_str(&entry.text).ok()).flatten();
+        let Some(event) = event else { return };
+        match lead(person, &event) {
+            Some(record) => drop(self.records.insert(record)),
+            None if actor_pointers(person, &event.actor).is_empty() => {}
+            None => self.actions.push((entry.clone(), event)),
+        }
+    }
 }
 
 impl TenantStore {
@@ -56,15 +68,7 @@ impl TenantStore {
             for entry in page?.items.unwrap_or_default().iter().filter_map(entry_of) {
                 part.last = Some(entry.id);
                 read += 1;
-                // Reading JSON takes longer than looking for the id, which all that is about the person has.
-                let event: Option<Event> = entry.text.contains(&id).then(|| serde_json::from_str(&entry.text).ok()).flatten();
-                if let Some(event) = event {
-                    match lead(person, &event) {
-                        Some(record) => drop(part.records.insert(record)),
-                        None if actor_pointers(person, &event.actor).is_empty() => {}
-                        None => part.actions.push((entry, event)),
-                    }
-                }
+                part.add(person, &id, &entry);
                 if read == MAX_EVENTS || part.records.len() == MAX_RECORDS || part.actions.len() == MAX_ACTIONS {
                     return Ok(part);
                 }

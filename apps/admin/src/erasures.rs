@@ -1,0 +1,154 @@
+//! Erasures of people: lists them, erases a person, and repeats erasures after a restore.
+
+use crate::output::{Field, Output, cell};
+use crate::snapshots::Bucket;
+use crate::tenants;
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Value, json};
+use shared::domain::people::{Erasure, Obstacle};
+use shared::domain::record::Stored;
+use shared::domain::tenants::tenant::Tenant;
+use shared::domain::user::User;
+use shared::domain::values::id::{TenantId, UserId};
+use shared::domain::values::time::Timestamp;
+use shared::store::{ChangeContext, PageRequest, Removed, Store, StoreError, TenantStore};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::Path;
+use terminal::Column;
+
+const FIRST: PageRequest = PageRequest { number: 1, limit: 1 };
+
+const LISTED: &[Field] = &[
+    (Column::new("USER"), |row| cell(&row["user_id"])),
+    (Column::new("ERASED (UTC)"), |row| cell(&row["erased_at"])),
+    (Column::new("DONE (UTC)"), |row| cell(&row["done_at"])),
+];
+
+/// With `since`, those that a table restored to that time lacks, or lacks in part.
+pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Output> {
+    let erasures = store.erasures().await?.into_iter();
+    let listed = erasures.filter(|erasure| since.is_none_or(|since| erasure.is_since(since)));
+    let row = |Erasure { user_id, erased_at, done_at, .. }| json!({"tenant_id": store.id(), "user_id": user_id, "erased_at": erased_at, "done_at": done_at});
+    Ok(Output::table(listed.map(row).collect(), LISTED, "Nobody was erased."))
+}
+
+/// A user's own record, or that its history is left. `None` if the tenant never had the user.
+async fn find(store: &TenantStore, user: UserId) -> Result<Option<Option<Stored<User>>>, StoreError> {
+    match store.get::<User>(user).await? {
+        Some(record) => Ok(Some(Some(record))),
+        None => Ok(store.history::<User>(user, FIRST).await?.map(|_| None)),
+    }
+}
+
+/// Erases a person, if nothing is in the way.
+pub async fn erase(store: &TenantStore, user: UserId) -> Result<Output> {
+    let Some(record) = find(store, user).await? else { bail!("user {user} not found in tenant {}", store.id()) };
+    let context = ChangeContext::operator(store.store().now());
+    if let Some(record) = record.filter(|record| record.value.erased_at.is_none())
+        && let Some(obstacle) = store.erase_unhindered(&record, &context).await?
+    {
+        match &obstacle {
+            Obstacle::InUse { assets, .. } if !assets.is_empty() => bail!("{obstacle} Its assets: {}", cell(&json!(assets))),
+            _ => bail!("{obstacle}"),
+        }
+    }
+    let removed = remove(store, user, Bucket::from_env().await?.as_ref()).await?;
+    Ok(erased(store, user, removed, None).into())
+}
+
+/// Erases everything else about the person; in a dry run, only counts it.
+async fn remove(store: &TenantStore, user: UserId, bucket: Option<&Bucket>) -> Result<Removed> {
+    if store.is_dry_run() {
+        return Ok(store.remains(user).await?);
+    }
+    let removed = store.erase_whole(user).await?;
+    if let Some(bucket) = bucket {
+        bucket.delete(store).await?;
+    }
+    Ok(removed)
+}
+
+fn erased(store: &TenantStore, user: UserId, removed: Removed, still: Option<&Obstacle>) -> Value {
+    let Removed { records, entries, images, responses } = removed;
+    let still = still.and_then(|obstacle| match obstacle {
+        Obstacle::InUse { assets, processes } => Some(json!({"asset_ids": assets, "open_processes": processes})),
+        _ => None,
+    });
+    let value = json!({
+        "tenant_id": store.id(), "user_id": user, "done": !store.is_dry_run(),
+        "removed": {"resources": records, "entries": entries, "signatures": images, "responses": responses}, "still_refer": still
+    });
+    tenants::mark_dry_run(value, store.is_dry_run(), &[])
+}
+
+const REPEATED: &[Field] = &[
+    (Column::new("TENANT"), |row| cell(&row["tenant_id"])),
+    (Column::new("USER"), |row| cell(&row["user_id"])),
+    (Column::text("RESULT"), |row| match (&row["skipped"], &row["error"]) {
+        (Value::Null, Value::Null) => cell(&row["removed"]),
+        (Value::Null, error) => format!("failed: {}", cell(error)),
+        (reason, _) => format!("skipped: {}", cell(reason)),
+    }),
+    (Column::text("STILL REFER"), |row| cell(&row["still_refer"])),
+];
+
+/// Repeats the erasures in `file`, each in the tenant of its line. One that fails doesn't stop the others.
+pub async fn repeat(store: &Store, file: &Path, is_dry_run: bool) -> Result<Output> {
+    let bucket = Bucket::from_env().await?;
+    let (mut rows, mut is_success) = (Vec::new(), true);
+    for (tenant_id, user_id) in lines(file)? {
+        let row = match repeat_one(store, tenant_id, user_id, bucket.as_ref(), is_dry_run).await {
+            Ok(Ok(row)) => row,
+            Ok(Err(reason)) => json!({"tenant_id": tenant_id, "user_id": user_id, "skipped": reason}),
+            Err(error) => {
+                is_success = false;
+                json!({"tenant_id": tenant_id, "user_id": user_id, "error": format!("{error:#}")})
+            }
+        };
+        rows.push(row);
+    }
+    Ok(Output::table(rows, REPEATED, "There is nothing to repeat.").with_success(is_success))
+}
+
+/// The inner error says why there is nothing to erase.
+async fn repeat_one(
+    store: &Store,
+    tenant: TenantId,
+    user: UserId,
+    bucket: Option<&Bucket>,
+    is_dry_run: bool,
+) -> Result<Result<Value, &'static str>> {
+    let restored = store.tenant(tenant);
+    if restored.deletion_began().await?.is_some() {
+        return Ok(Err("the tenant is being deleted"));
+    }
+    if let Ok(None) = restored.get::<Tenant>(tenant).await {
+        return Ok(Err("the table doesn't have the tenant"));
+    }
+    let store = tenants::writable(store, &tenant.to_string(), is_dry_run).await?;
+    let Some(record) = find(&store, user).await? else { return Ok(Err("the tenant doesn't have the user")) };
+    let still = store.references_to_user(user).await?;
+    if let Some(record) = record.filter(|record| record.value.erased_at.is_none()) {
+        store.erase_user(&record, &ChangeContext::operator(store.store().now()), true).await?;
+    }
+    let removed = remove(&store, user, bucket).await?;
+    Ok(Ok(erased(&store, user, removed, still.as_ref())))
+}
+
+/// Of all lines of [`list`], before any of them is repeated. Their other members are for people.
+fn lines(file: &Path) -> Result<BTreeSet<(TenantId, UserId)>> {
+    let mut text = String::new();
+    let read = match file.to_str() {
+        Some("-") => std::io::stdin().read_to_string(&mut text).map(drop),
+        _ => std::fs::read_to_string(file).map(|content| text = content),
+    };
+    read.with_context(|| format!("can't read {}", file.display()))?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let line = |line: &str| {
+        let value: Value = serde_json::from_str(line).ok()?;
+        Some((value["tenant_id"].as_str()?.parse().ok()?, value["user_id"].as_str()?.parse().ok()?))
+    };
+    let wrong = |number| anyhow!("line {number} of {} is no line of `admin erasures`", file.display());
+    lines.map(|(index, text)| line(text).ok_or_else(|| wrong(index + 1))).collect()
+}

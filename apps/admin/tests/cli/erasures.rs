@@ -1,0 +1,181 @@
+//! `admin erasures` and `admin erase`.
+
+use crate::UNKNOWN_ID;
+use crate::operator::Operator;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use dev_server::server;
+use serde_json::{Value, json};
+use shared::app::App;
+use shared::store::keys::Item;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use tower::ServiceExt;
+
+const MARK: &str = "Zyx9Mark";
+
+/// The API, two minutes ago: a user who was changed a moment ago can't be erased.
+struct Service {
+    router: Router,
+    key: String,
+}
+
+impl Service {
+    async fn send(&self, method: &str, path: &str, body: Value) -> Value {
+        let request = Request::builder().method(method).uri(format!("/v1{path}")).header("content-type", "application/json");
+        let request = request.header("authorization", format!("Bearer {}", self.key)).body(Body::from(body.to_string()));
+        let response = self.router.clone().oneshot(request.unwrap()).await.unwrap();
+        let is_success = response.status().is_success();
+        let reply: Value = serde_json::from_slice(&to_bytes(response.into_body(), 1 << 20).await.unwrap()).unwrap();
+        assert!(is_success, "{reply}");
+        reply["data"].clone()
+    }
+
+    async fn id(&self, path: &str, body: Value) -> String {
+        self.send("POST", path, body).await["id"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Ada, who has an asset.
+struct Fixture {
+    operator: Operator,
+    service: Service,
+    tenant: String,
+    user: String,
+    asset: String,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let operator = Operator::start().await;
+        let made = operator.json(&["tenant", "create", "--name", "Acme"]);
+        let text = |name: &str| made[name].as_str().unwrap().to_owned();
+        let router = server::router(App::new(operator.store_with_clock(-120)));
+        let service = Service { router, key: text("api_key") };
+        let user = json!({"email": format!("{MARK}@example.com"), "display_name": format!("{MARK} Ada")});
+        let user = service.id("/users", user).await;
+        let asset = json!({"name": "Laptop", "assigned_to": user, "notes": format!("{MARK} notes")});
+        let asset = service.id("/assets", asset).await;
+        Self { tenant: text("tenant_id"), operator, service, user, asset }
+    }
+
+    fn erase(&self, options: &[&str]) -> Vec<String> {
+        let command = ["erase", "--tenant", "acme", "--user", &self.user];
+        command.iter().chain(options).map(|&argument| argument.to_owned()).collect()
+    }
+
+    fn json(&self, arguments: &[String]) -> Value {
+        self.operator.json(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn error(&self, arguments: &[String]) -> String {
+        self.operator.error(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    async fn leave(&self) {
+        self.service.send("PATCH", &format!("/assets/{}", self.asset), json!({"assigned_to": null})).await;
+        self.service.send("PATCH", &format!("/users/{}", self.user), json!({"is_active": false})).await;
+    }
+
+    async fn items(&self) -> Vec<Item> {
+        self.operator.client().scan().table_name(server::TABLE).send().await.unwrap().items.unwrap()
+    }
+
+    async fn is_marked(&self) -> bool {
+        format!("{:?}", self.items().await).to_lowercase().contains(&MARK.to_lowercase())
+    }
+
+    /// Puts the table back to what it was.
+    async fn restore(&self, items: Vec<Item>) {
+        let key =
+            |item: &Item| item.clone().into_iter().filter(|(name, _)| ["PK", "SK"].contains(&name.as_str())).collect::<Item>();
+        let client = self.operator.client();
+        for item in self.items().await {
+            client.delete_item().table_name(server::TABLE).set_key(Some(key(&item))).send().await.unwrap();
+        }
+        for item in items {
+            client.put_item().table_name(server::TABLE).set_item(Some(item)).send().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_person_is_erased_once_nothing_is_in_the_way() {
+    let fixture = Fixture::new().await;
+    assert!(fixture.error(&fixture.erase(&[])).contains("The user is active"));
+    fixture.service.send("PATCH", &format!("/users/{}", fixture.user), json!({"is_active": false})).await;
+    let in_use = fixture.error(&fixture.erase(&["--dry-run"]));
+    assert!(in_use.contains("has 1 assets") && in_use.contains(&fixture.asset), "{in_use}");
+    fixture.leave().await;
+    let before = fixture.items().await.len();
+    let planned = fixture.json(&fixture.erase(&["--dry-run"]));
+    assert_eq!((&planned["done"], &planned["dry_run"], fixture.items().await.len()), (&json!(false), &json!(true), before));
+    assert!(fixture.is_marked().await && fixture.operator.lines(&["erasures", "--tenant", "acme"]).is_empty());
+    let done = fixture.json(&fixture.erase(&[]));
+    assert_eq!((&done["done"], &done["still_refer"]), (&json!(true), &Value::Null));
+    let entries = |result: &Value| result["removed"]["entries"].as_u64().unwrap();
+    assert!(!fixture.is_marked().await && entries(&done) >= 3, "{done}");
+    assert_eq!(entries(&fixture.json(&fixture.erase(&[]))), 0, "once more");
+    let events = fixture.operator.lines(&["events", "--tenant", "acme", "--since", "2026-01-01T00:00:00Z"]);
+    assert!(!json!(events).to_string().contains(MARK));
+    let check = fixture.operator.json(&["check", "--tenant", "acme"]);
+    assert_eq!((&check["open"], &fixture.operator.json(&["verify", "--tenant", "acme"])["valid"]), (&json!(0), &json!(true)));
+    let unknown = ["erase", "--tenant", "acme", "--user", UNKNOWN_ID];
+    assert!(fixture.operator.error(&unknown).contains("not found in tenant"));
+}
+
+#[tokio::test]
+async fn erasures_are_repeated_in_a_restored_table() {
+    let fixture = Fixture::new().await;
+    let restored = fixture.items().await;
+    fixture.leave().await;
+    fixture.json(&fixture.erase(&[]));
+    let erasures = |since: &[&str]| fixture.operator.lines(&[&["erasures", "--tenant", "acme"], since].concat());
+    let listed = erasures(&[]);
+    assert_eq!((&listed[0]["user_id"], &listed[0]["tenant_id"]), (&json!(fixture.user), &json!(fixture.tenant)));
+    assert!(listed[0]["done_at"].is_string() && listed.len() == 1, "{listed:?}");
+    assert_eq!(erasures(&["--since", "2026-01-01T00:00:00Z"]), listed);
+    assert!(erasures(&["--since", "2099-01-01T00:00:00Z"]).is_empty());
+    let unknown_user = json!({"tenant_id": fixture.tenant, "user_id": UNKNOWN_ID});
+    let unknown_tenant = json!({"tenant_id": UNKNOWN_ID, "user_id": fixture.user});
+    let text = format!("{}\n\n{}\n{unknown_user}\n{unknown_tenant}\n", listed[0], listed[0]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("erasures.jsonl");
+    std::fs::write(&file, &text).unwrap();
+    let repeat = ["erase", "--repeat", file.to_str().unwrap()];
+    fixture.restore(restored).await;
+    let of_user = |lines: &[Value]| lines.iter().find(|line| line.get("removed").is_some()).unwrap().clone();
+    let planned = fixture.operator.lines(&[&repeat[..], &["--dry-run"]].concat());
+    assert!(fixture.is_marked().await);
+    let done = fixture.operator.lines(&repeat);
+    let (planned, user) = (of_user(&planned), of_user(&done));
+    assert_eq!((&planned["dry_run"], &planned["still_refer"]), (&json!(true), &user["still_refer"]));
+    assert_eq!(user["still_refer"], json!({"asset_ids": [fixture.asset], "open_processes": 0}));
+    assert_eq!((&user["done"], done.len(), fixture.is_marked().await), (&json!(true), 3, false), "{done:?}");
+    let reasons: Vec<&str> = done.iter().filter_map(|line| line["skipped"].as_str()).collect();
+    assert_eq!(reasons.len(), 2, "{done:?}");
+    assert!(reasons.contains(&"the tenant doesn't have the user") && reasons.contains(&"the table doesn't have the tenant"));
+    assert_eq!(fixture.operator.json(&["check", "--tenant", "acme"])["open"], 0);
+    // Again, from the standard input.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
+    command.args(["erase", "--repeat", "-"]).envs(fixture.operator.environment()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(listed[0].to_string().as_bytes()).unwrap();
+    let again: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!((&again["done"], &again["removed"]["entries"]), (&json!(true), &json!(0)));
+    std::fs::write(&file, format!("{}\n{{}}\n", listed[0])).unwrap();
+    assert!(fixture.operator.error(&repeat).contains("line 2 of"));
+}
+
+#[tokio::test]
+async fn the_arguments_of_an_erasure_are_a_person_or_a_file() {
+    let operator = Operator::start().await;
+    let user = ["erase", "--user", UNKNOWN_ID];
+    for wrong in
+        [&["erase"][..], &user, &["erase", "--tenant", "acme"], &[&user[..], &["--tenant", "a", "--repeat", "-"]].concat()]
+    {
+        assert_eq!(operator.run(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+    assert!(operator.error(&["erase", "--repeat", "/nowhere"]).contains("can't read /nowhere"));
+}

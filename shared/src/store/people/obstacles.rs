@@ -1,0 +1,47 @@
+//! What is in the way of erasing a user.
+
+use crate::domain::people::Obstacle;
+use crate::domain::record::{Kind, Stored};
+use crate::domain::user::User;
+use crate::domain::values::id::{Id, UserId};
+use crate::store::table::delays::max_event_delay;
+use crate::store::table::error::{StoreError, WriteError};
+use crate::store::table::item::USES;
+use crate::store::{ChangeContext, TenantStore};
+use chrono::TimeDelta;
+
+/// The longest time of a request: that of a function.
+const MAX_REQUEST: TimeDelta = TimeDelta::seconds(30);
+
+impl TenantStore {
+    /// Erases the user's own record, unless something is in the way.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::erase_user`].
+    pub async fn erase_unhindered(&self, user: &Stored<User>, context: &ChangeContext) -> Result<Option<Obstacle>, WriteError> {
+        if let Some(obstacle) = Obstacle::of(user, context.at, max_event_delay() + MAX_REQUEST) {
+            return Ok(Some(obstacle));
+        }
+        match self.erase_user(user, context, false).await {
+            Err(WriteError::InUse(count)) => Ok(Some(self.in_use(user.value.id, count).await?)),
+            erased => erased.map(|()| None),
+        }
+    }
+
+    /// The assets and open processes that refer to a user; `None` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::assets_of_user`].
+    pub async fn references_to_user(&self, user: UserId) -> Result<Option<Obstacle>, StoreError> {
+        let item = self.item(&self.keys.references(Kind::User, user.uuid())).await?;
+        let count = item.and_then(|item| item.get(USES)?.as_n().ok()?.parse().ok()).unwrap_or(0);
+        if count == 0 { Ok(None) } else { self.in_use(user, count).await.map(Some) }
+    }
+
+    async fn in_use(&self, user: UserId, count: u64) -> Result<Obstacle, StoreError> {
+        let (assets, _) = self.assets_of_user(user).await?;
+        Ok(Obstacle::in_use(assets.iter().map(|asset| asset.value.id).collect(), count))
+    }
+}

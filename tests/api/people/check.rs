@@ -1,0 +1,69 @@
+//! The operator's check after an erasure: it complains of nothing, restores nothing of the person, and finds what is left.
+
+use crate::support::people::{MARK, erase_all, items_with, leaves, person};
+use crate::support::table::dump::all_items;
+use crate::support::table::history::delete_item;
+use crate::support::{Api, Client};
+use shared::domain::record::Kind;
+use shared::domain::values::id::UserId;
+use shared::store::keys::{Item, Keys};
+use shared::store::{CheckMode, Finding};
+use uuid::Uuid;
+
+async fn findings(api: &Api, client: &Client, mode: CheckMode) -> Vec<Finding> {
+    api.advance_clock(11);
+    api.store.tenant(client.tenant).check_items(mode, |_| ()).await.unwrap().findings
+}
+
+fn id_of(path: &str) -> Uuid {
+    path.rsplit_once('/').map_or(path, |(_, id)| id).parse().unwrap()
+}
+
+#[tokio::test]
+async fn what_is_erased_is_no_finding_and_stays_erased_in_repairs() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
+    leaves(&api, &client, &ada).await;
+    erase_all(&client, &ada.id).await;
+    assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+    let keys = Keys::of(client.tenant);
+    let lost = [(Kind::User, &ada.id), (Kind::Instance, &ada.instance), (Kind::Asset, &ada.asset)];
+    for (kind, path) in lost.into_iter().chain(ada.histories[2..].iter().map(|path| (Kind::Instance, path))) {
+        let key = keys.record(kind, id_of(path)).item();
+        let get = || api.dynamo.get_item().table_name(&api.table).set_key(Some(key.clone())).send();
+        let before: Item = get().await.unwrap().item.unwrap();
+        delete_item(&api, &key).await;
+        assert!(findings(&api, &client, CheckMode::Repair).await.iter().all(|finding| finding.is_repaired));
+        let mut restored = get().await.unwrap().item.unwrap();
+        // Events have the members in another order.
+        restored.extend(before.get("step_values").map(|values| ("step_values".to_owned(), values.clone())));
+        restored.retain(|_, value| !value.is_null());
+        assert_eq!(restored, before, "{kind:?}");
+        assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+    }
+    assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_came_back_is_one_finding_for_each_person() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
+    leaves(&api, &client, &ada).await;
+    let is = |item: &Item, kind: &str| item.get("type").is_some_and(|value| value.as_s().is_ok_and(|text| text == kind));
+    let about = |item: &Item| format!("{item:?}").contains(MARK) && !item.contains_key("version");
+    let old: Vec<Item> = all_items(&api).await.into_iter().filter(|item| about(item) || is(item, "signature")).collect();
+    erase_all(&client, &ada.id).await;
+    let (tenant, person): (_, UserId) = (api.store.tenant(client.tenant), ada.id.parse().unwrap());
+    for item in &old {
+        api.dynamo.put_item().table_name(&api.table).set_item(Some(item.clone())).send().await.unwrap();
+        let remains = tenant.remains(person).await.unwrap();
+        let found = findings(&api, &client, CheckMode::ReadOnly).await;
+        let found: Vec<_> = found.iter().map(|it| (it.subject.as_str(), it.repair.as_ref().unwrap_err().as_str())).collect();
+        let advice = format!("erase the person again: `admin erase --tenant {} --user {person}`", client.tenant);
+        assert_eq!(found, [(format!("user {person}").as_str(), advice.as_str())], "{item:?}");
+        assert_eq!(tenant.erase_whole(person).await.unwrap(), remains, "{item:?}");
+        assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+    }
+    assert!(old.len() > 10, "{} items", old.len());
+    assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
+}
