@@ -1,5 +1,6 @@
 //! The endpoint that erases what is held about a person (docs/adr/0021-people.md).
 
+use crate::report::was_ever;
 use serde::Serialize;
 use serde_json::json;
 use shared::auth::UnverifiedRequest;
@@ -11,12 +12,11 @@ use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ErasureConflict, ResourceErrors};
 use shared::http::requests::extract::PathId;
 use shared::http::responses::{Data, Success};
-use shared::store::{PageRequest, Removed};
+use shared::store::Removed;
 use utoipa::ToSchema;
 
 /// The assets that an error names.
 const MAX_NAMED: usize = 20;
-const FIRST: PageRequest = PageRequest { number: 1, limit: 1 };
 
 /// How far the erasure of a person has come.
 #[derive(Debug, Serialize, ToSchema)]
@@ -74,8 +74,7 @@ pub async fn erase_user(request: UnverifiedRequest, id: PathId<UserId>) -> Resul
             }
         }
         Some(_) => {}
-        // The history of a deleted user still names the person.
-        None if worker.store.history::<User>(id, FIRST).await?.is_some() => {}
+        None if was_ever(&worker.store, id).await? => {}
         None => return Err(ApiError::NotFound),
     }
     let (state, removed) = worker.store.erase_part(id, &worker.context).await?;

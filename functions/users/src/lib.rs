@@ -1,8 +1,9 @@
-//! `/v1/users`: the people that assets are assigned to, their present and earlier assets, and erasing what is held about them.
+//! `/v1/users`: the people that assets are assigned to, their present and earlier assets, what is held about them, and erasing it.
 
 mod bulk;
 mod erase;
 mod handlers;
+mod report;
 mod user_assets;
 mod wire;
 
@@ -15,4 +16,5 @@ shared::endpoints! {
     export: export_users;
     user_assets: list_user_assets;
     erase: erase_user;
+    report: get_user_report;
 }

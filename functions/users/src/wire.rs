@@ -80,26 +80,26 @@ impl From<UserFilterQuery> for UserFilter {
 #[schema(as = User)]
 pub struct UserView {
     /// ID.
-    id: UserId,
+    pub(crate) id: UserId,
     /// E-mail address.
-    email: Email,
+    pub(crate) email: Email,
     /// Display name.
-    display_name: Name,
+    pub(crate) display_name: Name,
     /// Limits the scopes of keys that are bound to the user.
-    role: Role,
+    pub(crate) role: Role,
     /// Whether assets can be assigned to the user.
-    is_active: bool,
+    pub(crate) is_active: bool,
     /// Always null. The service has no login.
     #[schema(required)]
-    last_login_at: Option<Timestamp>,
+    pub(crate) last_login_at: Option<Timestamp>,
     /// Since when the record says nothing about the person. Only an erased user has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Timestamp, required = false)]
-    erased_at: Option<Timestamp>,
+    pub(crate) erased_at: Option<Timestamp>,
     /// Time of creation.
-    created_at: Timestamp,
+    pub(crate) created_at: Timestamp,
     /// Time of the last change.
-    updated_at: Timestamp,
+    pub(crate) updated_at: Timestamp,
 }
 
 impl From<Stored<User>> for UserView {

@@ -8,4 +8,5 @@ pub mod faults;
 pub mod properties;
 pub mod races;
 pub mod receipts;
+pub mod report;
 pub mod size;

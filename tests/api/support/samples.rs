@@ -90,6 +90,12 @@ impl Samples {
         let signed_for_together = client.post(&start, json!({"asset_ids": assets})).await.id();
         let webhook = client.webhook(json!(["*"])).await["id"].as_str().unwrap().to_owned();
         let delivery = client.send("POST", &format!("/webhooks/{webhook}/test"), None, "").await.id();
+        // Nothing is in the way of erasing a deleted user, about whom the notes of an asset are.
+        let deleted_user = client.user("Deleted User").await;
+        let asset = json!({"name": "Sample asset of a deleted user", "assigned_to": deleted_user, "notes": "n"});
+        let asset = client.asset(asset).await;
+        client.patch(&format!("/assets/{asset}"), json!({"assigned_to": null})).await.data();
+        client.delete(&format!("/users/{deleted_user}")).await.data();
         let ids = vec![
             ("/v1/processes/instances/{id}/links", signed_for),
             ("/v1/movements/{id}/links", signed_for_together),
@@ -98,6 +104,7 @@ impl Samples {
             ("/v1/movements", movement),
             ("/v1/assets", client.asset(json!({"name": "Sample asset"})).await),
             ("/v1/users", client.user("Sample User").await),
+            ("/v1/users/{id}/erase", deleted_user),
             ("/v1/catalog/asset-types", unused_type),
             ("/v1/catalog/manufacturers", unused_manufacturer),
             ("/v1/catalog/models", model),
@@ -179,7 +186,8 @@ impl Samples {
                 | "/v1/webhooks/{id}/rotate"
                 | "/v1/processes/instances/{id}/cancel"
                 | "/v1/movements/{id}/cancel"
-                | "/v1/users/{id}/offboard",
+                | "/v1/users/{id}/offboard"
+                | "/v1/users/{id}/erase",
             ) => json!({}),
             ("POST", "/v1/webhooks") => json!({"url": URL, "events": ["asset.created"]}),
             ("POST", "/v1/webhooks/{id}/replay") => json!({"since": "2026-03-01T00:00:00Z"}),

@@ -5,7 +5,7 @@ mod page;
 
 use crate::subject::Subject;
 use axum::response::{IntoResponse, Response};
-use page::{Images, STYLE};
+use page::Images;
 use serde::Serialize;
 use shared::auth::{Principal, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
@@ -14,40 +14,17 @@ use shared::domain::processes::subject::SubjectId;
 use shared::domain::receipts::signed::{Signature, SignedMovementReceipt, SignedReceipt};
 use shared::domain::record::Stored;
 use shared::domain::tenants::tenant::Tenant;
-use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::{InstanceId, MovementId};
 use shared::http::error::ApiError;
 use shared::http::openapi::describe::{Describe, Schemas, add_response, reference};
 use shared::http::openapi::{ReceiptConflict, ResourceErrors};
 use shared::http::requests::extract::{PathId, QueryParams};
-use shared::http::requests::params::FromParam;
 use shared::http::requests::path::IdInPath;
-use shared::http::responses::html;
+use shared::http::responses::html::{self, Format, STYLE};
 use shared::http::responses::{ApiResponse, Json, Success};
 use std::marker::PhantomData;
 use utoipa::openapi::path::Operation;
 use utoipa::{PartialSchema, ToSchema};
-
-/// The format of a receipt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[schema(as = ReceiptFormat)]
-pub enum Format {
-    /// The signed data and its signature.
-    Json,
-    /// A page to print.
-    Html,
-}
-
-impl FromParam for Format {
-    fn from_param(text: &str) -> Result<Self, ValueError> {
-        match text {
-            "json" => Ok(Self::Json),
-            "html" => Ok(Self::Html),
-            _ => Err(ValueError::new("must be json or html")),
-        }
-    }
-}
 
 shared::query! {
     /// The form of the receipt.

@@ -16,18 +16,8 @@ use shared::domain::values::hex;
 use shared::domain::values::id::{Id, TenantId};
 use shared::domain::values::signature_image::data_url;
 use shared::domain::values::time::Timestamp;
+use shared::http::responses::html::STYLE;
 use std::collections::HashMap;
-
-/// The page's style. The response's Content-Security-Policy permits this text and no other.
-pub(crate) const STYLE: &str = "body{font:11pt/1.4 sans-serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111;background:#fff}\
-h1{font-size:1.5em;margin:.2em 0}h2{font-size:1.15em;margin:1.5em 0 .4em;break-after:avoid}\
-h3{font-size:1em;margin:1em 0 .3em;break-after:avoid}p{margin:.4em 0}\
-table{border-collapse:collapse;width:100%;margin:.4em 0 1em}th,td{border:1px solid #999;padding:.35em .5em;text-align:left;\
-vertical-align:top;overflow-wrap:anywhere}th{font-weight:600}img{display:block;max-width:min(20em,100%);max-height:10em;background:#fff}\
-code{font-size:9pt;overflow-wrap:anywhere}td{white-space:pre-line}tr{break-inside:avoid}.note{font-size:9pt;color:#444}\
-@media screen and (max-width:34em){body{margin:1em auto}tr{display:block;border:1px solid #999;margin-bottom:.6em}\
-th,td{display:block;border:0;padding:.25em .5em}}\
-@media print{@page{margin:16mm}body{margin:0;padding:0;max-width:none}}";
 
 /// By step key, with the paths of images that the page has no room for.
 pub(crate) struct Images {

@@ -143,7 +143,7 @@ pub(in crate::http) fn envelope(data: RefOr<Schema>) -> ObjectBuilder {
 }
 
 /// A reference to the schema of `{"data": …}` with a `T`.
-pub(in crate::http) fn response_schema<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
+pub fn response_schema<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
     let schema = envelope(reference::<T>(schemas)).into();
     add_named(schemas, format!("{}Response", T::name()), schema)
 }

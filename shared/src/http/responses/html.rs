@@ -2,16 +2,50 @@
 
 use super::ApiResponse;
 use super::accept::prefers_html;
+use crate::domain::values::field_error::ValueError;
 use crate::http::error::ApiError;
 use crate::http::openapi::describe::{Describe, Schemas, add_headers, add_response};
+use crate::http::requests::params::FromParam;
 use crate::http::requests::receive::list_header;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use base64_simd::STANDARD;
 use sha2::{Digest, Sha256};
-use utoipa::PartialSchema;
 use utoipa::openapi::path::Operation;
+use utoipa::{PartialSchema, ToSchema};
+
+/// The style of pages to print. Their Content-Security-Policy permits this text and no other.
+pub const STYLE: &str = "body{font:11pt/1.4 sans-serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111;background:#fff}\
+h1{font-size:1.5em;margin:.2em 0}h2{font-size:1.15em;margin:1.5em 0 .4em;break-after:avoid}\
+h3{font-size:1em;margin:1em 0 .3em;break-after:avoid}p{margin:.4em 0}\
+table{border-collapse:collapse;width:100%;margin:.4em 0 1em}th,td{border:1px solid #999;padding:.35em .5em;text-align:left;\
+vertical-align:top;overflow-wrap:anywhere}th{font-weight:600}img{display:block;max-width:min(20em,100%);max-height:10em;background:#fff}\
+code{font-size:9pt;overflow-wrap:anywhere}td{white-space:pre-line}tr{break-inside:avoid}.note{font-size:9pt;color:#444}\
+@media screen and (max-width:34em){body{margin:1em auto}tr{display:block;border:1px solid #999;margin-bottom:.6em}\
+th,td{display:block;border:0;padding:.25em .5em}}\
+@media print{@page{margin:16mm}body{margin:0;padding:0;max-width:none}}";
+
+/// The format of what can be printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[schema(as = DocumentFormat)]
+pub enum Format {
+    /// The data.
+    Json,
+    /// A page to print.
+    Html,
+}
+
+impl FromParam for Format {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        match text {
+            "json" => Ok(Self::Json),
+            "html" => Ok(Self::Html),
+            _ => Err(ValueError::new("must be json or html")),
+        }
+    }
+}
 
 /// A page.
 pub struct HtmlPage(pub ApiResponse);

@@ -38,7 +38,9 @@ pub async fn join(scenario: &Scenario) -> People {
     scenario.get("/users/export?role=technician").await;
     scenario.get("/users/export?role=technician&format=ndjson").await;
     let temporary = id(&scenario.prepare("/users", json!({"email": "guest@example.com", "display_name": "Guest"})).await);
+    scenario.get(&format!("/users/{temporary}/report")).await;
     scenario.delete(&format!("/users/{temporary}")).await;
+    scenario.post(&format!("/users/{temporary}/erase"), json!({})).await;
     People { ada, grace }
 }
 

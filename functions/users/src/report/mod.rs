@@ -1,0 +1,90 @@
+//! The endpoint that reports what is held about a person (docs/adr/0021-people.md).
+
+mod kept;
+mod page;
+mod part;
+mod records;
+mod views;
+
+use axum::response::{IntoResponse, Response};
+use shared::auth::{Caller, UnverifiedRequest};
+use shared::domain::keys::scope::{Role, Scope};
+use shared::domain::tenants::tenant::Tenant;
+use shared::domain::user::User;
+use shared::domain::values::id::{EventId, UserId};
+use shared::http::error::ApiError;
+use shared::http::openapi::ResourceErrors;
+use shared::http::openapi::describe::{Describe, Schemas, add_response, response_schema};
+use shared::http::requests::extract::{PathId, QueryParams};
+use shared::http::responses::html::{self, Format, STYLE};
+use shared::http::responses::{ApiResponse, Data, Success, or_not_found};
+use shared::store::{PageRequest, TenantStore};
+use utoipa::PartialSchema;
+use utoipa::openapi::path::Operation;
+use views::PersonReport;
+
+const FIRST: PageRequest = PageRequest { number: 1, limit: 1 };
+
+shared::query! {
+    /// The part and the form of a report.
+    pub struct ReportQuery {
+        /// The `next` of the part before.
+        from: EventId as EventId,
+        /// `json`, or `html` for a page to print. Default `json`.
+        format: Format as Format,
+    }
+}
+
+/// A part of a report in either format.
+pub struct ReportResponse(ApiResponse);
+
+impl IntoResponse for ReportResponse {
+    fn into_response(self) -> Response {
+        self.0.into_response()
+    }
+}
+
+impl Describe for ReportResponse {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let contents = [("application/json", response_schema::<PersonReport>(schemas)), ("text/html", String::schema())];
+        add_response(operation, "200", "The report", contents);
+    }
+}
+
+/// The history of a deleted user still names the person.
+pub(crate) async fn was_ever(store: &TenantStore, id: UserId) -> Result<bool, ApiError> {
+    Ok(store.history::<User>(id, FIRST).await?.is_some())
+}
+
+/// Report on a person
+///
+/// Everything that is held about a user, also a deleted or erased one: resources, values in histories, actions, and what is
+/// kept elsewhere. A long report has several parts. Only for keys that count as `admin`.
+#[utoipa::path(get, path = "/users/{id}/report", tag = "users", security(("api_key" = ["users:read"])), responses(ResourceErrors))]
+pub async fn get_user_report(
+    request: UnverifiedRequest,
+    id: PathId<UserId>,
+    query: QueryParams<ReportQuery>,
+) -> Result<ReportResponse, ApiError> {
+    let (caller, (id, query, user)) = request
+        .authorize_with_query(Scope::UsersRead, query, async |store, query| {
+            let id = id.parse()?;
+            Ok((id, query, store.get::<User>(id).await?))
+        })
+        .await?;
+    caller.role.check_rank(Role::Admin)?;
+    if user.is_none() && !was_ever(&caller.store, id).await? {
+        return Err(ApiError::NotFound);
+    }
+    let report = part::report(&caller.store, id, user, query.from).await?;
+    Ok(ReportResponse(match query.format {
+        Some(Format::Html) => shown(&caller, &report).await?,
+        Some(Format::Json) | None => Data { data: report }.to_response()?,
+    }))
+}
+
+async fn shown(caller: &Caller, report: &PersonReport) -> Result<ApiResponse, ApiError> {
+    let tenant = or_not_found(caller.store.get::<Tenant>(caller.store.id()).await?)?;
+    let page = page::render(report, &tenant.value).map_err(|error| ApiError::Internal(error.into()))?;
+    html::page(page, STYLE)
+}

@@ -1,0 +1,62 @@
+//! A report as a page to print. The template escapes every text.
+
+use super::views::{PersonReport, ReportedAsset, ReportedInstance, ReportedPart};
+use askama::Template;
+use serde_json::Value;
+use shared::domain::tenants::tenant::Tenant;
+use shared::domain::tenants::time_zone::LocalClock;
+use shared::domain::values::time::Timestamp;
+use shared::http::responses::html::STYLE;
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct ReportPage<'a> {
+    style: &'static str,
+    organization: &'a str,
+    /// Name and e-mail address of a user who was not deleted.
+    names: Option<[&'a str; 2]>,
+    report: &'a PersonReport,
+    tenant: &'a Tenant,
+    clock: LocalClock,
+}
+
+/// The times are those of the tenant as it is now.
+pub(super) fn render(report: &PersonReport, tenant: &Tenant) -> askama::Result<String> {
+    let names = report.user.as_ref().map(|user| [&*user.display_name, user.email.as_str()]);
+    let clock = LocalClock::from(&tenant.time_zone);
+    ReportPage { style: STYLE, organization: &tenant.name, names, report, tenant, clock }.render()
+}
+
+impl ReportPage<'_> {
+    fn time(&self, at: &Timestamp) -> String {
+        self.tenant.locale.format(&self.clock.local(*at))
+    }
+
+    /// A dash for none.
+    fn time_or_none(&self, at: &Option<Timestamp>) -> String {
+        at.as_ref().map_or_else(|| "–".to_owned(), |at| self.time(at))
+    }
+
+    /// One line for each period.
+    fn periods(&self, asset: &ReportedAsset) -> String {
+        let until = |until: &Option<Timestamp>| until.as_ref().map_or_else(|| "now".to_owned(), |until| self.time(until));
+        let line = |from: &Timestamp, end: &Option<Timestamp>| format!("{} to {}", self.time(from), until(end));
+        let lines: Vec<String> = asset.periods.iter().map(|period| line(&period.from, &period.until)).collect();
+        lines.join("\n")
+    }
+
+    fn parts(instance: &ReportedInstance) -> String {
+        let word = |part: &ReportedPart| match part {
+            ReportedPart::Started => "started it",
+            ReportedPart::Picked => "was picked",
+            ReportedPart::Submitted => "submitted steps",
+            ReportedPart::Signed => "signed",
+        };
+        instance.parts.iter().map(word).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Text without quotation marks.
+    fn text(value: &Value) -> String {
+        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    }
+}

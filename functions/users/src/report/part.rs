@@ -1,0 +1,123 @@
+//! A part of a report: what the pass over the events finds, as the erasure does.
+
+use super::kept::KEPT;
+use super::records::{About, Found};
+use super::views::{PersonReport, ReportedEntry, ReportedValue};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use serde_json::Value;
+use shared::domain::history::chain::HistoryEntry;
+use shared::domain::history::event::Event;
+use shared::domain::people::actor_pointers;
+use shared::domain::record::Stored;
+use shared::domain::user::User;
+use shared::domain::values::id::{EventId, UserId};
+use shared::http::error::ApiError;
+use shared::store::{TenantStore, max_event_delay};
+
+/// Histories that are read at the same time.
+const CONCURRENT: usize = 8;
+/// The JSON of a part, without its last record. A function's response has at most 6 MB, and a page is longer than JSON.
+const MAX_BYTES: usize = 2_000_000;
+
+/// What is said once in a report.
+enum Finding {
+    Record(Found),
+    Action(ReportedEntry),
+}
+
+impl Finding {
+    /// Where the pass meets it first.
+    fn at(&self) -> EventId {
+        match self {
+            Self::Record(found) => found.first,
+            Self::Action(entry) => entry.event_id,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let entries = match self {
+            Self::Record(found) => &found.entries[..],
+            Self::Action(entry) => std::slice::from_ref(entry),
+        };
+        serde_json::to_vec(entries).map_or(0, |json| json.len())
+    }
+}
+
+/// `None` if the entry's text can't be read.
+pub(super) fn entry(person: UserId, entry: &HistoryEntry, event: &Event, pointers: &[String]) -> Option<ReportedEntry> {
+    let text: Value = serde_json::from_str(&entry.text).ok()?;
+    let value = |pointer: &String| Some(ReportedValue { pointer: pointer.clone(), value: text.pointer(pointer)?.clone() });
+    Some(ReportedEntry {
+        event_id: event.id,
+        at: event.at,
+        event_type: event.event_type.clone(),
+        entity_id: event.entity_id,
+        is_actor: event.actor.user_id == Some(person),
+        values: pointers.iter().filter_map(value).collect(),
+    })
+}
+
+/// After the event `from`, or from the beginning. `user` is the present record.
+pub(super) async fn report(
+    store: &TenantStore,
+    person: UserId,
+    user: Option<Stored<User>>,
+    from: Option<EventId>,
+) -> Result<PersonReport, ApiError> {
+    // The ids of events that are written now may be ahead of this instance's clock.
+    let until = store.store().now().plus(max_event_delay());
+    let (part, erasure) = tokio::try_join!(store.part_about(person, from, until), store.erasure(person))?;
+    let records = stream::iter(part.records.iter().copied()).map(|(kind, id)| Found::read(store, person, kind, id));
+    let records: Vec<Option<Found>> = records.buffer_unordered(CONCURRENT).try_collect().await?;
+    // A record that an earlier part has met is there, with its whole history.
+    let records = records.into_iter().flatten().filter(|found| from.is_none_or(|from| found.first > from));
+    let alone = part.actions.iter().filter(|(_, event)| !part.records.iter().any(|(_, id)| *id == event.entity_id));
+    let actions = alone.filter_map(|(text, event)| entry(person, text, event, &actor_pointers(person, &event.actor)));
+    let mut findings: Vec<Finding> = records.map(Finding::Record).chain(actions.map(Finding::Action)).collect();
+    findings.sort_by_key(Finding::at);
+    let mut report = PersonReport {
+        user_id: person,
+        user: user.map(Into::into),
+        erased_at: erasure.map(|erasure| erasure.erased_at),
+        keys: Vec::new(),
+        assets: Vec::new(),
+        instances: Vec::new(),
+        movements: Vec::new(),
+        links: Vec::new(),
+        entries: Vec::new(),
+        kept: KEPT.to_vec(),
+        next: part.last,
+    };
+    report.add(findings);
+    report.entries.sort_by_key(|entry| entry.event_id);
+    Ok(report)
+}
+
+impl PersonReport {
+    /// As many as fit.
+    fn add(&mut self, findings: Vec<Finding>) {
+        let (mut bytes, count) = (0, findings.len());
+        for (index, finding) in findings.into_iter().enumerate() {
+            let at = finding.at();
+            bytes += finding.bytes();
+            match finding {
+                Finding::Action(entry) => self.entries.push(entry),
+                Finding::Record(found) => {
+                    self.entries.extend(found.entries);
+                    match found.about {
+                        About::Key(key) => self.keys.push(key),
+                        About::Asset(asset) => self.assets.push(asset),
+                        About::Instance(instance) => self.instances.push(*instance),
+                        About::Movement(movement) => self.movements.push(movement),
+                        About::Link(link) => self.links.push(*link),
+                        About::Entries => {}
+                    }
+                }
+            }
+            if bytes > MAX_BYTES && index + 1 < count {
+                self.next = Some(at);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Records with what they say about a person.
+
+use super::part::entry;
+use super::views::{
+    ReportedAsset, ReportedEntry, ReportedInstance, ReportedKey, ReportedLink, ReportedMovement, ReportedPart, ReportedPeriod,
+    ReportedSignature,
+};
+use serde_json::Value;
+use shared::domain::assets::asset::Asset;
+use shared::domain::history::event::Event;
+use shared::domain::keys::api_key::ApiKey;
+use shared::domain::people::lead;
+use shared::domain::processes::instance::{Instance, State};
+use shared::domain::processes::movement::Movement;
+use shared::domain::record::{Kind, Record};
+use shared::domain::signing::link::Link;
+use shared::domain::user::User;
+use shared::domain::values::id::{EventId, Id, UserId};
+use shared::store::{Held, StoreError, TenantStore};
+use uuid::Uuid;
+
+pub(super) enum About {
+    Key(ReportedKey),
+    Asset(ReportedAsset),
+    Instance(Box<ReportedInstance>),
+    Movement(ReportedMovement),
+    Link(Box<ReportedLink>),
+    /// The user, whom the report shows in any case; and what is left of a damaged record.
+    Entries,
+}
+
+pub(super) struct Found {
+    /// The first event because of which the history is read.
+    pub(super) first: EventId,
+    pub(super) about: About,
+    pub(super) entries: Vec<ReportedEntry>,
+}
+
+impl Found {
+    /// `None` if nothing in the history can be read.
+    pub(super) async fn read(store: &TenantStore, person: UserId, kind: Kind, id: Uuid) -> Result<Option<Self>, StoreError> {
+        Ok(match kind {
+            Kind::User => Self::of(person, &whole(store.held::<User>(person, id).await?), |_| None),
+            Kind::ApiKey => Self::of(person, &store.held(person, id).await?, |held| Some(About::Key(key(held, id)))),
+            Kind::Asset => Self::of(person, &store.held(person, id).await?, |held| Some(About::Asset(asset(held, id, person)))),
+            Kind::Instance => Self::of(person, &store.held(person, id).await?, |held| instance(held, person)),
+            Kind::Movement => Self::of(person, &store.held(person, id).await?, movement),
+            Kind::Link => Self::of(person, &store.held(person, id).await?, link),
+            _ => None,
+        })
+    }
+
+    fn of<T: Record>(person: UserId, held: &Held<T>, about: impl FnOnce(&Held<T>) -> Option<About>) -> Option<Self> {
+        let first = held.entries.iter().find(|(_, event, _)| lead(person, event).is_some())?.1.id;
+        let is_about = |event: &Event, pointers: &[String]| !pointers.is_empty() || event.actor.user_id == Some(person);
+        let entries = held.entries.iter().filter(|(_, event, pointers)| is_about(event, pointers));
+        let entries = entries.filter_map(|(text, event, pointers)| entry(person, text, event, pointers)).collect();
+        Some(Self { first, about: about(held).unwrap_or(About::Entries), entries })
+    }
+}
+
+/// All that the history of the user says is about the person, such as the role.
+fn whole(mut held: Held<User>) -> Held<User> {
+    for (_, event, pointers) in &mut held.entries {
+        let sides = event.changes.keys().flat_map(|field| ["old", "new"].map(|side| (field, side)));
+        let said = sides.filter(|(field, side)| !event.changes[*field][side].is_null());
+        let said: Vec<String> = said.map(|(field, side)| format!("/changes/{field}/{side}")).collect();
+        pointers.retain(|pointer| !said.contains(pointer));
+        pointers.extend(said);
+    }
+    held
+}
+
+fn events<T>(held: &Held<T>) -> impl Iterator<Item = &Event> {
+    held.entries.iter().map(|(_, event, _)| event)
+}
+
+/// The last text of a field.
+fn last_text<T>(held: &Held<T>, field: &str) -> String {
+    let texts = events(held).filter_map(|event| {
+        let change = event.changes.get(field)?;
+        change["new"].as_str().or_else(|| change["old"].as_str())
+    });
+    texts.last().unwrap_or_default().to_owned()
+}
+
+fn is_person(value: &Value, person: UserId) -> bool {
+    value.as_str().and_then(|id| id.parse().ok()) == Some(person)
+}
+
+fn key(held: &Held<ApiKey>, id: Uuid) -> ReportedKey {
+    ReportedKey {
+        id: Id::from_uuid(id),
+        name: last_text(held, "name"),
+        last_used_at: held.record.as_ref().and_then(|key| key.value.last_used_at),
+        is_revoked: held.record.is_none(),
+    }
+}
+
+fn asset(held: &Held<Asset>, id: Uuid, person: UserId) -> ReportedAsset {
+    let mut periods: Vec<ReportedPeriod> = Vec::new();
+    for event in events(held) {
+        let Some(change) = event.changes.get("assigned_to") else { continue };
+        if let Some(period) = periods.last_mut().filter(|_| is_person(&change["old"], person)) {
+            period.until = Some(event.at);
+        }
+        if is_person(&change["new"], person) {
+            periods.push(ReportedPeriod { from: event.at, until: None });
+        }
+    }
+    let notes = held.record.as_ref().filter(|_| held.traces.fields.contains("notes"));
+    ReportedAsset {
+        id: Id::from_uuid(id),
+        asset_tag: last_text(held, "asset_tag"),
+        name: last_text(held, "name"),
+        periods,
+        notes: notes.and_then(|asset| asset.value.notes.clone()).map(|notes| notes.to_string()),
+    }
+}
+
+fn instance(held: &Held<Instance>, person: UserId) -> Option<About> {
+    let (stored, traces) = (held.record.as_ref()?, &held.traces);
+    let Instance { id, step_values, signed, state, .. } = &stored.value;
+    let is_about = |step: &str| traces.fields.contains(&format!("step_data/{step}"));
+    let about = step_values.as_map().iter().filter(|(step, _)| is_about(step));
+    let signature = |step: &String| ReportedSignature {
+        step: step.clone(),
+        name: signed.get(step).filter(|_| traces.submitted.contains(step)).map(|signed| signed.by.clone()),
+        image: step_values.as_map().get(step).filter(|value| value.is_object()).map(|_| stored.value.signature_path(step)),
+    };
+    let steps = stored.value.steps.as_slice().iter().filter(|step| step.is_signature() && is_about(&step.key));
+    let signatures: Vec<ReportedSignature> = steps.map(|step| signature(&step.key)).collect();
+    let picks = |event: &Event| {
+        let data = event.changes.get("step_data").and_then(|change| change["new"].as_object());
+        data.is_some_and(|data| data.values().any(|value| is_person(value, person)))
+    };
+    let parts = [
+        (ReportedPart::Started, traces.is_creator),
+        (ReportedPart::Picked, events(held).any(picks)),
+        (ReportedPart::Submitted, !traces.submitted.is_empty()),
+        (ReportedPart::Signed, signatures.iter().any(|signature| traces.submitted.contains(&signature.step))),
+    ];
+    let reason = if let State::Cancelled { reason, .. } = state { reason.as_ref() } else { None };
+    Some(About::Instance(Box::new(ReportedInstance {
+        id: *id,
+        process_name: stored.value.process_name.to_string(),
+        asset_id: stored.value.asset_id,
+        asset_tag: stored.value.asset_tag.clone(),
+        asset_name: stored.value.asset_name.to_string(),
+        status: stored.value.status(),
+        started_at: stored.created_at,
+        parts: parts.into_iter().filter(|(_, was)| *was).map(|(part, _)| part).collect(),
+        started_by_name: traces.is_creator.then(|| stored.value.started_by_name.clone()),
+        step_data: about.map(|(step, value)| (step.clone(), value.clone())).collect(),
+        signatures,
+        cancel_reason: reason.filter(|_| traces.fields.contains("cancel_reason")).map(|reason| reason.to_string()),
+    })))
+}
+
+fn movement(held: &Held<Movement>) -> Option<About> {
+    let stored = held.record.as_ref()?;
+    Some(About::Movement(ReportedMovement {
+        id: stored.value.id,
+        number: stored.value.number.clone(),
+        process_name: stored.value.process_name.to_string(),
+        started_at: stored.created_at,
+        started_by_name: held.traces.is_creator.then(|| stored.value.started_by_name.clone()),
+    }))
+}
+
+fn link(held: &Held<Link>) -> Option<About> {
+    let stored = held.record.as_ref()?;
+    let Link { id, subject, signer, opened_at, used_at, .. } = &stored.value;
+    Some(About::Link(Box::new(ReportedLink {
+        id: *id,
+        instance_id: subject.instance(),
+        movement_id: subject.movement(),
+        name: signer.name.to_string(),
+        email: signer.email.as_ref().map(|email| email.as_str().to_owned()),
+        created_at: stored.created_at,
+        opened_at: *opened_at,
+        used_at: *used_at,
+    })))
+}

@@ -1,0 +1,154 @@
+//! The report on a person: everything that the erasure would remove.
+
+use crate::support::people::{MARK, Person, erase_all, items_with, leaves, person};
+use crate::support::{Api, Client, UNKNOWN_ID};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+async fn part(client: &Client, user: &str, from: &Value) -> Value {
+    let from = from.as_str().map(|from| format!("?from={from}")).unwrap_or_default();
+    client.get(&format!("/users/{user}/report{from}")).await.data()
+}
+
+async fn all_parts(client: &Client, user: &str) -> Vec<Value> {
+    let mut parts = vec![part(client, user, &Value::Null).await];
+    while let Some(from) = parts.last().map(|part| part["next"].clone()).filter(Value::is_string) {
+        parts.push(part(client, user, &from).await);
+    }
+    parts
+}
+
+fn ids(parts: &[Value], list: &str, id: &str) -> Vec<String> {
+    let items = parts.iter().flat_map(|part| part[list].as_array().unwrap());
+    items.map(|item| item[id].as_str().unwrap().to_owned()).collect()
+}
+
+/// Each text with the mark, such as `Zyx9Mark more notes`.
+fn marks(text: &str) -> BTreeSet<String> {
+    let ends = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, ' ' | '@' | '.'));
+    text.match_indices(MARK).map(|(at, _)| text[at..].split(ends).next().unwrap().to_owned()).collect()
+}
+
+async fn all_marks(api: &Api) -> BTreeSet<String> {
+    items_with(api, MARK).await.iter().flat_map(|item| marks(item)).collect()
+}
+
+async fn person_who_left(api: &Api, client: &Client) -> Person {
+    let ada = person(client).await;
+    leaves(api, client, &ada).await;
+    ada
+}
+
+#[tokio::test]
+async fn the_report_has_every_text_about_the_person_and_after_the_erasure_none() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person_who_left(&api, &client).await;
+    client.user("Grace Hopper").await;
+    let expected = all_marks(&api).await;
+    assert!(expected.len() > 8, "{expected:?}");
+    let before = all_parts(&client, &ada.id).await;
+    let reported = marks(&json!(before).to_string());
+    assert_eq!(expected.difference(&reported).collect::<Vec<_>>(), Vec::<&String>::new());
+    assert!(!json!(before).to_string().contains("Grace"), "{before:?}");
+
+    erase_all(&client, &ada.id).await;
+    let after = all_parts(&client, &ada.id).await;
+    assert!(!json!(after).to_string().to_lowercase().contains(&MARK.to_lowercase()), "{after:?}");
+    for (list, id) in [("keys", "id"), ("assets", "id"), ("instances", "id"), ("links", "id")] {
+        assert_eq!(ids(&after, list, id), ids(&before, list, id), "{list}");
+        assert!(!ids(&before, list, id).is_empty(), "{list}");
+    }
+    let entries = ids(&after, "entries", "event_id");
+    assert!(ids(&before, "entries", "event_id").iter().all(|id| entries.contains(id)));
+    assert!(after[0]["erased_at"].is_string() && after[0]["user"]["erased_at"].is_string(), "{}", after[0]);
+}
+
+#[tokio::test]
+async fn the_report_says_what_the_person_was() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person_who_left(&api, &client).await;
+    let report = part(&client, &ada.id, &Value::Null).await;
+    let pick = |list: &str, id: &str| {
+        let items = report[list].as_array().unwrap();
+        items.iter().find(|item| id.ends_with(item["id"].as_str().unwrap())).unwrap_or_else(|| panic!("{report}")).clone()
+    };
+    let asset = pick("assets", &ada.asset);
+    assert_eq!((&asset["name"], &asset["notes"]), (&json!("Laptop"), &json!(format!("{MARK} more notes"))), "{asset}");
+    let periods = asset["periods"].as_array().unwrap();
+    assert!(periods.len() == 1 && periods[0]["until"].is_string(), "{asset}");
+    let instance = pick("instances", &ada.instance);
+    assert_eq!(instance["parts"], json!(["started", "picked", "submitted", "signed"]), "{instance}");
+    assert_eq!(instance["step_data"]["note"], format!("{MARK} typed"));
+    assert_eq!(instance["signatures"][0]["image"], format!("/v1{}/signatures/sign", ada.instance));
+    let other = report["instances"].as_array().unwrap().iter().find(|it| it["id"] != instance["id"]).unwrap();
+    assert_eq!((&other["parts"], &other["cancel_reason"]), (&json!(["picked"]), &json!(format!("{MARK} reason"))));
+    assert_eq!(report["links"][0]["instance_id"], instance["id"]);
+    let entries = report["entries"].as_array().unwrap();
+    assert!(entries.iter().any(|entry| entry["type"] == "asset.created" && entry["is_actor"] == true), "{report}");
+    assert!(entries.iter().any(|entry| entry["type"] == "user.created" && entry["is_actor"] == false), "{report}");
+    assert_eq!((&report["next"], report["kept"].as_array().unwrap().len()), (&Value::Null, 8));
+}
+
+#[tokio::test]
+async fn only_admins_read_a_report() {
+    let (_, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
+    let path = format!("/users/{}/report", ada.id);
+    client.scoped(&["assets:read"]).await.get(&path).await.problem(403, "FORBIDDEN");
+    let refusal = client.scoped(&["users:read", "users:write"]).await.get(&path).await.problem(403, "FORBIDDEN");
+    assert!(refusal["detail"].as_str().unwrap().contains("admin"), "{refusal}");
+    client.get(&format!("/users/{UNKNOWN_ID}/report")).await.problem(404, "NOT_FOUND");
+    client.get(&format!("{path}?from=x")).await.problem(422, "VALIDATION_ERROR");
+}
+
+#[tokio::test]
+async fn a_deleted_user_is_reported_too() {
+    let (api, client) = Api::with_tenant().await;
+    let body = json!({"email": format!("{MARK}@example.com"), "display_name": format!("{MARK} name")});
+    let id = client.post("/users", body).await.id();
+    client.delete(&format!("/users/{id}")).await.data();
+    let report = all_parts(&client, &id).await;
+    assert_eq!((report.len(), &report[0]["user"]), (1, &Value::Null));
+    assert_eq!(ids(&report, "entries", "entity_id"), [id.clone(), id]);
+    let missing: Vec<_> =
+        all_marks(&api).await.into_iter().filter(|mark| !marks(&json!(report).to_string()).contains(mark)).collect();
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_long_report_has_several_parts_and_each_resource_once() {
+    let (_, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
+    let key = client.post("/keys", json!({"name": "Second", "user_id": ada.id, "scopes": ["assets:write"]})).await.data();
+    let own = client.with_key(key["api_key"].as_str().unwrap());
+    let operations: Vec<Value> = (0..100).map(|n| json!({"op": "create", "body": {"name": format!("Dock {n}")}})).collect();
+    for _ in 0..3 {
+        let done = own.post("/assets/batch", json!({"operations": operations})).await.json();
+        assert_eq!(done["meta"]["succeeded"], 100, "{done}");
+    }
+    client.patch(&format!("/assets/{}", ada.asset), json!({"assigned_to": null})).await.data();
+    let parts = all_parts(&client, &ada.id).await;
+    assert!(parts.len() > 1);
+    for (list, id) in [("keys", "id"), ("assets", "id"), ("instances", "id"), ("links", "id"), ("entries", "event_id")] {
+        let all = ids(&parts, list, id);
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{list}");
+    }
+    let by_person = parts.iter().flat_map(|part| part["entries"].as_array().unwrap()).filter(|entry| entry["is_actor"] == true);
+    assert!(by_person.count() >= 300);
+}
+
+#[tokio::test]
+async fn the_page_says_the_same_and_escapes_every_text() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person_who_left(&api, &client).await;
+    client.patch(&format!("/users/{}", ada.id), json!({"display_name": format!("<img src=x> {MARK}")})).await.data();
+    let reply = client.get(&format!("/users/{}/report?format=html", ada.id)).await;
+    assert_eq!((reply.status.as_u16(), reply.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert!(reply.header("content-security-policy").starts_with("default-src 'none'"));
+    let page = reply.text();
+    assert!(page.contains("&#60;img src=x&#62;") && !page.contains("<img"), "{page}");
+    let report = json!(all_parts(&client, &ada.id).await).to_string();
+    for mark in marks(&report) {
+        assert!(page.contains(&mark), "{mark}: {page}");
+    }
+}
