@@ -17,7 +17,7 @@ pub(super) const KEPT: [KeptData; 8] = [
     },
     KeptData {
         what: "Records of deliveries to webhooks",
-        content: "IDs of events, and up to 256 bytes of what the receiver responded",
+        content: "IDs of events, and what the receiver responded, unless it repeats values about people",
         kept_for: "30 days after the last attempt",
         removed_by: "deleting the webhook",
     },

@@ -122,14 +122,19 @@ fn instance(held: &Held<Instance>, person: UserId) -> Option<About> {
     let (stored, traces) = (held.record.as_ref()?, &held.traces);
     let Instance { id, step_values, signed, state, .. } = &stored.value;
     let is_about = |step: &str| traces.fields.contains(&format!("step_data/{step}"));
+    let has_submitted = |step: &str| traces.submitted.contains(step);
     let about = step_values.as_map().iter().filter(|(step, _)| is_about(step));
     let signature = |step: &String| ReportedSignature {
         step: step.clone(),
-        name: signed.get(step).filter(|_| traces.submitted.contains(step)).map(|signed| signed.by.clone()),
-        image: step_values.as_map().get(step).filter(|value| value.is_object()).map(|_| stored.value.signature_path(step)),
+        name: signed.get(step).filter(|_| has_submitted(step)).map(|signed| signed.by.clone()),
+        image: step_values
+            .as_map()
+            .get(step)
+            .filter(|value| is_about(step) && value.is_object())
+            .map(|_| stored.value.signature_path(step)),
     };
-    let steps = stored.value.steps.as_slice().iter().filter(|step| step.is_signature() && is_about(&step.key));
-    let signatures: Vec<ReportedSignature> = steps.map(|step| signature(&step.key)).collect();
+    let steps = stored.value.steps.as_slice().iter().filter(|step| step.is_signature()).map(|step| &step.key);
+    let own: Vec<&String> = steps.filter(|step| is_about(step) || has_submitted(step)).collect();
     let picks = |event: &Event| {
         let data = event.changes.get("step_data").and_then(|change| change["new"].as_object());
         data.is_some_and(|data| data.values().any(|value| is_person(value, person)))
@@ -138,7 +143,7 @@ fn instance(held: &Held<Instance>, person: UserId) -> Option<About> {
         (ReportedPart::Started, traces.is_creator),
         (ReportedPart::Picked, events(held).any(picks)),
         (ReportedPart::Submitted, !traces.submitted.is_empty()),
-        (ReportedPart::Signed, signatures.iter().any(|signature| traces.submitted.contains(&signature.step))),
+        (ReportedPart::Signed, own.iter().any(|step| is_about(step) && has_submitted(step))),
     ];
     let reason = if let State::Cancelled { reason, .. } = state { reason.as_ref() } else { None };
     Some(About::Instance(Box::new(ReportedInstance {
@@ -152,7 +157,7 @@ fn instance(held: &Held<Instance>, person: UserId) -> Option<About> {
         parts: parts.into_iter().filter(|(_, was)| *was).map(|(part, _)| part).collect(),
         started_by_name: traces.is_creator.then(|| stored.value.started_by_name.clone()),
         step_data: about.map(|(step, value)| (step.clone(), value.clone())).collect(),
-        signatures,
+        signatures: own.into_iter().map(signature).collect(),
         cancel_reason: reason.filter(|_| traces.fields.contains("cancel_reason")).map(|reason| reason.to_string()),
     })))
 }

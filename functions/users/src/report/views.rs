@@ -120,22 +120,22 @@ pub struct ReportedInstance {
     pub started_by_name: Option<String>,
     /// Values of steps that are about the person, by the keys of the steps.
     pub step_data: BTreeMap<String, Value>,
-    /// Signatures of the person.
+    /// Signatures of the person, and those that the person submitted.
     pub signatures: Vec<ReportedSignature>,
     /// Reason of the cancellation, if it is about the person.
     #[schema(required)]
     pub cancel_reason: Option<String>,
 }
 
-/// A signature of the person.
+/// A signature of the person, or that the person submitted.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReportedSignature {
     /// Key of the step.
     pub step: String,
-    /// The signer's name.
+    /// The name that is kept with it, if the person submitted it.
     #[schema(required)]
     pub name: Option<String>,
-    /// Path of the image. Null if it was erased.
+    /// Path of the image. Null if it was erased, or is another person's.
     #[schema(required)]
     pub image: Option<String>,
 }

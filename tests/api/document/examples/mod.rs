@@ -19,7 +19,7 @@ use shared::domain::webhooks::WebhookEvents;
 use std::path::PathBuf;
 use tokio::sync::OnceCell;
 
-const MAX_BYTES: usize = 95_000;
+const MAX_BYTES: usize = 98_000;
 /// The example of this operation would be the document.
 const WITHOUT_EXAMPLE: &str = "get_openapi";
 /// Media types of responses that need an example. Images and pages need none.
