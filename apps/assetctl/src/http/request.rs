@@ -18,7 +18,7 @@ pub const JSON: &str = "application/json";
 /// Returns [`CliError::Answered`] when the service refuses the request, and [`CliError::Unanswered`] when it is busy for too
 /// long, and [`CliError::Failed`] when it sends another type.
 pub async fn get(client: &Client, url: &Url, content_type: &str, patience: Duration) -> Result<Reply> {
-    let reply = answered(Waiting::silent(patience), async || client.get(url.clone()).await).await?;
+    let reply = answered(Waiting::silent(patience), || client.get(url.clone())).await?;
     expect_type(&reply, url, content_type)?;
     Ok(reply)
 }
@@ -37,8 +37,7 @@ pub async fn get_document(client: &Client, path: &str, query: &[(&str, &str)]) -
 /// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request takes effect once,
 /// even if it is repeated.
 pub async fn post_data(client: &Client, url: &Url, body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
-    let reply =
-        answered(Waiting::silent(patience_of(client)), async || client.post(url.clone(), body, idempotency_key).await).await?;
+    let reply = answered(Waiting::silent(patience_of(client)), || client.post(url.clone(), body, idempotency_key)).await?;
     expect_type(&reply, url, JSON)?;
     data(serde_json::from_slice(&reply.body).unwrap_or_default())
 }
@@ -55,7 +54,7 @@ fn patience_of(client: &Client) -> Duration {
 /// Returns [`CliError::Answered`] when the service refuses the request, and [`CliError::Failed`] when it sends another type.
 pub async fn get_endlessly(client: &Client, url: &Url, is_first: bool, comfort: &str) -> Result<Vec<u8>> {
     let waiting = Waiting { patience: is_first.then_some(patience::DEFAULT), comfort: Some(comfort) };
-    let reply = answered(waiting, async || client.get(url.clone()).await).await?;
+    let reply = answered(waiting, || client.get(url.clone())).await?;
     expect_type(&reply, url, JSON)?;
     Ok(reply.body)
 }
@@ -75,7 +74,10 @@ impl Waiting<'_> {
     }
 }
 
-async fn answered(waiting: Waiting<'_>, send: impl AsyncFn() -> std::result::Result<Reply, Unreachable>) -> Result<Reply> {
+async fn answered<F>(waiting: Waiting<'_>, send: impl Fn() -> F) -> Result<Reply>
+where
+    F: Future<Output = std::result::Result<Reply, Unreachable>>,
+{
     let Waiting { patience, comfort } = waiting;
     let (patience, mut attempts) = (patience.map(|limit| Patience::begin(limit, Instant::now())), 0_u32);
     loop {
