@@ -51,14 +51,17 @@ pub fn rows(name: &str, all: Vec<Value>, has_more: bool, next: impl Fn(usize) ->
     members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// `: the first; the second; and 3 more here.`
+/// `: the first; the second; and 3 more.`
 pub fn first(rows: &Value, number: usize, in_words: impl Fn(&Value) -> String) -> String {
-    let all = rows.as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut words: Vec<String> = all.iter().take(number).map(in_words).collect();
-    if all.len() > number {
-        words.push(format!("and {} more here", all.len() - number));
+    match rows.as_array().map(Vec::as_slice).unwrap_or_default() {
+        [] => ".".to_owned(),
+        all => format!(": {}.", joined(all, number, "; ", "and ", in_words)),
     }
-    if words.is_empty() { ".".to_owned() } else { format!(": {}.", words.join("; ")) }
+}
+
+fn joined(all: &[Value], number: usize, separator: &str, and: &str, in_words: impl Fn(&Value) -> String) -> String {
+    let more = (all.len() > number).then(|| format!("{and}{} more", all.len() - number));
+    all.iter().take(number).map(in_words).chain(more).collect::<Vec<_>>().join(separator)
 }
 
 /// The fields that differ, by name.
@@ -77,11 +80,7 @@ pub fn in_words(changes: &[Value]) -> String {
         let field = change["field"].as_str().unwrap_or_default();
         format!("{field}: {} → {}", value(&change["from"]), value(&change["to"]))
     };
-    let mut parts: Vec<String> = changes.iter().take(4).map(one).collect();
-    if changes.len() > 4 {
-        parts.push(format!("{} more", changes.len() - 4));
-    }
-    parts.join(", ")
+    joined(changes, 4, ", ", "", one)
 }
 
 /// Somebody else's text as a part of a line: it can't be taken for a part of the sentence.
@@ -117,15 +116,13 @@ fn shrink(value: &mut Value) -> bool {
         Value::Array(values) => values.first_mut().is_some_and(shrink),
         Value::Object(members) => {
             let sizes = members.iter().map(|(name, value)| (value.to_string().len(), name.clone()));
-            match sizes.max() {
-                // Many small ones.
-                Some((size, _)) if members.len() > 20 && size < 100 => {
-                    *members = std::mem::take(members).into_iter().take(10).collect();
-                    true
-                }
-                Some((_, name)) => members.get_mut(&name).is_some_and(shrink) || members.shift_remove(&name).is_some(),
-                None => false,
+            let Some((size, name)) = sizes.max() else { return false };
+            // Many small ones.
+            if members.len() > 20 && size < 100 {
+                *members = std::mem::take(members).into_iter().take(10).collect();
+                return true;
             }
+            members.get_mut(&name).is_some_and(shrink) || members.shift_remove(&name).is_some()
         }
         _ => false,
     }

@@ -2,7 +2,7 @@
 
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
-use crate::http::request::{get_data, get_document};
+use crate::http::request::{get_data, get_document, post_data};
 use crate::lookup::{person_with, text, user_named};
 use crate::mcp::answer;
 use crate::who;
@@ -10,6 +10,9 @@ use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 const PAGE: u64 = 20;
+
+pub type Query = Vec<(&'static str, String)>;
+pub type Row = fn(&Value) -> Value;
 
 pub struct Asker {
     pub client: Client,
@@ -28,17 +31,10 @@ impl Asker {
     }
 
     /// A list as far as there is room, from a place on.
-    pub async fn list(
-        &self,
-        path: &str,
-        mut query: Vec<(&str, String)>,
-        skip: &Value,
-        name: &str,
-        row: fn(&Value) -> Value,
-    ) -> Result<Map<String, Value>> {
+    pub async fn list(&self, path: &str, mut query: Query, skip: &Value, name: &str, row: Row) -> Result<Map<String, Value>> {
         let skip = skip.as_u64().unwrap_or_default();
         query.extend([("limit", PAGE.to_string()), ("page", (skip / PAGE + 1).to_string())]);
-        let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let query: Vec<_> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let (document, _) = get_document(&self.client, path, &query).await?;
         let total = document["meta"]["total"].as_u64().unwrap_or_default();
         let on_page = document["data"].as_array().into_iter().flatten();
@@ -49,6 +45,12 @@ impl Asker {
         Ok(data)
     }
 
+    /// Sends a request, or its dry run, which has no token.
+    pub async fn post(&self, path: &str, body: &Value, token: Option<&str>) -> Result<Value> {
+        let dry_run = token.is_none().then_some(("dry_run", "true"));
+        post_data(&self.client, &self.client.url(path, dry_run.as_slice())?, body, token).await
+    }
+
     /// As [`user_named`].
     pub async fn person(&self, name: &Value) -> Result<Value> {
         user_named(&self.client, text(name)).await
@@ -56,15 +58,15 @@ impl Asker {
 
     /// As [`person_with`]; null for nobody.
     pub async fn name_of(&self, id: &Value) -> Result<Value> {
-        Ok(match id.as_str() {
-            Some(id) => person_with(&self.client, id).await?.into(),
-            None => Value::Null,
-        })
+        let Some(id) = id.as_str() else { return Ok(Value::Null) };
+        Ok(person_with(&self.client, id).await?.into())
     }
+}
 
-    pub fn zone(&self) -> &Value {
-        &self.me["tenant"]["time_zone"]
-    }
+/// The filters of a list that the arguments are. `names`: of the argument, and of the filter.
+pub fn filters(arguments: &Value, names: &[(&str, &'static str)]) -> Query {
+    let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    names.iter().filter_map(|(name, filter)| Some((*filter, value(arguments.get(name)?)))).collect()
 }
 
 /// An argument that is a day.

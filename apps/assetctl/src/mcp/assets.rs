@@ -3,7 +3,7 @@
 use crate::error::{CliError, Result};
 use crate::lookup::{self, person, text};
 use crate::mcp::answer::{self, Answer, quoted};
-use crate::mcp::asker::{Asker, day};
+use crate::mcp::asker::{Asker, Query, Row, day, filters};
 use crate::output::count;
 use crate::show::{self, entries};
 use crate::who::{asset_on, time_on};
@@ -17,8 +17,7 @@ const FILTERS: [(&str, &str); 4] =
     [("words", "q"), ("status", "status"), ("warranty_before", "warranty_before"), ("changed_since", "updated_since")];
 
 pub async fn find(asker: &Asker, arguments: &Value) -> Result<Answer> {
-    let given = FILTERS.into_iter().filter_map(|(name, filter)| Some((filter, arguments[name].as_str()?.to_owned())));
-    let mut query: Vec<(&str, String)> = given.collect();
+    let mut query = filters(arguments, &FILTERS);
     if arguments["person"].is_string() {
         query.push(("assigned_to", text(&asker.person(&arguments["person"]).await?["id"]).to_owned()));
     }
@@ -32,14 +31,7 @@ pub async fn find(asker: &Asker, arguments: &Value) -> Result<Answer> {
 }
 
 /// A page of a list of assets. `what`: what they are, in the line for people.
-async fn listed(
-    asker: &Asker,
-    path: &str,
-    query: Vec<(&str, String)>,
-    skip: &Value,
-    what: &str,
-    row: fn(&Value) -> Value,
-) -> Result<Answer> {
+async fn listed(asker: &Asker, path: &str, query: Query, skip: &Value, what: &str, row: Row) -> Result<Answer> {
     let data = asker.list(path, query, skip, "assets", row).await?;
     let from = skip.as_u64().map_or(String::new(), |skip| format!(", after the first {skip}"));
     let first = answer::first(&data["assets"], 3, in_words);
@@ -47,10 +39,9 @@ async fn listed(
 }
 
 fn row(asset: &Value) -> Value {
-    let mut row = row_of_owner(asset);
-    let owner = asset["assigned_user"].is_object().then(|| Value::from(person(&asset["assigned_user"])));
-    if let Some(owner) = owner.or_else(|| Some(asset["assigned_to"].clone()).filter(Value::is_string)) {
-        row["assigned_to"] = owner;
+    let (mut row, user) = (row_of_owner(asset), &asset["assigned_user"]);
+    if asset["assigned_to"].is_string() {
+        row["assigned_to"] = if user.is_object() { person(user).into() } else { asset["assigned_to"].clone() };
     }
     row
 }
@@ -64,7 +55,11 @@ fn row_of_owner(asset: &Value) -> Value {
 /// `AST-000007 "My laptop" (in_use, "Ada <ada@example.com>")`.
 fn in_words(asset: &Value) -> String {
     let owner = if asset["assigned_to"].is_null() { String::new() } else { format!(", {}", quoted(&asset["assigned_to"])) };
-    format!("{} {} ({}{owner})", text(&asset["asset_tag"]), quoted(&asset["name"]), text(&asset["status"]))
+    format!("{} ({}{owner})", named(asset), text(&asset["status"]))
+}
+
+pub fn named(asset: &Value) -> String {
+    format!("{} {}", text(&asset["asset_tag"]), quoted(&asset["name"]))
 }
 
 async fn type_id(asker: &Asker, name: &str) -> Result<String> {
@@ -80,7 +75,7 @@ async fn type_id(asker: &Asker, name: &str) -> Result<String> {
 
 pub async fn show(asker: &Asker, arguments: &Value) -> Result<Answer> {
     let (name, day) = (text(&arguments["asset"]), day(&arguments["on"])?);
-    let (mut asset, _, when) = asset_on(&asker.client, name, day, asker.zone()).await?;
+    let (mut asset, _, when) = asset_on(&asker.client, name, day, &asker.me["tenant"]["time_zone"]).await?;
     let (mut data, mut more) = (Map::new(), String::new());
     if when.starts_with("now") {
         let limit = arguments["changes"].as_u64().unwrap_or(5).clamp(1, 50).to_string();
@@ -91,7 +86,7 @@ pub async fn show(asker: &Asker, arguments: &Value) -> Result<Answer> {
         }
         let all = entries(&shown.history).map(|entry| change(entry, &shown.people)).collect();
         data.extend(answer::rows("changes", all, false, |shown| format!("changes={shown}, or changes_since with the asset")));
-        more.push_str(&format!("; {} changes in its history", shown.total_changes));
+        more.push_str(&format!("; {} in its history", count(shown.total_changes.as_u64().unwrap_or_default(), "change")));
         data.insert("total_changes".to_owned(), shown.total_changes);
         asset = shown.asset;
     }
@@ -116,8 +111,7 @@ pub fn change(entry: &Value, people: &BTreeMap<String, String>) -> Value {
         });
         json!({"field": if field == "running_instance_id" { "process" } else { field }, "from": from, "to": to})
     };
-    let fields = entry["changes"].as_object().filter(|_| is_update);
-    let fields = fields.map(|fields| fields.iter().map(one).collect::<Vec<_>>());
+    let fields = entry["changes"].as_object().filter(|_| is_update).map(|fields| fields.iter().map(one).collect::<Value>());
     json!({"at": entry["at"], "by": by, "event": entry["type"], "fields": fields})
 }
 
@@ -125,17 +119,16 @@ pub async fn who_has(asker: &Asker, arguments: &Value) -> Result<Answer> {
     let day = day(&arguments["on"])?;
     match (arguments["asset"].as_str(), arguments["person"].as_str()) {
         (Some(name), None) => {
-            let (mut asset, _, when) = asset_on(&asker.client, name, day, asker.zone()).await?;
+            let (mut asset, _, when) = asset_on(&asker.client, name, day, &asker.me["tenant"]["time_zone"]).await?;
             let owner = asker.name_of(&asset["assigned_to"]).await?;
             asset["assigned_to"] = owner.clone();
             let who = if owner.is_null() { "nobody".to_owned() } else { quoted(&owner) };
-            let (tag, name, status) = (text(&asset["asset_tag"]), quoted(&asset["name"]), text(&asset["status"]));
-            let line = format!("{}: {tag} {name} is assigned to {who}, status {status}.", begun(&when));
+            let line = format!("{}: {} is assigned to {who}, status {}.", begun(&when), named(&asset), text(&asset["status"]));
             Ok(Answer::new(line, [("asset", row(&asset)), ("person", owner), ("as_of", when.into())]))
         }
         (None, Some(_)) => {
             let user = asker.person(&arguments["person"]).await?;
-            let (time, when) = time_on(day, asker.zone())?;
+            let (time, when) = time_on(day, &asker.me["tenant"]["time_zone"])?;
             let (path, query) = (format!("users/{}/assets", text(&user["id"])), time.map(|time| ("as_of", time)));
             let (person, query) = (Value::from(person(&user)), query.into_iter().collect());
             let what = format!("of {}, {when}", quoted(&person));
@@ -157,31 +150,29 @@ pub async fn possible(asker: &Asker, arguments: &Value) -> Result<Answer> {
     let mut asset = lookup::asset(&asker.client, text(&arguments["asset"])).await?;
     asset["assigned_to"] = asker.name_of(&asset["assigned_to"]).await?;
     let found = asker.data(&format!("assets/{}/processes", text(&asset["id"])), &[]).await?;
-    let processes = || entries(&found);
     let one = |process: &Value| {
         let why_not = process["code"].as_str().map(|code| format!("{code}: {}", text(&process["detail"])));
         let (slug, name, then) = (&process["slug"], &process["name"], &process["target_status"]);
         json!({"process": slug, "name": name, "can_start": why_not.is_none(), "why_not": why_not, "then_status": then})
     };
-    let is_running = processes().any(|process| process["code"] == "PROCESS_RUNNING");
-    let why_not = if !asker.has("assets:write") {
-        Some("the key lacks assets:write")
-    } else {
-        is_running.then_some("a process is running: until it ends, status and assigned_to can't change")
+    let is_running = entries(&found).any(|process| process["code"] == "PROCESS_RUNNING");
+    let why_not = match asker.has("assets:write") {
+        false => Some("the key lacks assets:write"),
+        true => is_running.then_some("a process is running: until it ends, status and assigned_to can't change"),
     };
     let mut edit = json!({"allowed": why_not.is_none(), "why_not": why_not});
     if asker.has("settings:read") {
         let next = asker.data("settings", &[]).await?["status_transitions"][text(&asset["status"])].take();
         edit["next_status"] = if next.is_null() { "any".into() } else { next };
     }
-    let can_start: Value = processes().filter(|process| process["code"].is_null()).cloned().collect();
+    let can_start: Value = entries(&found).filter(|process| process["code"].is_null()).cloned().collect();
     let in_short = |process: &Value| format!("{} → {}", quoted(&process["name"]), text(&process["target_status"]));
     let starts = answer::first(&can_start, 5, in_short);
     let why = why_not.map_or(String::new(), |why| format!(" Its fields can't change: {why}."));
     let able = if asker.has("processes:write") { "" } else { ", though not with this key, which lacks processes:write" };
     let number = count(can_start.as_array().map_or(0, Vec::len) as u64, "kind");
     let line = format!("{}. {number} of process can start{able}{starts}{why}", in_words(&asset));
-    let mut data = answer::rows("processes", processes().map(one).collect(), false, |_| "fewer definitions".to_owned());
+    let mut data = answer::rows("processes", entries(&found).map(one).collect(), false, |_| "fewer definitions".to_owned());
     data.extend([("asset".to_owned(), row(&asset)), ("edit".to_owned(), edit)]);
     Ok(Answer::new(line, data))
 }

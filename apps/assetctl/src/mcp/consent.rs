@@ -13,40 +13,56 @@ use terminal::clean_hidden;
 
 const QUESTION: &str = "apply";
 
-pub enum Consent {
-    /// Or the client can't ask: it then asks the person whether to call the tool.
-    Given,
-    Refused(String),
-    /// The client calls again with the person's answer.
-    Asked(InputRequiredResult),
-}
+/// A question that is returned makes the client call again with the person's answer. The error says why there is no consent.
+pub type Consent = Result<Option<InputRequiredResult>, String>;
 
+/// A client that can't ask here asks the person whether to call the tool.
 pub async fn ask(effect: &str, request: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> Consent {
     let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
     if elicitation.is_none_or(|modes| modes.form.is_none() && modes.url.is_some()) {
-        return Consent::Given;
+        return Ok(None);
+    }
+    let requested_schema = ElicitationSchema::builder().optional_bool(QUESTION, true).build()?;
+    let message = clean_hidden(&format!("Apply this? {effect}"));
+    let question = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
+    if context.protocol_version().is_none_or(|version| version < ProtocolVersion::V_2026_07_28) {
+        return meaning(context.peer.create_elicitation(question).await);
     }
     if let Some(given) = request.input_responses.as_ref().and_then(|responses| responses.get(QUESTION)) {
         return meaning(serde_json::from_value(given.clone()));
     }
-    let requested_schema = match ElicitationSchema::builder().optional_bool(QUESTION, true).build() {
-        Ok(schema) => schema,
-        Err(error) => return Consent::Refused(error.to_owned()),
-    };
-    let message = clean_hidden(&format!("Apply this? {effect}"));
-    let question = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
-    if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
-        let question = InputRequest::Elicitation(ElicitRequest::new(question));
-        return Consent::Asked(InputRequiredResult::from_input_requests([(QUESTION.to_owned(), question)].into()));
-    }
-    meaning(context.peer.create_elicitation(question).await)
+    let question = InputRequest::Elicitation(ElicitRequest::new(question));
+    Ok(Some(InputRequiredResult::from_input_requests([(QUESTION.to_owned(), question)].into())))
 }
 
 fn meaning(result: Result<ElicitResult, impl Display>) -> Consent {
-    let is_ticked = |content: &Option<Value>| content.as_ref().is_none_or(|content| content[QUESTION] != false);
+    // Without a form, the acceptance alone counts.
+    let is_ticked = |content: &Option<Value>| {
+        content.as_ref().is_none_or(|content| matches!(content[QUESTION], Value::Null | Value::Bool(true)))
+    };
     match result {
-        Ok(result) if result.action == ElicitationAction::Accept && is_ticked(&result.content) => Consent::Given,
-        Ok(_) => Consent::Refused("the person declined".into()),
-        Err(error) => Consent::Refused(format!("the person can't be asked: {error}")),
+        Ok(result) if result.action == ElicitationAction::Accept && is_ticked(&result.content) => Ok(None),
+        Ok(_) => Err("the person declined".into()),
+        Err(error) => Err(format!("the person can't be asked: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_clear_yes_is_consent() {
+        let is_given = |answer: Value| matches!(meaning(serde_json::from_value(answer)), Ok(None));
+        assert!(is_given(json!({"action": "accept"})));
+        assert!(is_given(json!({"action": "accept", "content": {}})));
+        assert!(is_given(json!({"action": "accept", "content": {"apply": true}})));
+        for unclear in [json!(false), json!("false"), json!("no"), json!(0), json!([])] {
+            assert!(!is_given(json!({"action": "accept", "content": {"apply": unclear}})), "{unclear}");
+        }
+        for action in ["decline", "cancel", "else"] {
+            assert!(!is_given(json!({"action": action, "content": {"apply": true}})), "{action}");
+        }
     }
 }

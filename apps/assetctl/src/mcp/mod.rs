@@ -15,10 +15,9 @@ use crate::http::client::Client;
 use crate::http::pace::MAX_WINDOW;
 use crate::http::request::get_data;
 use crate::lookup;
-use answer::Answer;
+use answer::{Answer, quoted};
 use asker::Asker;
 use clap::Args;
-use consent::Consent;
 use plan::store::Plans;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams, GetPromptResponse,
@@ -31,6 +30,7 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
 
+type Call = CallToolRequestParams;
 type Context = RequestContext<RoleServer>;
 type Answered<T> = std::result::Result<T, ErrorData>;
 type Page = Option<PaginatedRequestParams>;
@@ -84,6 +84,10 @@ impl Server {
         self.asker.get_or_try_init(ask).await
     }
 
+    async fn asker_of_list(&self) -> Answered<&Asker> {
+        self.asker().await.map_err(|error| ErrorData::internal_error(words_of(&error), None))
+    }
+
     async fn answer(&self, asker: &Asker, tool: &str, arguments: Value) -> Result<Answer> {
         match tool {
             "find_assets" => assets::find(asker, &arguments).await,
@@ -98,30 +102,23 @@ impl Server {
     }
 
     /// Asks the person where the client can, and writes.
-    async fn apply(
-        &self,
-        asker: &Asker,
-        request: &CallToolRequestParams,
-        token: &str,
-        context: &Context,
-    ) -> Result<CallToolResponse> {
+    async fn apply(&self, asker: &Asker, request: &Call, token: &str, context: &Context) -> Result<CallToolResponse> {
         let plan = self.plans.take(token)?;
-        let answered = tokio::select! {
-            answered = consent::ask(&plan.preview.effect, request, context) => answered,
-            () = context.ct.cancelled() => Consent::Refused("the call was cancelled".into()),
+        let asked = tokio::select! {
+            asked = consent::ask(&plan.preview.effect, request, context) => asked,
+            () = context.ct.cancelled() => Err("the call was cancelled".into()),
+            () = tokio::time::sleep(self.plans.left(&plan)) => Err("the plan expired before the person answered".into()),
         };
-        match answered {
-            Consent::Given => Ok(plan::apply(asker, &self.plans, token, plan).await?.into_result().into()),
-            Consent::Refused(why) => Err(CliError::Usage(format!("{why}. Nothing was written, and the plan is gone"))),
-            Consent::Asked(question) => {
-                self.plans.put_back(token, plan);
-                Ok(question.into())
-            }
+        let refused = |why| CliError::Usage(format!("{why}. Nothing was written, and the plan is gone"));
+        if let Some(question) = asked.map_err(refused)? {
+            self.plans.put_back(token, plan);
+            return Ok(question.into());
         }
+        Ok(plan::apply(asker, &self.plans, token, plan).await?.into_result().into())
     }
 
     /// `None` if there is no such tool.
-    async fn call(&self, request: &CallToolRequestParams, context: &Context) -> Result<Option<CallToolResponse>> {
+    async fn call(&self, request: &Call, context: &Context) -> Result<Option<CallToolResponse>> {
         let (_permit, asker) = (self.under_way.acquire().await, self.asker().await?);
         let all = tools::of(asker, self.allow_writes);
         let Some(tool) = all.iter().find(|tool| tool.name == request.name) else { return Ok(None) };
@@ -142,10 +139,6 @@ fn words_of(error: &CliError) -> String {
     }
 }
 
-fn unavailable(error: &CliError) -> ErrorData {
-    ErrorData::internal_error(words_of(error), None)
-}
-
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
@@ -154,11 +147,10 @@ impl ServerHandler for Server {
     }
 
     async fn list_tools(&self, _: Page, _: Context) -> Answered<ListToolsResult> {
-        let asker = self.asker().await.map_err(|error| unavailable(&error))?;
-        Ok(ListToolsResult::with_all_items(tools::of(asker, self.allow_writes)))
+        Ok(ListToolsResult::with_all_items(tools::of(self.asker_of_list().await?, self.allow_writes)))
     }
 
-    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Answered<CallToolResponse> {
+    async fn call_tool(&self, request: Call, context: Context) -> Answered<CallToolResponse> {
         let cancelled = async {
             // Whoever cancels a write wants to know nevertheless whether it was done: it goes on.
             if request.name == "apply" { std::future::pending().await } else { context.ct.cancelled().await }
@@ -169,21 +161,19 @@ impl ServerHandler for Server {
         };
         match called {
             Ok(Some(response)) => Ok(response),
-            Ok(None) => Err(ErrorData::invalid_params(format!("unknown tool: {}", terminal::clean(&request.name)), None)),
+            Ok(None) => Err(ErrorData::invalid_params(format!("unknown tool: {}", quoted(&(*request.name).into())), None)),
             Err(error) => Ok(CallToolResult::error(vec![ContentBlock::text(words_of(&error))]).into()),
         }
     }
 
     async fn list_resource_templates(&self, _: Page, _: Context) -> Answered<ListResourceTemplatesResult> {
-        let asker = self.asker().await.map_err(|error| unavailable(&error))?;
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates(asker)))
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates(self.asker_of_list().await?)))
     }
 
     async fn read_resource(&self, request: ReadResourceRequestParams, _: Context) -> Answered<ReadResourceResponse> {
         let _permit = self.under_way.acquire().await;
         match resources::read(&self.client, &request.uri).await {
-            Ok(Some(contents)) => Ok(ReadResourceResult::new(vec![contents]).into()),
-            Ok(None) => Err(ErrorData::resource_not_found("unknown resource", None)),
+            Ok(contents) => Ok(ReadResourceResult::new(vec![contents]).into()),
             Err(error) => Err(ErrorData::resource_not_found(words_of(&error), None)),
         }
     }
@@ -193,9 +183,7 @@ impl ServerHandler for Server {
     }
 
     async fn get_prompt(&self, request: GetPromptRequestParams, _: Context) -> Answered<GetPromptResponse> {
-        match request.name == resources::PROMPT {
-            true => Ok(resources::prompt(request.arguments.as_ref()).into()),
-            false => Err(ErrorData::invalid_params("unknown prompt", None)),
-        }
+        let prompt = (request.name == resources::PROMPT).then(|| resources::prompt(request.arguments.as_ref()).into());
+        prompt.ok_or_else(|| ErrorData::invalid_params("unknown prompt", None))
     }
 }

@@ -4,7 +4,7 @@ use crate::error::{CliError, Result};
 use crate::http::request::get_document;
 use crate::lookup::{self, text};
 use crate::mcp::answer::{self, Answer, in_words, quoted};
-use crate::mcp::asker::Asker;
+use crate::mcp::asker::{Asker, filters};
 use crate::mcp::assets::change;
 use crate::output::count;
 use crate::show;
@@ -19,9 +19,7 @@ pub async fn people(asker: &Asker, arguments: &Value) -> Result<Answer> {
         let (name, email, role) = (&user["display_name"], &user["email"], &user["role"]);
         json!({"name": name, "email": email, "role": role, "active": user["is_active"], "id": user["id"]})
     };
-    let active = arguments["active"].as_bool().map(|active| active.to_string());
-    let filters = [("q", arguments["words"].as_str()), ("role", arguments["role"].as_str()), ("is_active", active.as_deref())];
-    let query = filters.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))).collect();
+    let query = filters(arguments, &[("words", "q"), ("role", "role"), ("active", "is_active")]);
     let data = asker.list("users", query, &arguments["skip"], "people", row).await?;
     let first = answer::first(&data["people"], 5, |user| format!("{} {}", quoted(&user["name"]), quoted(&user["email"])));
     let people = if data["total"] == 1 { "1 person".to_owned() } else { format!("{} people", data["total"]) };
@@ -44,17 +42,17 @@ pub async fn changes(asker: &Asker, arguments: &Value) -> Result<Answer> {
         (Some(after), _) => after.to_owned(),
         (None, Some(since)) => {
             // An id that names no event stands for its time.
-            let bits = beginning_of(since, asker.zone())? & 0xffff_ffff_ffff;
+            let bits = beginning_of(since, &asker.me["tenant"]["time_zone"])? & 0xffff_ffff_ffff;
             format!("{:08x}-{:04x}-7000-8000-000000000000", bits >> 16, bits & 0xffff)
         }
         (None, None) => return Err(CliError::Usage("give since, or after to go on".into())),
     };
     let mut query = vec![("after", after.as_str()), ("types", KINDS)];
-    let asset = match arguments["asset"].as_str() {
-        Some(name) => lookup::asset(&asker.client, name).await?,
-        None => Value::Null,
-    };
-    query.extend(asset["id"].as_str().map(|id| ("entity_id", id)));
+    let asset;
+    if let Some(name) = arguments["asset"].as_str() {
+        asset = lookup::asset(&asker.client, name).await?;
+        query.push(("entity_id", text(&asset["id"])));
+    }
     let (document, _) = get_document(&asker.client, "events", &query).await?;
     let events: Vec<&Value> = show::entries(&document["data"]).collect();
     let people = lookup::people_with(&asker.client, show::assigned(&document["data"])).await?;
@@ -69,14 +67,14 @@ pub async fn changes(asker: &Asker, arguments: &Value) -> Result<Answer> {
     let mut data = answer::rows("changes", events.iter().map(one).collect(), has_more, |shown| format!("after={}", next(shown)));
     let first = answer::first(&data["changes"], 2, |row| {
         let fields = row["fields"].as_array().map_or(String::new(), |fields| format!(" ({})", in_words(fields)));
-        let (tag, name, by) = (row["tag"].as_str().unwrap_or_default(), quoted(&row["name"]), quoted(&row["by"]));
-        let at = terminal::time(text(&row["at"]));
-        format!("{} {tag} {name}{fields} by {by} at {at} UTC", text(&row["event"]))
+        let tag = row["tag"].as_str().map_or(String::new(), |tag| format!(" {tag}"));
+        let (name, by, at) = (quoted(&row["name"]), quoted(&row["by"]), terminal::time(text(&row["at"])));
+        format!("{}{tag} {name}{fields} by {by} at {at} UTC", text(&row["event"]))
     });
-    let (shown, more) =
-        (data["changes"].as_array().map_or(0, Vec::len), if data.contains_key("rest") { "The first " } else { "" });
-    if more.is_empty() {
+    let (shown, has_rest) = (data["changes"].as_array().map_or(0, Vec::len), data.contains_key("rest"));
+    if !has_rest {
         data.insert("next_after".to_owned(), end.clone());
     }
+    let more = if has_rest { "The first " } else { "" };
     Ok(Answer::new(format!("{more}{}{first}", count(shown as u64, "change")), data))
 }

@@ -17,26 +17,26 @@ pub const PROMPT: &str = "who_has_what";
 const ARGUMENT: &str = "who_or_what";
 
 pub fn templates(asker: &Asker) -> Vec<ResourceTemplate> {
-    let template = |kind: &str, title: &str, mime_type: &str| {
+    let label = ("label", "Label of an asset to print", SVG, "assets:read");
+    let receipt = ("receipt", "Signed receipt of the latest completed process of an asset", JSON, "processes:read");
+    let own = [label, receipt].into_iter().filter(|(.., scope)| asker.has("assets:read") && asker.has(scope));
+    let template = |(kind, title, mime_type, _)| {
         ResourceTemplate::new(format!("{SCHEME}{{tag}}/{kind}"), kind).with_title(title).with_mime_type(mime_type)
     };
-    let label = asker.has("assets:read").then(|| template("label", "Label of an asset to print", SVG));
-    let receipt = asker.has("assets:read") && asker.has("processes:read");
-    let receipt = receipt.then(|| template("receipt", "Signed receipt of the latest completed process of an asset", JSON));
-    label.into_iter().chain(receipt).collect()
+    own.map(template).collect()
 }
 
-/// `asset://AST-000007/label`; `None` for anything else.
-pub async fn read(client: &Client, uri: &str) -> Result<Option<ResourceContents>> {
-    let Some((tag, kind)) = uri.strip_prefix(SCHEME).and_then(|rest| rest.rsplit_once('/')) else { return Ok(None) };
+/// `asset://AST-000007/label`.
+pub async fn read(client: &Client, uri: &str) -> Result<ResourceContents> {
+    let (tag, kind) = uri.strip_prefix(SCHEME).and_then(|rest| rest.rsplit_once('/')).unwrap_or_default();
     let (path, mime_type, format) = match kind {
         "label" => (format!("assets/{}/label", id_of(client, tag).await?), SVG, "svg"),
         "receipt" => (format!("{}/receipt", receipt_of(client, &id_of(client, tag).await?).await?), JSON, "json"),
-        _ => return Ok(None),
+        _ => return Err(CliError::Usage("unknown resource".into())),
     };
     let url = client.url(&path, &[("format", format)])?;
     let reply = get(client, &url, mime_type, client.patience.unwrap_or(patience::DEFAULT)).await?;
-    Ok(Some(ResourceContents::text(String::from_utf8_lossy(&reply.body), uri).with_mime_type(mime_type)))
+    Ok(ResourceContents::text(String::from_utf8_lossy(&reply.body), uri).with_mime_type(mime_type))
 }
 
 async fn id_of(client: &Client, tag: &str) -> Result<String> {
@@ -49,10 +49,8 @@ async fn receipt_of(client: &Client, asset: &str) -> Result<String> {
     let instances = get_data(client, "processes/instances", &query).await?;
     let latest =
         instances.get(0).ok_or_else(|| CliError::Failed("no process of the asset is completed, so it has no receipt".into()))?;
-    Ok(match latest["movement_id"].as_str() {
-        Some(movement) => format!("movements/{movement}"),
-        None => format!("processes/instances/{}", text(&latest["id"])),
-    })
+    let instance = || format!("processes/instances/{}", text(&latest["id"]));
+    Ok(latest["movement_id"].as_str().map_or_else(instance, |movement| format!("movements/{movement}")))
 }
 
 pub fn prompts() -> Vec<Prompt> {

@@ -6,6 +6,9 @@ use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+/// What becomes a part of an address has to fit in one.
+const MAX_TEXT: usize = 2000;
+
 #[derive(Deserialize)]
 struct Described {
     /// Plans or applies.
@@ -24,27 +27,23 @@ pub fn of(asker: &Asker, allow_writes: bool) -> Vec<Tool> {
     all.into_iter().filter(|one| exists(one) && (can_plan || one.tool.name != "apply")).map(|one| one.tool).collect()
 }
 
-/// Checks the arguments of a call by the tool's schema. Nulls count as absent.
-pub fn check(given: Map<String, Value>, tool: &Tool) -> Result<Value> {
+/// Checks the arguments of a call by the tool's schema. Nulls and empty texts, which some assistants send, count as absent.
+pub fn check(mut given: Map<String, Value>, tool: &Tool) -> Result<Value> {
     let wrong = |text: String| Err(CliError::Usage(format!("wrong arguments: {text}")));
-    let given: Map<String, Value> = given.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    let properties = tool.input_schema["properties"].as_object().cloned().unwrap_or_default();
+    given.retain(|_, value| !value.is_null() && value != "");
+    let properties = &tool.input_schema["properties"];
+    let known = || properties.as_object().map(|all| all.keys().map(String::as_str).collect::<Vec<_>>().join(", "));
     for (name, value) in &given {
-        let fits = match properties.get(name).and_then(|property| property["type"].as_str()) {
-            None => {
-                return wrong(format!(
-                    "unknown {name}; known: {}",
-                    properties.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
-                ));
-            }
+        let fits = match properties[name]["type"].as_str() {
+            None => return wrong(format!("unknown {name}; known: {}", known().unwrap_or_default())),
             Some("integer") => value.is_u64(),
             Some("boolean") => value.is_boolean(),
             Some("array") => value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_string)),
             Some("object") => value.is_object(),
-            Some(_) => value.is_string(),
+            Some(_) => value.as_str().is_some_and(|text| text.len() <= MAX_TEXT),
         };
         if !fits {
-            return wrong(format!("{name} must be as {}", properties[name]));
+            return wrong(format!("{name} must be as {}, in at most {MAX_TEXT} bytes", properties[name]));
         }
     }
     let required = texts(tool.input_schema.get("required").unwrap_or(&Value::Null));
@@ -91,6 +90,8 @@ mod tests {
         assert_eq!(check(fine), Ok(json!({"assets": ["AST-1"], "person": "Ada"})));
         for (given, reason) in [
             (json!({"assets": ["AST-1"]}), "person is missing"),
+            (json!({"assets": ["AST-1"], "person": ""}), "person is missing"),
+            (json!({"assets": ["AST-1"], "person": "x".repeat(2001)}), "in at most 2000 bytes"),
             (json!({"assets": [], "person": "Ada"}), "assets must be as {"),
             (json!({"assets": "AST-1", "person": "Ada"}), "assets must be as {"),
             (json!({"assets": ["AST-1"], "person": 1}), "person must be as {"),

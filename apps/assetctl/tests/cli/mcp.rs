@@ -77,7 +77,7 @@ fn scopes_and_the_flag_decide_which_tools_exist() {
     let mut session = McpSession::start(service.command(&["mcp"]));
     assert_eq!(session.tools(), questions);
     let refused = session.ask("tools/call", &json!({"name": "plan_change", "arguments": {"assets": ["AST-1"], "set": {}}}));
-    assert_eq!(refused["error"]["message"], "unknown tool: plan_change");
+    assert_eq!(refused["error"]["message"], "unknown tool: \"plan_change\"");
     let key = service.send("POST", "/keys", &json!({"name": "reader", "scopes": ["assets:read"]}));
     let mut command = service.command(&["mcp", "--allow-writes"]);
     command.env("ASSETCTL_API_KEY", key["data"]["api_key"].as_str().unwrap());

@@ -1,10 +1,11 @@
 //! A change of fields of up to 20 assets, all or none: an atomic batch.
 
 use crate::error::Result;
-use crate::http::request::{get_document, post_data, unreadable};
+use crate::http::request::{get_document, unreadable};
 use crate::lookup::{self, text};
-use crate::mcp::answer::{differences, first, in_words, quoted};
+use crate::mcp::answer::{differences, first, in_words};
 use crate::mcp::asker::Asker;
+use crate::mcp::assets::named;
 use crate::mcp::plan::store::Preview;
 use crate::mcp::tools::texts;
 use serde_json::{Map, Value, json};
@@ -14,7 +15,7 @@ pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
     if let Some(to) = fields.get_mut("assigned_to").filter(|to| to.is_string()) {
         *to = asker.person(to).await?["id"].take();
     }
-    let (mut seen, mut before, mut operations) = (Map::new(), Vec::new(), Vec::new());
+    let (mut seen, mut operations) = (Map::new(), Vec::new());
     for name in &texts(&arguments["assets"]) {
         let id = text(&lookup::asset(&asker.client, name).await?["id"]).to_owned();
         let (mut document, etag) = get_document(&asker.client, &format!("assets/{id}"), &[]).await?;
@@ -23,25 +24,22 @@ pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
             continue;
         }
         operations.push(json!({"op": "update", "id": id, "if_match": etag, "body": fields}));
-        before.push(asset.clone());
         // A renamed type makes another tag, and the same version.
         asset["version"] = etag.split('-').next().unwrap_or_default().trim_matches('"').into();
         seen.insert(text(&asset["asset_tag"]).to_owned(), asset);
     }
     let body = json!({"atomic": true, "operations": operations});
-    let url = asker.client.url("assets/batch", &[("dry_run", "true")])?;
-    let answers = post_data(&asker.client, &url, &body, None).await?;
+    let answers = asker.post("assets/batch", &body, None).await?;
     let (mut changes, mut words) = (Vec::new(), Vec::new());
-    for (before, answer) in before.iter().zip(answers.as_array().into_iter().flatten()) {
+    for (before, answer) in seen.values().zip(answers.as_array().into_iter().flatten()) {
         let mut fields = differences(before, &answer["data"]);
-        fields.retain(|change| change["field"] != "updated_at");
+        fields.retain(|change| change["field"] != "updated_at" && change["field"] != "version");
         for change in fields.iter_mut().filter(|change| change["field"] == "assigned_to") {
             change["from"] = asker.name_of(&change["from"]).await?;
             change["to"] = asker.name_of(&change["to"]).await?;
         }
         if !fields.is_empty() {
-            let name = format!("{} {}", text(&before["asset_tag"]), quoted(&before["name"]));
-            words.push(Value::from(format!("{name}: {}", in_words(&fields))));
+            words.push(Value::from(format!("{}: {}", named(before), in_words(&fields))));
         }
         fields.iter_mut().for_each(|change| change["asset"] = before["asset_tag"].clone());
         changes.extend(fields);
@@ -55,8 +53,7 @@ pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
 }
 
 pub async fn carry_out(asker: &Asker, preview: &Preview, token: &str) -> Result<(String, Value)> {
-    let url = asker.client.url("assets/batch", &[] as &[(&str, &str)])?;
-    let answers = post_data(&asker.client, &url, &preview.body, Some(token)).await?;
+    let answers = asker.post("assets/batch", &preview.body, Some(token)).await?;
     let rows = answers.as_array().into_iter().flatten().map(|answer| &answer["data"]);
     let row =
         |asset: &Value| json!({"asset_tag": asset["asset_tag"], "status": asset["status"], "updated_at": asset["updated_at"]});

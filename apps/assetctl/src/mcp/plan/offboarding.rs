@@ -1,7 +1,6 @@
 //! An offboarding as `assetctl offboard` does it.
 
 use crate::error::Result;
-use crate::http::request::post_data;
 use crate::lookup::text;
 use crate::mcp::answer::quoted;
 use crate::mcp::asker::Asker;
@@ -17,8 +16,8 @@ pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
     let (process, keep_active) = (arguments["process"].as_str().map(str::to_owned), arguments["keep_active"] == true);
     let options = Offboard { user: id.clone(), process, keep_active, yes: true, dry_run: false };
     let body = body(&asker.client, &options).await?;
-    let (url, mut plan) = (asker.client.url(&format!("users/{id}/offboard"), &[("dry_run", "true")])?, Plan::default());
-    plan.add(post_data(&asker.client, &url, &body, None).await?);
+    let mut plan = Plan::default();
+    plan.add(asker.post(&format!("users/{id}/offboard"), &body, None).await?);
     let all = plan.as_json(true);
     let rows = |list: &Value| list.as_array().cloned().unwrap_or_default();
     let started =

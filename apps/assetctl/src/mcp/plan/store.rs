@@ -59,8 +59,12 @@ impl Plans {
         let plan = self.lock().remove(token);
         let why =
             if plan.is_some() { "the plan has expired" } else { "no plan of this session has this token, or it was applied" };
-        let plan = plan.filter(|plan| plan.made.elapsed() < self.lifetime);
-        plan.ok_or_else(|| CliError::Usage(format!("{why}. Nothing was written; plan again")))
+        let plan = plan.filter(|plan| !self.left(plan).is_zero());
+        plan.ok_or_else(|| CliError::Usage(format!("{why}. This call wrote nothing; plan again")))
+    }
+
+    pub fn left(&self, plan: &Plan) -> Duration {
+        self.lifetime.saturating_sub(plan.made.elapsed())
     }
 
     pub fn put_back(&self, token: &str, plan: Plan) {
