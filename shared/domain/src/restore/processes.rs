@@ -6,6 +6,7 @@ use crate::processes::movement::Movement;
 use crate::processes::process::values::StepValues;
 use crate::processes::process::{Process, Steps};
 use crate::values::id::{InstanceId, MovementId, ProcessId};
+use std::collections::BTreeMap;
 
 impl Restore for Process {
     fn from_fields(id: ProcessId, fields: &Fields<'_>, _: &Origin<'_, Self>) -> Result<Self, RestoreError> {
