@@ -111,7 +111,7 @@ pub enum Command {
     /// As over the API, the user must be inactive, and have no assets and no open processes. With --repeat, neither matters:
     /// what still refers to the user is printed. An erasure that is interrupted goes on when the command is repeated. Set
     /// SNAPSHOTS_URL to the value that the functions have, so that the tenant's snapshots in S3 are deleted, too.
-    #[command(after_help = examples("admin erase --tenant Acme --user 01890a5d-ac96-774b-bcce-b302099a8057 --dry-run\nadmin erase --repeat erasures.jsonl"))]
+    #[command(after_help = examples("admin erase --tenant Acme --dry-run \\\n  --user 01890a5d-ac96-774b-bcce-b302099a8057\nadmin erase --repeat erasures.jsonl"))]
     Erase {
         /// Tenant ID or name.
         #[arg(long, requires = "user", required_unless_present = "repeat")]

@@ -54,7 +54,9 @@ async fn what_came_back_is_one_finding_for_each_person() {
     let old: Vec<Item> = all_items(&api).await.into_iter().filter(|item| about(item) || is(item, "signature")).collect();
     erase_all(&client, &ada.id).await;
     let (tenant, person): (_, UserId) = (api.store.tenant(client.tenant), ada.id.parse().unwrap());
-    for item in &old {
+    // One of each type, and a few entries.
+    let is_taken = |(index, item): &(usize, &Item)| !is(item, "event") || index % 8 == 0;
+    for (_, item) in old.iter().enumerate().filter(is_taken) {
         api.dynamo.put_item().table_name(&api.table).set_item(Some(item.clone())).send().await.unwrap();
         let remains = tenant.remains(person).await.unwrap();
         let found = findings(&api, &client, CheckMode::ReadOnly).await;

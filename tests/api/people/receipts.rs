@@ -47,7 +47,10 @@ async fn a_receipt_from_before_verifies_and_one_from_afterwards_says_that_a_pers
     let after = check(&text, &keys).unwrap();
     assert!(!text.contains(MARK), "{text}");
     assert_eq!((&after["erased_people"], &after["format"]), (&json!([ada.id]), &before["format"]));
-    assert_eq!((&after["events"], facts(&after["steps"])), (&before["events"], facts(&before["steps"])));
+    // The erasure has an event, after those that the receipt had.
+    let events = |receipt: &Value| receipt["events"].as_array().unwrap().clone();
+    assert_eq!(events(&after)[..events(&before).len()], events(&before));
+    assert_eq!(facts(&after["steps"]), facts(&before["steps"]));
     let values: Vec<&Value> = after["steps"].as_array().unwrap().iter().map(|step| &step["value"]).collect();
     let name = json!(pseudonym(&ada));
     assert_eq!(values[..5], [&json!(ada.id), &name, &name, &name, &name]);

@@ -2,6 +2,7 @@
 
 use crate::UNKNOWN_ID;
 use crate::operator::Operator;
+use aws_sdk_dynamodb::types::AttributeValue;
 use dev_server::server;
 use serde_json::{Value, json};
 use shared::domain::keys::api_key::ApiKey;
@@ -18,10 +19,21 @@ async fn dump(operator: &Operator) -> Vec<String> {
     while let Some(page) = pages.next().await {
         items.extend(page.unwrap().items.unwrap_or_default());
     }
-    let text = |item: Item| format!("{:?}", item.into_iter().collect::<std::collections::BTreeMap<_, _>>());
-    let mut texts: Vec<String> = items.into_iter().map(text).collect();
+    let mut texts: Vec<String> = items.into_iter().map(|item| text(&AttributeValue::M(item))).collect();
     texts.sort();
     texts
+}
+
+/// The same for equal values.
+fn text(value: &AttributeValue) -> String {
+    match value {
+        AttributeValue::M(members) => {
+            let mut members: Vec<String> = members.iter().map(|(name, value)| format!("{name}: {}", text(value))).collect();
+            members.sort();
+            members.join(", ")
+        }
+        value => format!("{value:?}"),
+    }
 }
 
 #[tokio::test]

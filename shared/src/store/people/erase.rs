@@ -3,7 +3,6 @@
 use super::pass::PartAbout;
 use crate::domain::assets::asset::Asset;
 use crate::domain::history::chain::HistoryEntry;
-use crate::domain::history::event::Event;
 use crate::domain::keys::api_key::ApiKey;
 use crate::domain::people::{Erase, Erasure, actor_pointers};
 use crate::domain::processes::instance::Instance;

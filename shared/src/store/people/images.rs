@@ -60,7 +60,9 @@ impl TenantStore {
         let batch = self.batch_get(BatchGet::new().with_all::<Instance>(ids.iter().copied())).await?;
         for id in ids {
             let instance = batch.get::<Instance>(Some(id))?;
-            instance.iter().flat_map(|instance| instance.value.signatures()).for_each(|(name, _)| drop(images.remove(&name)));
+            for (name, _) in instance.iter().flat_map(|instance| instance.value.signatures()) {
+                images.remove(&name);
+            }
         }
         Ok(images)
     }
