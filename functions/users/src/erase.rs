@@ -6,6 +6,7 @@ use serde_json::json;
 use shared::auth::UnverifiedRequest;
 use shared::domain::keys::scope::{Role, Scope};
 use shared::domain::people::{Obstacle, pseudonym};
+use shared::domain::request::ExpectedVersions;
 use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::{ApiError, ConflictCode};
@@ -58,14 +59,17 @@ impl From<Removed> for RemovedView {
 /// `done`. Only for keys that count as `admin`.
 #[utoipa::path(post, path = "/users/{id}/erase", tag = "users", security(("api_key" = ["users:write"])), responses(ResourceErrors, ErasureConflict))]
 pub async fn erase_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<Data<Erasure>, ApiError> {
-    let (caller, (id, user)) = request
+    let (mut caller, (id, user)) = request
         .authorize_and_read(Scope::UsersWrite, async |store| {
             let id = id.parse()?;
             Ok((id, store.get::<User>(id).await?))
         })
         .await?;
     caller.role.check_rank(Role::Admin)?;
-    caller.refuse_precondition()?;
+    let is_expected = |expected: &ExpectedVersions| user.as_ref().is_some_and(|user| expected.contains(user.version));
+    if caller.take_precondition().is_some_and(|precondition| !is_expected(&precondition.expected)) {
+        return Err(ApiError::PreconditionFailed);
+    }
     let worker = caller.without_idempotency_key();
     match user {
         Some(user) if user.value.erased_at.is_none() => {

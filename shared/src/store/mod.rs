@@ -10,6 +10,7 @@ pub mod keys;
 mod lists;
 mod people;
 mod signing;
+mod state_records;
 mod table;
 mod tenants;
 mod webhooks;

@@ -71,7 +71,7 @@ async fn assets(client: &Client, user: &str) -> Vec<String> {
     ids.push(made[0]["data"]["id"].as_str().unwrap().to_owned());
     let update = json!({"op": "update", "id": ids[2], "body": {"notes": mark("batch again")}});
     client.batch("/assets/batch", &[update], false).await.data();
-    let csv = format!("name,assigned_to,notes\nimported,{MARK}@example.com,{}\n", mark("import"));
+    let csv = format!("name,assigned_to_email,notes\nimported,{MARK}@example.com,{}\n", mark("import"));
     let rows = client.import_once("/assets", &csv, "assets").await.data();
     ids.push(rows[0]["id"].as_str().unwrap().to_owned());
     client.patch(&format!("/assets/{}", ids[0]), json!({"notes": mark("patched")})).await.data();

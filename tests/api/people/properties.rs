@@ -160,7 +160,8 @@ impl World {
         let id = self.people[who].id.clone();
         self.client.patch(&format!("/users/{id}"), json!({"is_active": false})).await.data();
         self.api.advance_clock(60);
-        let client = if who.is_multiple_of(2) { self.client.clone() } else { self.api.replica(1_000, 1 << 20).client(&self.client) };
+        let client =
+            if who.is_multiple_of(2) { self.client.clone() } else { self.api.replica(1_000, 1 << 20).client(&self.client) };
         assert_eq!(client.post(&format!("/users/{id}/erase"), json!({})).await.data()["done"], true);
         self.people[who].is_erased = true;
     }

@@ -2,11 +2,8 @@
 
 use super::kept::KEPT;
 use super::records::{About, Found};
-use super::views::{PersonReport, ReportedEntry, ReportedValue};
+use super::views::{PersonReport, ReportedEntry};
 use futures_util::{StreamExt, TryStreamExt, stream};
-use serde_json::Value;
-use shared::domain::history::chain::HistoryEntry;
-use shared::domain::history::event::Event;
 use shared::domain::people::actor_pointers;
 use shared::domain::record::Stored;
 use shared::domain::user::User;
@@ -43,20 +40,6 @@ impl Finding {
     }
 }
 
-/// `None` if the entry's text can't be read.
-pub(super) fn entry(person: UserId, entry: &HistoryEntry, event: &Event, pointers: &[String]) -> Option<ReportedEntry> {
-    let text: Value = serde_json::from_str(&entry.text).ok()?;
-    let value = |pointer: &String| Some(ReportedValue { pointer: pointer.clone(), value: text.pointer(pointer)?.clone() });
-    Some(ReportedEntry {
-        event_id: event.id,
-        at: event.at,
-        event_type: event.event_type.clone(),
-        entity_id: event.entity_id,
-        is_actor: event.actor.user_id == Some(person),
-        values: pointers.iter().filter_map(value).collect(),
-    })
-}
-
 /// After the event `from`, or from the beginning. `user` is the present record.
 pub(super) async fn report(
     store: &TenantStore,
@@ -72,7 +55,8 @@ pub(super) async fn report(
     // A record that an earlier part has met is there, with its whole history.
     let records = records.into_iter().flatten().filter(|found| from.is_none_or(|from| found.first > from));
     let alone = part.actions.iter().filter(|(_, event)| !part.records.iter().any(|(_, id)| *id == event.entity_id));
-    let actions = alone.filter_map(|(text, event)| entry(person, text, event, &actor_pointers(person, &event.actor)));
+    let actions =
+        alone.filter_map(|(text, event)| ReportedEntry::new(person, text, event, &actor_pointers(person, &event.actor)));
     let mut findings: Vec<Finding> = records.map(Finding::Record).chain(actions.map(Finding::Action)).collect();
     findings.sort_by_key(Finding::at);
     let mut report = PersonReport {

@@ -1,6 +1,5 @@
 //! Records with what they say about a person.
 
-use super::part::entry;
 use super::views::{
     ReportedAsset, ReportedEntry, ReportedInstance, ReportedKey, ReportedLink, ReportedMovement, ReportedPart, ReportedPeriod,
     ReportedSignature,
@@ -54,7 +53,7 @@ impl Found {
         let first = held.entries.iter().find(|(_, event, _)| lead(person, event).is_some())?.1.id;
         let is_about = |event: &Event, pointers: &[String]| !pointers.is_empty() || event.actor.user_id == Some(person);
         let entries = held.entries.iter().filter(|(_, event, pointers)| is_about(event, pointers));
-        let entries = entries.filter_map(|(text, event, pointers)| entry(person, text, event, pointers)).collect();
+        let entries = entries.filter_map(|(text, event, pointers)| ReportedEntry::new(person, text, event, pointers)).collect();
         Some(Self { first, about: about(held).unwrap_or(About::Entries), entries })
     }
 }

@@ -3,6 +3,8 @@
 use crate::wire::UserView;
 use serde::Serialize;
 use serde_json::Value;
+use shared::domain::history::chain::HistoryEntry;
+use shared::domain::history::event::Event;
 use shared::domain::processes::instance::InstanceStatus;
 use shared::domain::values::id::{ApiKeyId, AssetId, EventId, InstanceId, LinkId, MovementId, UserId};
 use shared::domain::values::time::Timestamp;
@@ -222,4 +224,20 @@ pub struct KeptData {
     pub kept_for: &'static str,
     /// What removes it earlier.
     pub removed_by: &'static str,
+}
+
+impl ReportedEntry {
+    /// With the values at these pointers. `None` if the entry's text can't be read.
+    pub(super) fn new(person: UserId, entry: &HistoryEntry, event: &Event, pointers: &[String]) -> Option<Self> {
+        let text: Value = serde_json::from_str(&entry.text).ok()?;
+        let value = |pointer: &String| Some(ReportedValue { pointer: pointer.clone(), value: text.pointer(pointer)?.clone() });
+        Some(Self {
+            event_id: event.id,
+            at: event.at,
+            event_type: event.event_type.clone(),
+            entity_id: event.entity_id,
+            is_actor: event.actor.user_id == Some(person),
+            values: pointers.iter().filter_map(value).collect(),
+        })
+    }
 }

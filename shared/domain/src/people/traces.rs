@@ -69,6 +69,7 @@ impl Traces {
         // A key is bound, and a link made, for the same user as long as it exists.
         let belongs = events.iter().any(|event| lead(person, event).is_some());
         let is_picked = events.iter().any(|event| picks(event, person));
+        let somebody_is_picked = events.iter().any(|event| picked(event).next().is_some());
         let mut holder = None;
         // Whose value each field has: the last actor who changed it.
         let mut about: BTreeMap<String, bool> = BTreeMap::new();
@@ -87,7 +88,7 @@ impl Traces {
                     _ => {
                         let is_own = event.actor.user_id == Some(person);
                         let is_about = match kind {
-                            Kind::Instance => is_value_about(person, &event.actor, is_picked),
+                            Kind::Instance => is_value_about(person, &event.actor, somebody_is_picked.then_some(is_picked)),
                             Kind::Asset => [before, holder].contains(&Some(person)),
                             _ => belongs,
                         };
@@ -115,10 +116,11 @@ pub fn actor_pointers(person: UserId, actor: &Actor) -> Vec<String> {
     if actor.user_id == Some(person) { actor.personal_pointers() } else { Vec::new() }
 }
 
-/// What is submitted through a link is about its signer. Anything else is about the users who are picked: a technician writes and
-/// collects signatures for others.
-fn is_value_about(person: UserId, actor: &Actor, is_picked: bool) -> bool {
-    if actor.link_id.is_some() { actor.user_id == Some(person) } else { is_picked }
+/// What is submitted through a link is about its signer. Anything else is about the users who are picked, since a technician
+/// writes and collects signatures for others; if nobody is, it is about the user of the key.
+fn is_value_about(person: UserId, actor: &Actor, is_picked: Option<bool>) -> bool {
+    let is_own = actor.user_id == Some(person);
+    is_picked.filter(|_| actor.link_id.is_none()).unwrap_or(is_own)
 }
 
 fn is_changed(event: &Event, field: &str) -> bool {
@@ -133,8 +135,13 @@ fn names(event: &Event, field: &str, person: UserId) -> bool {
 
 /// A step has the person's id: it picks a user.
 fn picks(event: &Event, person: UserId) -> bool {
+    picked(event).any(|user| user == person)
+}
+
+/// The users that steps pick.
+fn picked(event: &Event) -> impl Iterator<Item = UserId> {
     let data = event.changes.get("step_data").and_then(|change| change["new"].as_object());
-    data.is_some_and(|data| data.values().any(|value| is_person(value, person)))
+    data.into_iter().flatten().filter_map(|(_, value)| value.as_str()?.parse().ok())
 }
 
 fn is_person(value: &Value, person: UserId) -> bool {

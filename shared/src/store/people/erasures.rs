@@ -4,8 +4,8 @@ use crate::domain::people::Erasure;
 use crate::domain::values::id::UserId;
 use crate::store::TenantStore;
 use crate::store::keys::{ERASURES, Item};
+use crate::store::state_records::state_of;
 use crate::store::table::error::StoreError;
-use crate::store::table::state_records::state_of;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 impl TenantStore {

@@ -19,7 +19,7 @@ const MAX_EVENTS: usize = 5_000;
 /// The most records of a part: each takes some ten round trips, and a part must end in the time of a request.
 const MAX_RECORDS: usize = 40;
 /// The most actions of a part: each takes one write.
-const MAX_ACTIONS: usize = 400;
+const MAX_ACTIONS: usize = 200;
 
 /// What the events of a part say about a person.
 #[derive(Debug, Default)]

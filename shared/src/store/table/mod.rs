@@ -14,7 +14,6 @@ pub(in crate::store) mod error;
 pub(in crate::store) mod item;
 pub(in crate::store) mod read;
 pub(in crate::store) mod reference_items;
-pub(in crate::store) mod state_records;
 pub(in crate::store) mod stored_responses;
 pub(in crate::store) mod torn_reads;
 pub(in crate::store) mod transaction;

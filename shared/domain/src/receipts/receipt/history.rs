@@ -37,8 +37,8 @@ pub(super) fn submission<'a>(events: &'a [Event], history: &[HistoryEntry], key:
         let new = event.changes.get("step_data").and_then(|change| change.get("new")?.get(key));
         new == Some(value) && entry.commitments.is_changed(&event.changes, &format!("step_data/{key}"))
     };
-    let entries = events.iter().zip(history).filter(|_| !value.is_null());
-    entries.filter(|(event, entry)| sets_value(event, entry)).last().map(|(event, _)| event)
+    let mut entries = events.iter().zip(history).filter(|_| !value.is_null());
+    entries.rfind(|(event, entry)| sets_value(event, entry)).map(|(event, _)| event)
 }
 
 /// Whom the histories of an instance or a movement, and of the users who were picked, lack something of.

@@ -12,7 +12,7 @@ const STATE: &str = "state";
 const MAX_ROUNDS: u32 = 6;
 
 /// `None` without such a record.
-pub(in crate::store) fn state_of<S: DeserializeOwned>(item: Option<&Item>) -> Result<Option<S>, StoreError> {
+pub(super) fn state_of<S: DeserializeOwned>(item: Option<&Item>) -> Result<Option<S>, StoreError> {
     text_of(item).map(|text| serde_json::from_str(text).map_err(StoreError::broken)).transpose()
 }
 
@@ -28,7 +28,7 @@ impl TenantStore {
     ///
     /// Those of `decide`, [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
     /// the record can't be read.
-    pub(in crate::store) async fn change_state<S: Serialize + DeserializeOwned + PartialEq + Clone, T, E: From<StoreError>>(
+    pub(super) async fn change_state<S: Serialize + DeserializeOwned + PartialEq + Clone, T, E: From<StoreError>>(
         &self,
         key: &Key,
         item_type: &str,
