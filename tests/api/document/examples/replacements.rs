@@ -11,6 +11,9 @@ use uuid::Uuid;
 /// The prefix of the secrets of webhooks. Standard base64 follows, which is more than one word.
 const WEBHOOK_SECRET: &str = "whsec_";
 
+/// What stands before the random end of a pseudonym.
+const PSEUDONYM: &str = "Erased user ";
+
 /// Replaces each random token by another one of the same form: the same token always by the same. Times need no
 /// replacement, since the clock of the scenario stands still during a request.
 #[derive(Default)]
@@ -37,6 +40,10 @@ impl Replacements {
     fn text(&mut self, text: &str) -> String {
         if text.starts_with(WEBHOOK_SECRET) {
             return self.webhook_secret(text);
+        }
+        if let Some(end) = text.strip_prefix(PSEUDONYM) {
+            let end = self.known.get(end).cloned().unwrap_or_else(|| hex::encode(&self.noise("pseudonym")[..4]));
+            return format!("{PSEUDONYM}{end}");
         }
         let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let mut replaced = String::new();
