@@ -7,6 +7,7 @@ pub mod history;
 pub mod keys;
 pub mod people;
 pub mod processes;
+mod pseudonym;
 pub mod receipts;
 pub mod record;
 mod record_change;

@@ -1,7 +1,7 @@
 //! The users of a tenant, to whom assets are assigned.
 
 use crate::keys::scope::Role;
-use crate::people::{pseudonym, pseudonymous_email};
+use crate::pseudonym::{pseudonym, pseudonymous_email};
 use crate::record::{Kind, Record, Reference, Requirement, Unique, fields};
 use crate::record_change::record_change;
 use crate::values::field_error::ValueError;
