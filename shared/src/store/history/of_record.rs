@@ -5,7 +5,6 @@
 //! among the tenant's recent events, and the text of every entry comes from the table.
 
 use crate::domain::history::chain::{ChainError, HistoryEntry, is_deletion, subject};
-use crate::domain::history::commitments::{Commitment, Commitments};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
@@ -16,8 +15,6 @@ use crate::store::lists::page::PageRequest;
 use crate::store::table::delays::max_secondary_index_delay;
 use crate::store::table::error::StoreError;
 use crate::store::table::torn_reads::TornReadRetry;
-use aws_sdk_dynamodb::primitives::Blob;
-use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -264,25 +261,5 @@ impl TenantStore {
 pub(in crate::store) fn entry_of(item: &Item) -> Option<HistoryEntry> {
     let id = keys::event_id(&Key::of(item)?)?;
     let text = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
-    Some(HistoryEntry { id, text: text(keys::ENTRY), commitments: commitments_of(item), hash: text("hash") })
-}
-
-fn commitments_of(item: &Item) -> Commitments {
-    let stored = item.get(keys::COMMITMENTS).and_then(|commitments| commitments.as_m().ok());
-    let commitment = |(pointer, value): (&String, &AttributeValue)| {
-        let pointer = if pointer.starts_with('/') { pointer.clone() } else { format!("{CHANGES}{pointer}") };
-        Some((pointer, Commitment::from_bytes(value.as_b().ok()?.as_ref())?))
-    };
-    stored.into_iter().flatten().filter_map(commitment).collect()
-}
-
-/// Most pointers begin with it. It is not stored, so that entries stay small.
-const CHANGES: &str = "/changes/";
-
-/// `None` without commitments.
-pub(in crate::store) fn commitments_attribute(commitments: &Commitments) -> Option<AttributeValue> {
-    let stored = commitments.iter().map(|(pointer, commitment)| {
-        (pointer.strip_prefix(CHANGES).unwrap_or(pointer).to_owned(), AttributeValue::B(Blob::new(commitment.as_bytes())))
-    });
-    (!commitments.is_empty()).then(|| AttributeValue::M(stored.collect()))
+    Some(HistoryEntry { id, text: text(keys::ENTRY), commitments: keys::commitments_of(item), hash: text("hash") })
 }

@@ -1,8 +1,10 @@
 //! Keys of events: in the table by time, in the index `history` by record and version.
 
-use super::{HS, Item, Key, Keys};
+use super::{COMMITMENTS, HS, Item, Key, Keys};
+use crate::domain::history::commitments::{Commitment, Commitments};
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
+use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use uuid::Uuid;
@@ -81,6 +83,29 @@ pub fn event_id(key: &Key) -> Option<EventId> {
 pub fn event_of(partition: &str, sort: &str) -> Option<(TenantId, EventId)> {
     let key = Key { pk: partition.to_owned(), sk: sort.to_owned() };
     Some((super::tenant(&key)?, event_id(&key)?))
+}
+
+/// The commitments of an event.
+#[must_use]
+pub fn commitments_of(item: &Item) -> Commitments {
+    let stored = item.get(COMMITMENTS).and_then(|commitments| commitments.as_m().ok());
+    let commitment = |(pointer, value): (&String, &AttributeValue)| {
+        let pointer = if pointer.starts_with('/') { pointer.clone() } else { format!("{CHANGES}{pointer}") };
+        Some((pointer, Commitment::from_bytes(value.as_b().ok()?.as_ref())?))
+    };
+    stored.into_iter().flatten().filter_map(commitment).collect()
+}
+
+/// Most pointers begin with it. It is not stored, so that entries stay small.
+const CHANGES: &str = "/changes/";
+
+/// `None` without commitments.
+#[must_use]
+pub fn commitments_attribute(commitments: &Commitments) -> Option<AttributeValue> {
+    let stored = commitments.iter().map(|(pointer, commitment)| {
+        (pointer.strip_prefix(CHANGES).unwrap_or(pointer).to_owned(), AttributeValue::B(Blob::new(commitment.as_bytes())))
+    });
+    (!commitments.is_empty()).then(|| AttributeValue::M(stored.collect()))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod events;
 mod list_index;
 mod webhooks;
 
-pub use events::{EVENTS, LAST_VERSION, event_id, event_of, history_entry};
+pub use events::{EVENTS, LAST_VERSION, commitments_attribute, commitments_of, event_id, event_of, history_entry};
 pub use list_index::{BUCKETS, Section};
 pub use webhooks::{delivered_event, due_row};
 

@@ -4,8 +4,7 @@ use crate::domain::history::commitments::{Commitment, Commitments, pointers_of_c
 use crate::domain::history::event::{self, Event, Verb};
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use crate::domain::values::id::{AssetId, EventId, Id};
-use crate::store::history::of_record::commitments_attribute;
-use crate::store::keys::{COMMITMENTS, ENTRY, HS, Item, Key, Keys, LS, PK, TYPE};
+use crate::store::keys::{COMMITMENTS, ENTRY, HS, Item, Key, Keys, LS, PK, TYPE, commitments_attribute};
 use crate::store::table::change_context::ChangeContext;
 use crate::store::table::error::StoreError;
 use crate::store::table::item::{self, LAST_EVENT, LAST_HASH, OWNER, UPDATED_AT, VERSION};
