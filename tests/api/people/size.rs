@@ -33,5 +33,5 @@ async fn an_entry_grows_by_at_most_three_tenths() {
         assert!(after * 10 <= before * 13, "from {before} to {after} bytes: {entry:?}");
         (all, grown) = (all + before, grown + after);
     }
-    println!("{all} bytes without commitments, {grown} with them: {} %", grown * 100 / all - 100);
+    eprintln!("{all} bytes without commitments, {grown} with them: {} %", grown * 100 / all - 100);
 }
