@@ -3,7 +3,7 @@
 use crate::store::TenantStore;
 use crate::store::keys::{Item, Key, PK, TYPE};
 use crate::store::table::backoff::pause;
-use crate::store::table::error::StoreError;
+use crate::store::table::error::{StoreError, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -67,9 +67,6 @@ impl TenantStore {
                 .expression_attribute_names("#state", STATE)
                 .expression_attribute_values(":present", text(present)),
         };
-        match put.send().await {
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => Ok(false),
-            result => Ok(result.map(|_| true)?),
-        }
+        Ok(unless_condition_failed(put.send().await)?.is_some())
     }
 }

@@ -7,7 +7,7 @@ use crate::domain::values::id::UserId;
 use crate::store::TenantStore;
 use crate::store::keys::{COMMITMENTS, ENTRY, commitments_attribute};
 use crate::store::table::backoff::pause;
-use crate::store::table::error::StoreError;
+use crate::store::table::error::{StoreError, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
 
@@ -47,9 +47,8 @@ impl TenantStore {
                 .expression_attribute_values(":next", next)
                 .send()
                 .await;
-            match updated {
-                Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => {}
-                result => return Ok(result.map(|_| true)?),
+            if unless_condition_failed(updated)?.is_some() {
+                return Ok(true);
             }
             pause(&self.store, round).await;
             let Some(again) = self.event_entry(entry.id).await? else { return Ok(false) };

@@ -6,7 +6,7 @@ use crate::domain::processes::instance::{ImageName, Instance};
 use crate::domain::processes::movement::Movement;
 use crate::domain::values::id::{EventId, Id, MovementId};
 use crate::store::keys::{Key, SIGNATURES, TYPE};
-use crate::store::table::error::StoreError;
+use crate::store::table::error::{StoreError, unless_condition_failed};
 use crate::store::{BatchGet, TenantStore};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Map, Value};
@@ -40,11 +40,8 @@ impl TenantStore {
                 let delete = delete.set_key(Some(self.keys.signature(name).item()));
                 let delete = delete.condition_expression("#type = :type").expression_attribute_names("#type", TYPE);
                 let deleted = delete.expression_attribute_values(":type", AttributeValue::S("signature".to_owned())).send().await;
-                match deleted {
-                    // Another request was faster.
-                    Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => {}
-                    result => drop(result?),
-                }
+                // It fails if another request was faster.
+                unless_condition_failed(deleted)?;
             }
         }
         Ok(present.len())

@@ -4,7 +4,7 @@ use crate::domain::request::StoredResponse;
 use crate::domain::values::id::{EventId, Id};
 use crate::store::TenantStore;
 use crate::store::keys::{Key, SK, STORED_RESPONSES};
-use crate::store::table::error::StoreError;
+use crate::store::table::error::{StoreError, unless_condition_failed};
 use crate::store::table::stored_responses::RESPONSE;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::BTreeSet;
@@ -43,11 +43,8 @@ impl TenantStore {
                     .expression_attribute_names("#response", RESPONSE)
                     .expression_attribute_names("#sk", SK)
                     .expression_attribute_values(":erased", AttributeValue::S(erased.clone()));
-                match update.send().await {
-                    // It has expired.
-                    Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => {}
-                    result => drop(result?),
-                }
+                // It fails if the response has expired.
+                unless_condition_failed(update.send().await)?;
             }
         }
         Ok(count)

@@ -101,6 +101,21 @@ pub(in crate::store) fn is_retryable(code: &str) -> bool {
     RETRYABLE_CODES.contains(&code) || THROTTLING_CODES.contains(&code)
 }
 
+/// `None` if the condition of a write failed, else its output.
+///
+/// # Errors
+///
+/// As a read of the table.
+pub(in crate::store) fn unless_condition_failed<T, E>(written: Result<T, SdkError<E>>) -> Result<Option<T>, StoreError>
+where
+    E: Error + ProvideErrorMetadata + Send + Sync + 'static,
+{
+    match written {
+        Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
+        written => Ok(Some(written?)),
+    }
+}
+
 impl<E> From<SdkError<E>> for StoreError
 where
     E: Error + ProvideErrorMetadata + Send + Sync + 'static,

@@ -7,10 +7,9 @@ use crate::store::TenantStore;
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::keys::{EXPIRES, Item, Key, PK, TYPE};
 use crate::store::table::deduplicated_blobs::BlobKind;
-use crate::store::table::error::{StoreError, WriteError};
+use crate::store::table::error::{StoreError, WriteError, unless_condition_failed};
 use crate::store::table::transaction::{Condition, TransactionItem};
 use crate::store::table::unit_of_work::write_error;
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -172,13 +171,7 @@ impl TenantStore {
             .expression_attribute_values(":fingerprint", AttributeValue::S(request.fingerprint.clone()))
             .send()
             .await;
-        match updated {
-            Ok(_) => Ok(true),
-            Err(error) if error.as_service_error().is_some_and(UpdateItemError::is_conditional_check_failed_exception) => {
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
+        Ok(unless_condition_failed(updated)?.is_some())
     }
 }
 

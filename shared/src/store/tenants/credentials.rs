@@ -4,7 +4,7 @@ use crate::domain::record::Kind;
 use crate::domain::values::id::{ApiKeyId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::PK;
-use crate::store::table::error::StoreError;
+use crate::store::table::error::{StoreError, unless_condition_failed};
 use crate::store::{TenantStore, client};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::time::Duration;
@@ -27,9 +27,7 @@ impl TenantStore {
             .customize()
             .config_override(client::dispensable())
             .send();
-        match timeout(TOUCH_TIMEOUT, result).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))? {
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => Ok(()),
-            other => other.map(|_| ()).map_err(StoreError::from),
-        }
+        let touched = timeout(TOUCH_TIMEOUT, result).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
+        unless_condition_failed(touched).map(drop)
     }
 }

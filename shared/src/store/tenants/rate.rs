@@ -5,7 +5,7 @@ use crate::domain::keys::lease::{Counter, Share};
 use crate::domain::keys::rate::{WINDOW_SECONDS, window};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{EXPIRES, Item, TYPE};
-use crate::store::table::error::StoreError;
+use crate::store::table::error::{StoreError, unless_condition_failed};
 use crate::store::{TenantStore, client};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use std::time::Duration;
@@ -74,14 +74,10 @@ impl TenantStore {
             None => taken,
             Some(max_held) => taken.expression_attribute_values(":max_held", number(&max_held)),
         };
-        match taken.return_values(ReturnValue::UpdatedNew).customize().config_override(client::dispensable()).send().await {
-            Ok(output) => {
-                let counter = output.attributes.as_ref().and_then(counter);
-                counter.map(Some).ok_or_else(|| StoreError::broken("a request counter without numbers"))
-            }
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let taken = taken.return_values(ReturnValue::UpdatedNew).customize().config_override(client::dispensable()).send().await;
+        let Some(output) = unless_condition_failed(taken)? else { return Ok(None) };
+        let counter = output.attributes.as_ref().and_then(counter);
+        counter.map(Some).ok_or_else(|| StoreError::broken("a request counter without numbers"))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::keys::{self, Item, Key, Keys, PK, SK, TYPE};
 use crate::store::table::backoff::pause;
-use crate::store::table::error::StoreError;
+use crate::store::table::error::{StoreError, unless_condition_failed};
 use crate::store::table::transaction::{Condition, TransactionItem};
 use crate::store::table::unit_of_work::write_error;
 use crate::store::{Store, TenantStore, WriteError};
@@ -113,11 +113,8 @@ impl TenantStore {
             .expression_attribute_names("#type", TYPE)
             .expression_attribute_values(":now", AttributeValue::S(self.store.now().to_string()))
             .expression_attribute_values(":type", AttributeValue::S(REGISTRATION.to_owned()));
-        match marked.send().await {
-            // An earlier deletion was interrupted.
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => Ok(()),
-            result => Ok(result.map(drop)?),
-        }
+        // It fails if an earlier deletion was interrupted.
+        unless_condition_failed(marked.send().await).map(drop)
     }
 
     /// Deletes all items but the tenant's own record. Ends when `settle` has passed since the last API key was deleted and

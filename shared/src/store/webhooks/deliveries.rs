@@ -8,7 +8,7 @@ use crate::domain::webhooks::{Delivery, DeliveryStatus, DisabledReason, DueRow, 
 use crate::store::TenantStore;
 use crate::store::keys::{EXPIRES, HS, Item, Keys, LS, PK, TYPE};
 use crate::store::table::change_context::ChangeContext;
-use crate::store::table::error::{StoreError, WriteError};
+use crate::store::table::error::{StoreError, WriteError, unless_condition_failed};
 use crate::store::table::stored_responses::seconds;
 use crate::store::table::unit_of_work::UnitOfWork;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -40,12 +40,7 @@ impl TenantStore {
                 .expression_attribute_names("#count", ATTEMPT_COUNT)
                 .expression_attribute_values(":count", AttributeValue::N(previous.attempt_count.to_string())),
         };
-        match put.send().await {
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => {
-                Err(WriteError::Stale)
-            }
-            result => Ok(result.map(drop).map_err(StoreError::from)?),
-        }
+        unless_condition_failed(put.send().await)?.map(drop).ok_or(WriteError::Stale)
     }
 
     /// Writes an event. The webhook must still be as it was read.

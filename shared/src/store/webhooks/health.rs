@@ -6,7 +6,7 @@ use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::Health;
 use crate::store::TenantStore;
 use crate::store::keys::{EXPIRES, TYPE};
-use crate::store::table::error::StoreError;
+use crate::store::table::error::{StoreError, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 const FAILING_SINCE: &str = "failing_since";
@@ -73,9 +73,6 @@ impl TenantStore {
                 "attribute_not_exists(#since)"
             }
         };
-        match update.update_expression(set + &remove).condition_expression(condition).send().await {
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => Ok(()),
-            result => Ok(result.map(drop)?),
-        }
+        unless_condition_failed(update.update_expression(set + &remove).condition_expression(condition).send().await).map(drop)
     }
 }
