@@ -100,13 +100,11 @@ impl Commitments {
     /// erased read the same, and differ in their digests.
     #[must_use]
     pub fn is_changed(&self, changes: &Map<String, Value>, field: &str) -> bool {
-        let (outer, inner) = field.split_at(field.find('/').unwrap_or(field.len()));
-        let value = |side: &str| changes.get(outer).and_then(|change| change.get(side)?.pointer(inner));
         let digest = |side: &str| match self.0.get(&pointer_to(side, field)) {
             Some(Commitment::Digest(digest)) => Some(digest),
             _ => None,
         };
-        let (old, new) = (value("old"), value("new"));
+        let [old, new] = ["old", "new"].map(|side| value_of(changes, side, field));
         old != new || digest("old").zip(digest("new")).is_some_and(|(old, new)| old != new)
     }
 
@@ -194,6 +192,13 @@ pub fn side_and_field(pointer: &str) -> Option<(&str, String)> {
     let mut names = pointer.strip_prefix("/changes/")?.splitn(3, '/');
     let (field, side, inner) = (names.next()?, names.next()?, names.next());
     Some((side, inner.map_or_else(|| field.to_owned(), |inner| format!("{field}/{inner}"))))
+}
+
+/// The value of a field such as `notes` or `step_data/sign` on one side of the changes.
+#[must_use]
+pub fn value_of<'a>(changes: &'a Map<String, Value>, side: &str, field: &str) -> Option<&'a Value> {
+    let (field, inner) = field.split_at(field.find('/').unwrap_or(field.len()));
+    changes.get(field)?.get(side)?.pointer(inner)
 }
 
 fn pointer_to(side: &str, field: &str) -> String {

@@ -3,7 +3,7 @@
 use crate::actor::Actor;
 use crate::assets::asset::Asset;
 use crate::catalog::{Manufacturer, Model};
-use crate::history::commitments::{pointers_of_changes, side_and_field};
+use crate::history::commitments::{pointers_of_changes, side_and_field, value_of};
 use crate::history::event::{Event, EventType};
 use crate::keys::api_key::ApiKey;
 use crate::processes::instance::Instance;
@@ -124,9 +124,7 @@ fn is_value_about(person: UserId, actor: &Actor, is_picked: Option<bool>) -> boo
 }
 
 fn is_changed(event: &Event, field: &str) -> bool {
-    let (field, inner) = field.split_at(field.find('/').unwrap_or(field.len()));
-    let side = |side: &str| event.changes.get(field).and_then(|change| change[side].pointer(inner));
-    side("old") != side("new")
+    value_of(&event.changes, "old", field) != value_of(&event.changes, "new", field)
 }
 
 fn names(event: &Event, field: &str, person: UserId) -> bool {

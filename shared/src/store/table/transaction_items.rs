@@ -1,6 +1,6 @@
 //! The writes that a transaction consists of. Each is conditional.
 
-use crate::domain::history::commitments::{Commitment, Commitments, pointers_of_changes, side_and_field};
+use crate::domain::history::commitments::{Commitment, Commitments, pointers_of_changes, side_and_field, value_of};
 use crate::domain::history::event::{self, Event, Verb};
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use crate::domain::values::id::{AssetId, EventId, Id};
@@ -209,10 +209,8 @@ impl TenantStore {
 /// The text that a change puts in place of the old value at this pointer; `None` if it stays.
 fn replaced_by(changes: &Map<String, Value>, pointer: &str) -> Option<String> {
     let ("old", field) = side_and_field(pointer)? else { return None };
-    let (field, inner) = field.split_at(field.find('/').unwrap_or(field.len()));
-    let change = changes.get(field)?;
-    let next = change["new"].pointer(inner)?;
-    (change["old"].pointer(inner)? != next).then(|| next.as_str().map(str::to_owned)).flatten()
+    let next = value_of(changes, "new", &field)?;
+    if value_of(changes, "old", &field)? == next { None } else { next.as_str().map(str::to_owned) }
 }
 
 fn number(value: u64) -> AttributeValue {
