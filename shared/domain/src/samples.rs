@@ -55,7 +55,7 @@ pub(crate) fn chained(events: impl IntoIterator<Item = Event>) -> Vec<HistoryEnt
     let mut previous_hash = None;
     let entries = events.into_iter().map(|event| {
         let event = Event { previous_hash: previous_hash.take(), ..event };
-        let text = event.canonical().expect("finite");
+        let text = event::canonical(&event).expect("finite");
         let hash = event::hash(&text);
         previous_hash = Some(hash.clone());
         HistoryEntry { id: event.id, text, commitments: Commitments::default(), hash }

@@ -4,10 +4,12 @@
 //! The digests are those of SD-JWT (RFC 9901 §4.2): the SHA-256 of `["<salt>","<name>",<value>]` in base64url, which stands in
 //! the array `_sd` of the object that has the value.
 
+use crate::history::event::{canonical, hash};
 use base64_simd::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -113,11 +115,10 @@ impl Commitments {
         self.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Digest(_))).map(|(pointer, _)| pointer)
     }
 
-    /// The canonical JSON (RFC 8785) that is hashed: `entry` with digests in place of the values.
+    /// The canonical JSON (RFC 8785) that is hashed if there are commitments: `entry` with digests in place of the values.
     ///
     /// `None` if the entry has no value at one of the pointers.
-    #[must_use]
-    pub fn hashed(&self, mut entry: Value) -> Option<String> {
+    fn hashed(&self, mut entry: Value) -> Option<String> {
         let mut digests: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (pointer, commitment) in self.iter() {
             let (parent, name) = pointer.rsplit_once('/')?;
@@ -128,7 +129,15 @@ impl Commitments {
             digests.sort_unstable();
             entry.pointer_mut(parent)?.as_object_mut()?.insert(DIGESTS.to_owned(), digests.into());
         }
-        serde_json_canonicalizer::to_string(&entry).ok()
+        canonical(&entry).ok()
+    }
+
+    /// The hash of an entry, whose canonical JSON is `text`: of that text itself if the entry has no commitments.
+    ///
+    /// `None` if the entry has no value at one of the pointers.
+    #[must_use]
+    pub fn hash_of(&self, entry: Cow<'_, Value>, text: &str) -> Option<String> {
+        if self.is_empty() { Some(hash(text)) } else { self.hashed(entry.into_owned()).map(|hashed| hash(&hashed)) }
     }
 
     /// Puts the `pseudonym` of its pointer in place of each value that has one, and forgets the value's salt. Returns how many

@@ -14,6 +14,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use uuid::Uuid;
 
 /// Ready to be committed.
@@ -78,12 +79,12 @@ impl TenantStore {
         };
         let mut shown = serde_json::to_value(&event).map_err(StoreError::broken)?;
         let mut commitments = self.commitments(personal)?.with_unchanged(&shown);
-        let hashed = commitments.hashed(shown.clone());
-        let hash = event::hash(&hashed.ok_or_else(|| StoreError::broken("an entry without a value that it commits to"))?);
-        if context.is_erasure {
-            commitments.erase(&mut shown, |pointer| replaced_by(&event.changes, pointer));
+        let mut entry = event::canonical(&shown).map_err(StoreError::broken)?;
+        let hash = commitments.hash_of(Cow::Borrowed(&shown), &entry);
+        let hash = hash.ok_or_else(|| StoreError::broken("an entry without a value that it commits to"))?;
+        if context.is_erasure && commitments.erase(&mut shown, |pointer| replaced_by(&event.changes, pointer)) > 0 {
+            entry = event::canonical(&shown).map_err(StoreError::broken)?;
         }
-        let entry = event::canonical(&shown).map_err(StoreError::broken)?;
         let mut item = self.keys.event(event.id).item();
         item.extend(assignment(kind, &event).map(|key| (LS.to_owned(), key)));
         item.insert(TYPE.to_owned(), AttributeValue::S("event".to_owned()));

@@ -8,12 +8,11 @@ mod verify;
 pub use verify::Chain;
 
 use crate::history::commitments::Commitments;
-use crate::history::event::{self, EventType, Verb};
+use crate::history::event::{EventType, Verb};
 use crate::record::Kind;
 use crate::values::id::EventId;
 use serde::Serialize;
 use serde_json::Value;
-use std::borrow::Cow;
 use uuid::Uuid;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,18 +23,6 @@ pub struct HistoryEntry {
     pub text: String,
     pub commitments: Commitments,
     pub hash: String,
-}
-
-impl HistoryEntry {
-    /// `value` is its text, read.
-    fn has_its_hash(&self, value: Value) -> bool {
-        let hashed = if self.commitments.is_empty() {
-            Some(Cow::Borrowed(&self.text))
-        } else {
-            self.commitments.hashed(value).map(Cow::Owned)
-        };
-        hashed.is_some_and(|text| event::hash(&text) == self.hash)
-    }
 }
 
 /// The end of a history as the record itself states it.

@@ -1,9 +1,10 @@
 //! The chain of a history while it is verified.
 
 use super::{BrokenLink, ChainError, ChainHead, HistoryEntry, Verification, verb_of};
-use crate::history::event::Verb;
+use crate::history::event::{self, Verb};
 use crate::values::id::EventId;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The history of one record while it is verified. Entries may be added in any order.
@@ -140,8 +141,8 @@ impl Link {
         link.verb = verb_of(&value);
         link.previous = value["previous_hash"].as_str().map(str::to_owned);
         let is_wrong_id = id != entry.id.to_string() || value["version"].as_u64() != Some(version);
-        let is_canonical = serde_json_canonicalizer::to_string(&value).is_ok_and(|canonical| canonical == entry.text);
-        link.error = if !entry.has_its_hash(value) {
+        let is_canonical = event::canonical(&value).is_ok_and(|canonical| canonical == entry.text);
+        link.error = if entry.commitments.hash_of(Cow::Owned(value), &entry.text).as_ref() != Some(&entry.hash) {
             Some(ChainError::WrongHash)
         } else if !is_canonical {
             Some(ChainError::NotCanonical)
