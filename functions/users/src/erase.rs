@@ -6,7 +6,7 @@ use serde_json::json;
 use shared::auth::UnverifiedRequest;
 use shared::domain::keys::scope::{Role, Scope};
 use shared::domain::people::{Obstacle, pseudonym};
-use shared::domain::request::ExpectedVersions;
+use shared::domain::request::{ExpectedVersions, StoredResponse};
 use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::{ApiError, ConflictCode};
@@ -84,7 +84,7 @@ pub async fn erase_user(request: UnverifiedRequest, id: PathId<UserId>) -> Resul
     let (state, removed) = worker.store.erase_part(id, &worker.context).await?;
     let erasure = Erasure { user_id: id, pseudonym: pseudonym(id), done: state.is_done, removed: removed.into() };
     let response = Data { data: erasure };
-    caller.store_finished(&response.to_stored(Vec::new())?).await?;
+    caller.store_finished(&StoredResponse { is_nameless: true, ..response.to_stored(Vec::new())? }).await?;
     Ok(response)
 }
 

@@ -83,6 +83,9 @@ pub struct StoredResponse {
     /// request has begun.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_in_parts: bool,
+    /// It says nothing about people, although it has the id of one: an erasure leaves it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_nameless: bool,
 }
 
 /// What a repetition of a request is told whose response named a person who was erased since.
@@ -97,7 +100,16 @@ impl StoredResponse {
     /// Without headers.
     #[must_use]
     pub fn new(status: u16, body: String) -> Self {
-        Self { status, location: None, version: None, body, images: Vec::new(), steps: Vec::new(), is_in_parts: false }
+        Self {
+            status,
+            location: None,
+            version: None,
+            body,
+            images: Vec::new(),
+            steps: Vec::new(),
+            is_in_parts: false,
+            is_nameless: false,
+        }
     }
 
     /// Stored when a request begins whose changes are committed one by one.

@@ -149,7 +149,7 @@ impl ApiResponse {
     ///
     /// Returns [`ApiError::Internal`] for a status that is not an HTTP status.
     pub fn from_stored(stored: StoredResponse) -> Result<Self, ApiError> {
-        let StoredResponse { status, location, version, body, images: _, steps: _, is_in_parts: _ } = stored;
+        let StoredResponse { status, location, version, body, images: _, steps: _, is_in_parts: _, is_nameless: _ } = stored;
         let status = StatusCode::from_u16(status).map_err(|error| ApiError::Internal(error.into()))?;
         Ok(Self { status, location, version, ..Self::new(JSON, body) })
     }

@@ -26,10 +26,7 @@ impl TenantStore {
                 // A request that is in progress says only that it has begun.
                 let response: StoredResponse = serde_json::from_str(text).map_err(StoreError::broken)?;
                 let names = is_by || texts.iter().any(|id| text.contains(id.as_str()));
-                // That of an erasure names a pseudonym only.
-                let is_of_erasure =
-                    response.body.starts_with(r#"{"data":{"user_id":"#) && response.body.contains(r#""pseudonym":"#);
-                if !names || is_of_erasure || response.is_in_parts || *text == erased {
+                if !names || response.is_nameless || response.is_in_parts || *text == erased {
                     continue;
                 }
                 count += 1;
