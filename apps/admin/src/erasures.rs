@@ -11,13 +11,11 @@ use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::User;
 use shared::domain::values::id::{TenantId, UserId};
 use shared::domain::values::time::Timestamp;
-use shared::store::{ChangeContext, PageRequest, Removed, Store, StoreError, TenantStore};
+use shared::store::{ChangeContext, Removed, Store, StoreError, TenantStore};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 use terminal::Column;
-
-const FIRST: PageRequest = PageRequest { number: 1, limit: 1 };
 
 const LISTED: &[Field] = &[
     (Column::new("USER"), |row| cell(&row["user_id"])),
@@ -37,7 +35,7 @@ pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Outpu
 async fn find(store: &TenantStore, user: UserId) -> Result<Option<Option<Stored<User>>>, StoreError> {
     match store.get::<User>(user).await? {
         Some(record) => Ok(Some(Some(record))),
-        None => Ok(store.history::<User>(user, FIRST).await?.map(|_| None)),
+        None => Ok(store.ever_existed::<User>(user).await?.then_some(None)),
     }
 }
 

@@ -18,12 +18,9 @@ use shared::http::openapi::describe::{Describe, Schemas, add_response, response_
 use shared::http::requests::extract::{PathId, QueryParams};
 use shared::http::responses::html::{self, Format, STYLE};
 use shared::http::responses::{ApiResponse, Data, Success, or_not_found};
-use shared::store::{PageRequest, TenantStore};
 use utoipa::PartialSchema;
 use utoipa::openapi::path::Operation;
 use views::PersonReport;
-
-const FIRST: PageRequest = PageRequest { number: 1, limit: 1 };
 
 shared::query! {
     /// The part and the form of a report.
@@ -51,11 +48,6 @@ impl Describe for ReportResponse {
     }
 }
 
-/// The history of a deleted user still names the person.
-pub(crate) async fn was_ever(store: &TenantStore, id: UserId) -> Result<bool, ApiError> {
-    Ok(store.history::<User>(id, FIRST).await?.is_some())
-}
-
 /// Report on a person
 ///
 /// Everything that is held about a user, also a deleted or erased one: resources, values in histories, actions, and what is
@@ -73,7 +65,8 @@ pub async fn get_user_report(
         })
         .await?;
     caller.role.check_rank(Role::Admin)?;
-    if user.is_none() && !was_ever(&caller.store, id).await? {
+    // The history of a deleted user still names the person.
+    if user.is_none() && !caller.store.ever_existed::<User>(id).await? {
         return Err(ApiError::NotFound);
     }
     let report = part::report(&caller.store, id, user, query.from).await?;

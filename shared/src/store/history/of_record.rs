@@ -112,6 +112,15 @@ impl TenantStore {
         Ok(Some(HistoryPage { entries: entries.into_values().rev().collect(), total, request }))
     }
 
+    /// Whether there is or was such a record.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn ever_existed<T: Record>(&self, id: T::Id) -> Result<bool, StoreError> {
+        Ok(self.history_state::<T>(id, Some(1)).await?.is_some())
+    }
+
     /// From the record or its tombstone, and from the newest `rows` rows of the index. `None` if there never was such a record.
     pub(in crate::store) async fn history_state<T: Record>(
         &self,
