@@ -1,7 +1,7 @@
 //! A part of a report: what the pass over the events finds, as the erasure does.
 
 use super::kept::KEPT;
-use super::records::{About, Found};
+use super::records::{About, RecordReport};
 use super::views::{PersonReport, ReportedEntry};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use shared::domain::people::actor_pointers;
@@ -18,7 +18,7 @@ const MAX_BYTES: usize = 2_000_000;
 
 /// What is said once in a report.
 enum Finding {
-    Record(Found),
+    Record(RecordReport),
     Action(ReportedEntry),
 }
 
@@ -50,13 +50,13 @@ pub(super) async fn report(
     // The ids of events that are written now may be ahead of this instance's clock.
     let until = store.store().now().plus(max_event_delay());
     let (part, erasure) = tokio::try_join!(store.part_about(person, from, until), store.erasure(person))?;
-    let records = stream::iter(part.records.iter().copied()).map(|(kind, id)| Found::read(store, person, kind, id));
-    let records: Vec<Option<Found>> = records.buffer_unordered(CONCURRENT).try_collect().await?;
+    let records = stream::iter(part.records.iter().copied()).map(|(kind, id)| RecordReport::read(store, person, kind, id));
+    let records: Vec<Option<RecordReport>> = records.buffer_unordered(CONCURRENT).try_collect().await?;
     // A record that an earlier part has met is there, with its whole history.
     let records = records.into_iter().flatten().filter(|found| from.is_none_or(|from| found.first > from));
-    let alone = part.actions.iter().filter(|(_, event)| !part.records.iter().any(|(_, id)| *id == event.entity_id));
-    let actions =
-        alone.filter_map(|(text, event)| ReportedEntry::new(person, text, event, &actor_pointers(person, &event.actor)));
+    let actions = part
+        .actions_on_others()
+        .filter_map(|(text, event)| ReportedEntry::new(person, text, event, &actor_pointers(person, &event.actor)));
     let mut findings: Vec<Finding> = records.map(Finding::Record).chain(actions.map(Finding::Action)).collect();
     findings.sort_by_key(Finding::at);
     let mut report = PersonReport {

@@ -28,14 +28,14 @@ pub(super) enum About {
     Entries,
 }
 
-pub(super) struct Found {
+pub(super) struct RecordReport {
     /// The first event because of which the history is read.
     pub(super) first: EventId,
     pub(super) about: About,
     pub(super) entries: Vec<ReportedEntry>,
 }
 
-impl Found {
+impl RecordReport {
     /// `None` if nothing in the history can be read.
     pub(super) async fn read(store: &TenantStore, person: UserId, kind: Kind, id: Uuid) -> Result<Option<Self>, StoreError> {
         Ok(match kind {

@@ -44,8 +44,8 @@ impl TenantStore {
         at: Timestamp,
         request: PageRequest,
     ) -> Result<PastAssets, StoreError> {
-        let (history, assets) = tokio::try_join!(self.history_state::<User>(user, Some(1)), self.ever_assigned(user, at))?;
-        if history.is_none() {
+        let (is_known, assets) = tokio::try_join!(self.ever_existed::<User>(user), self.ever_assigned(user, at))?;
+        if !is_known {
             return Ok(PastAssets::NoUser);
         }
         let Some(assets) = assets else { return Ok(PastAssets::TooMany) };

@@ -14,13 +14,13 @@ impl TenantCheck<'_> {
         let begun = self.store.erasures().await?.into_iter().map(|erasure| erasure.user_id);
         let is_erased = |(_, facts): &(_, &super::RecordFacts)| matches!(facts.role, Role::ErasedUser);
         let erased = self.of_kind(Kind::User).filter(is_erased).map(|(id, _)| UserId::from_uuid(id));
-        self.erased = erased.chain(begun).map(|person| (person, PartAbout::default())).collect();
+        self.erased = erased.chain(begun).map(|person| (person, PartAbout::new(person))).collect();
         Ok(())
     }
 
     pub(super) fn look_for_erased_people(&mut self, entry: &HistoryEntry) {
-        for (person, found) in &mut self.erased {
-            found.add(*person, &person.to_string(), entry);
+        for found in self.erased.values_mut() {
+            found.add(entry);
         }
     }
 

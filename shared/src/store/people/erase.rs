@@ -103,9 +103,7 @@ impl TenantStore {
                 _ => Removed::default(),
             };
         }
-        // The histories of the records are done.
-        let actions = part.actions.iter().filter(|(_, event)| !part.records.iter().any(|(_, id)| *id == event.entity_id));
-        let actions = actions.map(|(entry, event)| (entry.clone(), actor_pointers(person, &event.actor)));
+        let actions = part.actions_on_others().map(|(entry, event)| (entry.clone(), actor_pointers(person, &event.actor)));
         removed.entries += self.erase_in_entries(person, actions.collect()).await?;
         if part.is_due() {
             let ids: BTreeSet<Uuid> = part.records.iter().map(|(_, id)| *id).chain([person.uuid()]).collect();

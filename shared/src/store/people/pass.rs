@@ -22,8 +22,11 @@ const MAX_RECORDS: usize = 40;
 const MAX_ACTIONS: usize = 200;
 
 /// What the events of a part say about a person.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PartAbout {
+    person: UserId,
+    /// All that is about the person has it.
+    id: String,
     /// Records whose histories may say something.
     pub records: BTreeSet<(Kind, Uuid)>,
     /// What the person did to others. Their entries say who acted, and no more about the person.
@@ -33,19 +36,30 @@ pub struct PartAbout {
 }
 
 impl PartAbout {
+    /// Nothing so far.
+    #[must_use]
+    pub fn new(person: UserId) -> Self {
+        Self { person, id: person.to_string(), records: BTreeSet::new(), actions: Vec::new(), last: None }
+    }
+
+    /// The actions on others' records. The histories of `records` have the rest.
+    pub fn actions_on_others(&self) -> impl Iterator<Item = &(HistoryEntry, Event)> {
+        self.actions.iter().filter(|(_, event)| !self.records.iter().any(|(_, id)| *id == event.entity_id))
+    }
+
     /// The part found something, or ends the pass.
     pub(super) fn is_due(&self) -> bool {
         self.last.is_none() || !self.records.is_empty() || !self.actions.is_empty()
     }
 
-    /// Adds what an entry says. `id` is the person's as text.
-    pub(in crate::store) fn add(&mut self, person: UserId, id: &str, entry: &HistoryEntry) {
-        // Reading JSON takes longer than looking for the id, which all that is about the person has.
-        let event: Option<Event> = entry.text.contains(id).then(|| serde_json::from_str(&entry.text).ok()).flatten();
+    /// Adds what an entry says.
+    pub(in crate::store) fn add(&mut self, entry: &HistoryEntry) {
+        // Reading JSON takes longer than looking for the id.
+        let event: Option<Event> = entry.text.contains(&self.id).then(|| serde_json::from_str(&entry.text).ok()).flatten();
         let Some(event) = event else { return };
-        match lead(person, &event) {
+        match lead(self.person, &event) {
             Some(record) => drop(self.records.insert(record)),
-            None if actor_pointers(person, &event.actor).is_empty() => {}
+            None if actor_pointers(self.person, &event.actor).is_empty() => {}
             None => self.actions.push((entry.clone(), event)),
         }
     }
@@ -58,17 +72,16 @@ impl TenantStore {
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub async fn part_about(&self, person: UserId, after: Option<EventId>, until: Timestamp) -> Result<PartAbout, StoreError> {
-        let mut part = PartAbout::default();
+        let mut part = PartAbout::new(person);
         // Nothing names a person earlier than a minute before the record is made.
         let first = Keys::last_event_before(person.timestamp().plus(-TimeDelta::minutes(1)));
         let Some((from, to)) = Keys::events_between(Some(after.unwrap_or(first)), until) else { return Ok(part) };
-        let id = person.to_string();
         let (mut read, mut pages) = (0, self.events_query(from, to).into_paginator().send());
         while let Some(page) = pages.next().await {
             for entry in page?.items.unwrap_or_default().iter().filter_map(entry_of) {
                 part.last = Some(entry.id);
                 read += 1;
-                part.add(person, &id, &entry);
+                part.add(&entry);
                 if read == MAX_EVENTS || part.records.len() == MAX_RECORDS || part.actions.len() == MAX_ACTIONS {
                     return Ok(part);
                 }

@@ -32,7 +32,7 @@ impl TenantStore {
     ///
     /// As [`TenantStore::erase_part`].
     pub async fn remains(&self, person: UserId) -> Result<Removed, WriteError> {
-        let (until, mut found, mut after) = (self.store.now(), PartAbout::default(), None);
+        let (until, mut found, mut after) = (self.store.now(), PartAbout::new(person), None);
         loop {
             let part = self.part_about(person, after, until).await?;
             found.records.extend(part.records);
