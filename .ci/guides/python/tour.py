@@ -224,7 +224,7 @@ assert ok(get_signature.sync(instance.id, "signature", client=client)).payload.r
 closed = ProcessDefinitionPatch(status=DefinitionOrInstanceStatus.INACTIVE)
 assert ok(update_process.sync(onboarding.id, client=client, body=closed)).data.name == "Employee Onboarding"
 as_it_is = ProcessDefinitionPatch(status=DefinitionOrInstanceStatus.COMPLETED)
-assert ok(update_process.sync(instance.id, client=client, body=as_it_is)).data["asset_id"] == str(asset.id)
+assert ok(update_process.sync(instance.id, client=client, body=as_it_is)).data.asset_id == asset.id
 
 # The history and the receipt.
 history = ok(get_asset_history.sync(asset.id, client=client, verify=True, limit=1))
