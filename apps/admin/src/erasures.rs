@@ -5,13 +5,12 @@ use crate::snapshots::Bucket;
 use crate::tenants;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
-use shared::domain::people::{Erasure, Obstacle};
-use shared::domain::record::Stored;
+use shared::domain::people::{Erasure, Obstacle, Removed};
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::User;
 use shared::domain::values::id::{TenantId, UserId};
 use shared::domain::values::time::Timestamp;
-use shared::store::{ChangeContext, Removed, Store, StoreError, TenantStore};
+use shared::store::{ChangeContext, Store, TenantStore};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
@@ -31,25 +30,14 @@ pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Outpu
     Ok(Output::table(listed.map(row).collect(), LISTED, "Nobody was erased."))
 }
 
-/// A user's own record, or that its history is left. `None` if the tenant never had the user.
-async fn find(store: &TenantStore, user: UserId) -> Result<Option<Option<Stored<User>>>, StoreError> {
-    match store.get::<User>(user).await? {
-        Some(record) => Ok(Some(Some(record))),
-        None => Ok(store.ever_existed::<User>(user).await?.then_some(None)),
-    }
-}
-
 /// Erases a person, if nothing is in the way.
 pub async fn erase(store: &TenantStore, user: UserId) -> Result<Output> {
-    let Some(record) = find(store, user).await? else { bail!("user {user} not found in tenant {}", store.id()) };
-    let context = ChangeContext::operator(store.store().now());
-    if let Some(record) = record.filter(|record| record.value.erased_at.is_none())
-        && let Some(obstacle) = store.erase_unhindered(&record, &context).await?
-    {
-        match &obstacle {
-            Obstacle::InUse { assets, .. } if !assets.is_empty() => bail!("{obstacle} Its assets: {}", cell(&json!(assets))),
-            _ => bail!("{obstacle}"),
-        }
+    let (record, context) = (store.get::<User>(user).await?, ChangeContext::operator(store.store().now()));
+    match store.erase_unhindered(user, record.as_ref(), &context).await? {
+        None => {}
+        Some(Obstacle::Unknown) => bail!("user {user} not found in tenant {}", store.id()),
+        Some(obstacle @ Obstacle::InUse { .. }) => bail!("{obstacle} {}", cell(&json!(still(&obstacle)))),
+        Some(obstacle) => bail!("{obstacle}"),
     }
     let removed = remove(store, user, Bucket::from_env().await?.as_ref()).await?;
     Ok(erased(store, user, removed, None).into())
@@ -58,7 +46,7 @@ pub async fn erase(store: &TenantStore, user: UserId) -> Result<Output> {
 /// Erases everything else about the person; in a dry run, only counts it.
 async fn remove(store: &TenantStore, user: UserId, bucket: Option<&Bucket>) -> Result<Removed> {
     if store.is_dry_run() {
-        return Ok(store.remains(user).await?);
+        return Ok(store.remains(user, usize::MAX).await?.1);
     }
     let removed = store.erase_whole(user).await?;
     if let Some(bucket) = bucket {
@@ -67,15 +55,18 @@ async fn remove(store: &TenantStore, user: UserId, bucket: Option<&Bucket>) -> R
     Ok(removed)
 }
 
-fn erased(store: &TenantStore, user: UserId, removed: Removed, still: Option<&Obstacle>) -> Value {
-    let Removed { records, entries, images, responses } = removed;
-    let still = still.and_then(|obstacle| match obstacle {
+/// What refers to the user.
+fn still(obstacle: &Obstacle) -> Option<Value> {
+    match obstacle {
         Obstacle::InUse { assets, processes } => Some(json!({"asset_ids": assets, "open_processes": processes})),
         _ => None,
-    });
+    }
+}
+
+fn erased(store: &TenantStore, user: UserId, removed: Removed, still_refer: Option<Value>) -> Value {
     let value = json!({
         "tenant_id": store.id(), "user_id": user, "done": !store.is_dry_run(),
-        "removed": {"resources": records, "entries": entries, "signatures": images, "responses": responses}, "still_refer": still
+        "removed": removed, "still_refer": still_refer
     });
     tenants::mark_dry_run(value, store.is_dry_run(), &[])
 }
@@ -125,13 +116,16 @@ async fn repeat_one(
         return Ok(Err("the table doesn't have the tenant"));
     }
     let store = tenants::writable(store, &tenant.to_string(), is_dry_run).await?;
-    let Some(record) = find(&store, user).await? else { return Ok(Err("the tenant doesn't have the user")) };
-    let still = store.references_to_user(user).await?;
+    let record = store.get::<User>(user).await?;
+    if record.is_none() && !store.ever_existed::<User>(user).await? {
+        return Ok(Err("the tenant doesn't have the user"));
+    }
+    let still_refer = store.references_to_user(user).await?.as_ref().and_then(still);
     if let Some(record) = record.filter(|record| record.value.erased_at.is_none()) {
         store.erase_user(&record, &ChangeContext::operator(store.store().now()), true).await?;
     }
     let removed = remove(&store, user, bucket).await?;
-    Ok(Ok(erased(&store, user, removed, still.as_ref())))
+    Ok(Ok(erased(&store, user, removed, still_refer)))
 }
 
 /// Of all lines of [`list`], before any of them is repeated. Their other members are for people.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 use shared::auth::UnverifiedRequest;
 use shared::domain::keys::scope::{Role, Scope};
-use shared::domain::people::{Obstacle, pseudonym};
+use shared::domain::people::{Obstacle, Removed, pseudonym};
 use shared::domain::request::{ExpectedVersions, StoredResponse};
 use shared::domain::user::User;
 use shared::domain::values::id::UserId;
@@ -12,7 +12,6 @@ use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ErasureConflict, ResourceErrors};
 use shared::http::requests::extract::PathId;
 use shared::http::responses::{Data, Success};
-use shared::store::Removed;
 use utoipa::ToSchema;
 
 /// The assets that an error names.
@@ -25,30 +24,10 @@ pub struct Erasure {
     user_id: UserId,
     /// What stands in place of names and texts.
     pseudonym: String,
-    /// Whether all is erased. If not, send the request again.
+    /// Whether all is erased, or counted in a dry run. If not, send the request again; a dry run has counted only a part.
     done: bool,
     /// What this request has removed.
-    removed: RemovedView,
-}
-
-/// What a request has removed; with `dry_run`, what it would remove.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Removed)]
-struct RemovedView {
-    /// Resources that said something about the person.
-    resources: usize,
-    /// Entries of histories.
-    entries: usize,
-    /// Images of signatures.
-    signatures: usize,
-    /// Responses that were stored for repeated requests.
-    responses: usize,
-}
-
-impl From<Removed> for RemovedView {
-    fn from(Removed { records, entries, images, responses }: Removed) -> Self {
-        Self { resources: records, entries, signatures: images, responses }
-    }
+    removed: Removed,
 }
 
 /// Erase a person
@@ -70,19 +49,11 @@ pub async fn erase_user(request: UnverifiedRequest, id: PathId<UserId>) -> Resul
         return Err(ApiError::PreconditionFailed);
     }
     let worker = caller.without_idempotency_key();
-    match user {
-        Some(user) if user.value.erased_at.is_none() => {
-            if let Some(obstacle) = worker.store.erase_unhindered(&user, &worker.context).await? {
-                return Err(refused(&obstacle));
-            }
-        }
-        Some(_) => {}
-        // The history of a deleted user still names the person.
-        None if worker.store.ever_existed::<User>(id).await? => {}
-        None => return Err(ApiError::NotFound),
+    if let Some(obstacle) = worker.store.erase_unhindered(id, user.as_ref(), &worker.context).await? {
+        return Err(refused(&obstacle));
     }
-    let (state, removed) = worker.store.erase_part(id, &worker.context).await?;
-    let erasure = Erasure { user_id: id, pseudonym: pseudonym(id), done: state.is_done, removed: removed.into() };
+    let (done, removed) = worker.store.erase_part(id, &worker.context).await?;
+    let erasure = Erasure { user_id: id, pseudonym: pseudonym(id), done, removed };
     let response = Data { data: erasure };
     caller.store_finished(&StoredResponse { is_nameless: true, ..response.to_stored(Vec::new())? }).await?;
     Ok(response)
@@ -90,6 +61,7 @@ pub async fn erase_user(request: UnverifiedRequest, id: PathId<UserId>) -> Resul
 
 fn refused(obstacle: &Obstacle) -> ApiError {
     let (code, context) = match obstacle {
+        Obstacle::Unknown => return ApiError::NotFound,
         Obstacle::Active => (ConflictCode::Conflict, json!({"is_active": true})),
         Obstacle::Changed(retry_at) => (ConflictCode::Conflict, json!({"retry_at": retry_at})),
         Obstacle::InUse { assets, processes } => {

@@ -5,17 +5,29 @@ use crate::values::id::{Id, UserId};
 /// The characters of the user's id that a pseudonym ends with: 47 random bits.
 const SUFFIX: usize = 8;
 
+const PREFIX: &str = "Erased user ";
+/// No mail reaches it (RFC 2606 §2).
+const DOMAIN: &str = "@erased.invalid";
+
 /// `Erased user` and the end of the user's id, so that it stays the same.
 #[must_use]
 pub fn pseudonym(user: UserId) -> String {
     let id = user.short();
-    format!("Erased user {}", &id[id.len() - SUFFIX..])
+    format!("{PREFIX}{}", &id[id.len() - SUFFIX..])
 }
 
-/// No mail reaches it (RFC 2606 §2). Each user has another, since addresses are unique.
+/// Each user has another, since addresses are unique.
 #[must_use]
 pub fn pseudonymous_email(user: UserId) -> String {
-    format!("erased-{}@erased.invalid", user.short())
+    format!("erased-{}{DOMAIN}", user.short())
+}
+
+/// Whether a text is the pseudonym of somebody. What was erased for one person stays so when another one is erased.
+#[must_use]
+pub fn is_pseudonym(text: &str) -> bool {
+    let is_name =
+        text.strip_prefix(PREFIX).is_some_and(|end| end.len() == SUFFIX && end.bytes().all(|it| it.is_ascii_alphanumeric()));
+    is_name || (text.starts_with("erased-") && text.ends_with(DOMAIN))
 }
 
 /// What stands in place of the value at the end of this path, such as `email`.

@@ -29,7 +29,7 @@ pub use lists::filters::{
 };
 pub use lists::list_index::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub use lists::page::{Page, PageRequest};
-pub use people::{Held, PartAbout, Removed};
+pub use people::{Held, PartAbout};
 pub use signing::receipt_keys::KeyError;
 pub(crate) use table::backoff::pause;
 pub use table::change_context::ChangeContext;

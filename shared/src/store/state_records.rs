@@ -2,14 +2,12 @@
 
 use crate::store::TenantStore;
 use crate::store::keys::{Item, Key, PK, TYPE};
-use crate::store::table::backoff::pause;
+use crate::store::table::backoff::{MAX_ROUNDS, pause};
 use crate::store::table::error::{StoreError, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Serialize, de::DeserializeOwned};
 
 const STATE: &str = "state";
-/// Such records change a few times in a minute.
-const MAX_ROUNDS: u32 = 6;
 
 /// `None` without such a record.
 pub(super) fn state_of<S: DeserializeOwned>(item: Option<&Item>) -> Result<Option<S>, StoreError> {

@@ -1,9 +1,16 @@
 //! Erasing a person: nothing of the person is left, and every history holds.
 
 use crate::support::people::{MARK, erase, erase_all, items_with, leaves, person};
+use crate::support::processes::{create_process, start};
+use crate::support::signing::step;
+use crate::support::table::dump::all_items;
 use crate::support::table::history::readers_hash;
 use crate::support::{Api, Client};
+use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
+use shared::domain::people::Removed;
+use shared::domain::request::StoredResponse;
+use shared::store::keys::{Item, SK};
 
 async fn assert_histories_hold(api: &Api, client: &Client, paths: &[String]) {
     let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
@@ -94,6 +101,10 @@ async fn a_deleted_users_history_is_erased_too() {
     let id = client.post("/users", body).await.id();
     client.delete(&format!("/users/{id}")).await.data();
     assert!(!items_with(&api, MARK).await.is_empty());
+    // A request of the user's own key may still be running.
+    let wait = erase(&client, &id).await.problem(409, "CONFLICT");
+    assert!(wait["retry_at"].is_string(), "{wait}");
+    api.advance_clock(60);
     erase_all(&client, &id).await;
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
     assert_histories_hold(&api, &client, &[]).await;
@@ -110,4 +121,58 @@ async fn a_repetition_of_a_request_whose_response_named_the_person_is_told_so() 
     let problem = again.problem(409, "CONFLICT");
     assert!(problem["detail"].as_str().unwrap().contains("erased"), "{problem}");
     assert_eq!(again.header("content-type"), "application/problem+json");
+}
+
+#[tokio::test]
+async fn many_long_responses_are_erased_in_several_requests() {
+    let (api, client) = Api::with_tenant().await;
+    let id = client.user("Ada").await;
+    client.patch(&format!("/users/{id}"), json!({"is_active": false})).await.data();
+    api.advance_clock(60);
+    client.post_once("/assets", &json!({"name": "Laptop"}), "first").await.data();
+    let is_response = |item: &Item| item.get("type") == Some(&AttributeValue::S("stored_response".into()));
+    let responses = async || all_items(&api).await.into_iter().filter(is_response).collect::<Vec<_>>();
+    let sample = responses().await.remove(0);
+    let sort = sample[SK].as_s().unwrap().clone();
+    let body = format!("{id}{}", "x".repeat(340_000));
+    let text = serde_json::to_string(&StoredResponse::new(200, body)).unwrap();
+    for number in 0..30 {
+        let mut item = sample.clone();
+        item.insert(SK.into(), AttributeValue::S(format!("{sort}{number}")));
+        // One of them is damaged.
+        let text = if number == 3 { text[1..].to_owned() } else { text.clone() };
+        item.insert("response".into(), AttributeValue::S(text));
+        api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
+    }
+    let first = erase(&client, &id).await.data();
+    let removed = first["removed"]["responses"].as_u64().unwrap();
+    assert!(first["done"] == false && (1..30).contains(&removed), "{first}");
+    erase_all(&client, &id).await;
+    assert!(responses().await.iter().all(|item| !item["response"].as_s().unwrap().contains(&id)));
+}
+
+#[tokio::test]
+async fn two_people_of_one_process_are_erased_one_after_the_other() {
+    let (api, client) = Api::with_tenant().await;
+    let [ada, grace] = [client.user("Ada").await, client.user("Grace").await];
+    let steps = json!([step("user_picker", "from"), step("user_picker", "to"), step("text", "note"), step("complete", "done")]);
+    let process = create_process(&client, steps).await;
+    let asset = client.asset(json!({"name": "Phone"})).await;
+    let path = format!("/processes/instances/{}", start(&client, &process, &asset).await);
+    let data = json!({"step_data": {"from": ada, "to": grace, "note": MARK}, "through": "done"});
+    client.post(&format!("{path}/advance"), data).await.data();
+    for user in [&ada, &grace] {
+        client.patch(&format!("/assets/{asset}"), json!({"assigned_to": null})).await.data();
+        client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
+        api.advance_clock(60);
+        erase_all(&client, user).await;
+    }
+    let tenant = api.store.tenant(client.tenant);
+    for user in [&ada, &grace] {
+        let remains = tenant.remains(user.parse().unwrap(), usize::MAX).await.unwrap();
+        assert_eq!(remains, (true, Removed::default()), "of {user}");
+    }
+    let shown = client.get(&path).await.data();
+    assert!(shown["step_data"]["note"].as_str().unwrap().starts_with("Erased user "), "{shown}");
+    assert_histories_hold(&api, &client, &[path]).await;
 }

@@ -106,7 +106,7 @@ async fn a_person_is_erased_once_nothing_is_in_the_way() {
     assert!(fixture.error(&fixture.erase(&[])).contains("The user is active"));
     fixture.service.send("PATCH", &format!("/users/{}", fixture.user), json!({"is_active": false})).await;
     let in_use = fixture.error(&fixture.erase(&["--dry-run"]));
-    assert!(in_use.contains("has 1 assets") && in_use.contains(&fixture.asset), "{in_use}");
+    assert!(in_use.contains("Assets: 1.") && in_use.contains(&fixture.asset), "{in_use}");
     fixture.leave().await;
     let before = fixture.items().await.len();
     let planned = fixture.json(&fixture.erase(&["--dry-run"]));

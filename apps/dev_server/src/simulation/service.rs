@@ -271,7 +271,8 @@ impl Service {
             self.add_violation(format!("{what} takes {:?}", sent.elapsed()));
         }
         // What is read from a history waits for its index: docs/api.md, "History".
-        let reads_history = ["/history", "as_of=", "/receipt"].iter().any(|part| request.path.contains(part));
+        let reads_history =
+            ["/history", "as_of=", "/receipt", "/report", "/erase"].iter().any(|part| request.path.contains(part));
         let is_late_history = reads_history && self.table.weaknesses().history_lag_millis > 60_000;
         let is_unexpected = match response.status {
             401 => !request.may_be_unauthorized,

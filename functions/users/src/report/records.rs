@@ -4,11 +4,10 @@ use super::views::{
     ReportedAsset, ReportedEntry, ReportedInstance, ReportedKey, ReportedLink, ReportedMovement, ReportedPart, ReportedPeriod,
     ReportedSignature,
 };
-use serde_json::Value;
 use shared::domain::assets::asset::Asset;
 use shared::domain::history::event::Event;
 use shared::domain::keys::api_key::ApiKey;
-use shared::domain::people::lead;
+use shared::domain::people::{is_person, lead, picks};
 use shared::domain::processes::instance::{Instance, State};
 use shared::domain::processes::movement::Movement;
 use shared::domain::record::{Kind, Record};
@@ -83,10 +82,6 @@ fn last_text<T>(held: &Held<T>, field: &str) -> String {
     texts.last().unwrap_or_default().to_owned()
 }
 
-fn is_person(value: &Value, person: UserId) -> bool {
-    value.as_str().and_then(|id| id.parse().ok()) == Some(person)
-}
-
 fn key(held: &Held<ApiKey>, id: Uuid) -> ReportedKey {
     ReportedKey {
         id: Id::from_uuid(id),
@@ -134,13 +129,9 @@ fn instance(held: &Held<Instance>, person: UserId) -> Option<About> {
     };
     let steps = stored.value.steps.as_slice().iter().filter(|step| step.is_signature()).map(|step| &step.key);
     let own: Vec<&String> = steps.filter(|step| is_about(step) || has_submitted(step)).collect();
-    let picks = |event: &Event| {
-        let data = event.changes.get("step_data").and_then(|change| change["new"].as_object());
-        data.is_some_and(|data| data.values().any(|value| is_person(value, person)))
-    };
     let parts = [
         (ReportedPart::Started, traces.is_creator),
-        (ReportedPart::Picked, events(held).any(picks)),
+        (ReportedPart::Picked, events(held).any(|event| picks(event, person))),
         (ReportedPart::Submitted, !traces.submitted.is_empty()),
         (ReportedPart::Signed, own.iter().any(|step| is_about(step) && has_submitted(step))),
     ];

@@ -5,6 +5,7 @@
 //! the array `_sd` of the object that has the value.
 
 use crate::history::event::{canonical, hash};
+use crate::pseudonym::is_pseudonym;
 use base64_simd::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -53,8 +54,9 @@ impl Commitment {
     }
 }
 
+/// The name needs no escaping.
 fn salted(salt: &[u8; SALT_BYTES], name: &str, value: &Value) -> serde_json::Result<[u8; DIGEST_BYTES]> {
-    let disclosure = serde_json_canonicalizer::to_vec(&json!([URL_SAFE_NO_PAD.encode_to_string(salt), name, value]))?;
+    let disclosure = format!(r#"["{}","{name}",{}]"#, URL_SAFE_NO_PAD.encode_to_string(salt), canonical(value)?);
     Ok(Sha256::digest(URL_SAFE_NO_PAD.encode_to_string(disclosure)).into())
 }
 
@@ -84,8 +86,7 @@ impl Commitments {
         self.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Salt(_))).map(|(pointer, _)| pointer)
     }
 
-    /// What an entry does not change has one salt before and after, and so one digest: once it is erased, the digests still say
-    /// that it is the same.
+    /// An unchanged value has the same salt on both sides. After an erasure, equal digests still show that it didn't change.
     #[must_use]
     pub fn with_unchanged(mut self, entry: &Value) -> Self {
         let same = |(pointer, commitment): (&String, &Commitment)| {
@@ -147,8 +148,8 @@ impl Commitments {
         for (pointer, commitment) in &mut self.0 {
             let (Commitment::Salt(salt), Some(value)) = (*commitment, entry.pointer_mut(pointer)) else { continue };
             let (Some(text), Some((_, name))) = (pseudonym(pointer), pointer.rsplit_once('/')) else { continue };
-            // What erases a value has the pseudonym from the beginning.
-            if *value == Value::String(text.clone()) {
+            // The erasure's own entry has a pseudonym as its new value, perhaps that of another person.
+            if value.as_str().is_some_and(is_pseudonym) {
                 continue;
             }
             let Ok(digest) = salted(&salt, name, value) else { continue };
@@ -217,7 +218,7 @@ fn pointer_to(side: &str, field: &str) -> String {
     }
 }
 
-/// An id is none: without the record of that user, it names nobody.
+/// Ids don't count: without its record, an id names nobody.
 fn is_text_or_signature(value: &Value) -> bool {
     value.is_object() || value.as_str().is_some_and(|text| text.parse::<Uuid>().is_err())
 }

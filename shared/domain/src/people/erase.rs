@@ -5,6 +5,7 @@ use crate::assets::asset::Asset;
 use crate::keys::api_key::ApiKey;
 use crate::processes::instance::{Instance, State};
 use crate::processes::movement::Movement;
+use crate::pseudonym::is_pseudonym;
 use crate::record::Record;
 use crate::signing::link::{Link, LinkStatus, Signer};
 use crate::user::User;
@@ -25,8 +26,10 @@ fn name(person: UserId) -> Name {
     Name::from_stored(pseudonym(person))
 }
 
+/// A text that was erased for somebody else stays as it is.
 fn notes(present: Option<&Notes>, person: UserId, is_about: bool) -> Option<Notes> {
-    present.map(|notes| if is_about { Notes::from_stored(pseudonym(person)) } else { notes.clone() })
+    let is_erased = |notes: &Notes| !is_about || is_pseudonym(notes);
+    present.map(|notes| if is_erased(notes) { notes.clone() } else { Notes::from_stored(pseudonym(person)) })
 }
 
 impl Erase for User {
@@ -64,7 +67,7 @@ impl Erase for Instance {
         let mut erased = self.clone();
         for field in &traces.fields {
             let step = field.strip_prefix("step_data/").and_then(|step| erased.step_values.0.get_mut(step));
-            if let Some(value) = step {
+            if let Some(value) = step.filter(|value| !value.as_str().is_some_and(is_pseudonym)) {
                 *value = Value::String(pseudonym(person));
             }
         }

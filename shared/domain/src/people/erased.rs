@@ -1,10 +1,11 @@
 //! The people of whom entries lack something since they were erased.
 
 use super::pseudonym;
+use super::traces::picked;
 use crate::history::commitments::Commitments;
 use crate::history::event::Event;
 use crate::values::id::{Id, UserId};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Among those whom the entries name by their ids.
@@ -22,7 +23,5 @@ pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
 
 /// Who acted, who was picked, and the user whose record it is.
 fn people(event: &Event) -> Vec<UserId> {
-    let picked = event.changes.get("step_data").and_then(|change| change.get("new")?.as_object()).into_iter().flatten();
-    let picked = picked.filter_map(|(_, value): (_, &Value)| value.as_str()?.parse().ok());
-    picked.chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]).collect()
+    picked(event).chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]).collect()
 }

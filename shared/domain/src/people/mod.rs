@@ -4,11 +4,13 @@ mod erase;
 mod erased;
 mod erasure;
 mod obstacle;
+mod removed;
 mod traces;
 
 pub use crate::pseudonym::{pseudonym, replacement};
 pub use erase::Erase;
 pub use erased::erased_people;
-pub use erasure::Erasure;
+pub use erasure::{Erasure, PartEnd};
 pub use obstacle::Obstacle;
-pub use traces::{Traces, actor_pointers, lead, personal_fields};
+pub use removed::Removed;
+pub use traces::{Traces, actor_pointers, is_person, lead, personal_fields, picks};

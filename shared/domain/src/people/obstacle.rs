@@ -8,12 +8,14 @@ use chrono::TimeDelta;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    #[error("The user is active. Deactivate it first, with PATCH or by offboarding.")]
+    #[error("There was never such a user.")]
+    Unknown,
+    #[error("The user is active. Deactivate the user first, with PATCH or by offboarding.")]
     Active,
     /// Requests with the user's own keys can still be running.
-    #[error("The user was changed a moment ago, and its requests may still be running. Try again at {0}.")]
+    #[error("The user was changed a moment ago, and its requests may still be running. Try again after {0}.")]
     Changed(Timestamp),
-    #[error("The user has {} assets and is picked in {processes} open processes. Return the assets, and complete or cancel the processes.", .assets.len())]
+    #[error("The user is in use. Assets: {}. Open processes: {processes}. Return the assets, and complete or cancel the processes.", .assets.len())]
     InUse { assets: Vec<AssetId>, processes: u64 },
 }
 
@@ -24,7 +26,13 @@ impl Obstacle {
         if user.value.is_active {
             return Some(Self::Active);
         }
-        let retry_at = user.updated_at.plus(delay);
+        Self::of_change(user.updated_at, now, delay)
+    }
+
+    /// By the last change of the user, who may be deleted.
+    #[must_use]
+    pub fn of_change(changed_at: Timestamp, now: Timestamp, delay: TimeDelta) -> Option<Self> {
+        let retry_at = changed_at.plus(delay);
         (now < retry_at).then_some(Self::Changed(retry_at))
     }
 
@@ -58,6 +66,6 @@ mod tests {
         assert_eq!(obstacle(false, 2_999), Some(Obstacle::Changed(samples::time(3_000))));
         assert_eq!(obstacle(false, 3_000), None);
         let in_use = Obstacle::in_use(vec![samples::asset(1).id], 3);
-        assert!(in_use.to_string().starts_with("The user has 1 assets and is picked in 2 open processes."), "{in_use}");
+        assert!(in_use.to_string().starts_with("The user is in use. Assets: 1. Open processes: 2."), "{in_use}");
     }
 }

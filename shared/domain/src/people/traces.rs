@@ -3,14 +3,14 @@
 use crate::actor::Actor;
 use crate::assets::asset::Asset;
 use crate::catalog::{Manufacturer, Model};
-use crate::history::commitments::{pointers_of_changes, side_and_field, value_of};
+use crate::history::commitments::{Commitments, pointers_of_changes, side_and_field};
 use crate::history::event::{Event, EventType};
 use crate::keys::api_key::ApiKey;
 use crate::processes::instance::Instance;
 use crate::record::{Kind, Record};
 use crate::signing::link::Link;
 use crate::user::User;
-use crate::values::id::UserId;
+use crate::values::id::{Id, UserId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
@@ -35,7 +35,7 @@ pub fn personal_fields(kind: Kind) -> &'static [&'static str] {
 pub fn lead(person: UserId, event: &Event) -> Option<(Kind, Uuid)> {
     let kind = EventType::parse(&event.event_type)?.kind?;
     let leads = match kind {
-        Kind::User => event.entity_id == uuid(person),
+        Kind::User => event.entity_id == person.uuid(),
         Kind::ApiKey => names(event, "user_id", person),
         Kind::Link => names(event, "signer_id", person),
         Kind::Asset => names(event, "assigned_to", person),
@@ -61,19 +61,20 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// From a record's events, oldest first.
+    /// From a record's entries, oldest first.
     #[must_use]
-    pub fn of(person: UserId, kind: Kind, events: &[Event]) -> Self {
-        let mut traces =
-            Self { is_creator: events.first().is_some_and(|event| event.actor.user_id == Some(person)), ..Self::default() };
+    pub fn of(person: UserId, kind: Kind, entries: &[(&Event, &Commitments)]) -> Self {
+        let events = || entries.iter().map(|(event, _)| *event);
+        let is_creator = events().next().is_some_and(|event| event.actor.user_id == Some(person));
+        let mut traces = Self { is_creator, ..Self::default() };
         // A key is bound, and a link made, for the same user as long as it exists.
-        let belongs = events.iter().any(|event| lead(person, event).is_some());
-        let is_picked = events.iter().any(|event| picks(event, person));
-        let somebody_is_picked = events.iter().any(|event| picked(event).next().is_some());
+        let belongs = events().any(|event| lead(person, event).is_some());
+        let is_picked = events().any(|event| picks(event, person));
+        let somebody_is_picked = events().any(|event| picked(event).next().is_some());
         let mut holder = None;
         // Whose value each field has: the last actor who changed it.
         let mut about: BTreeMap<String, bool> = BTreeMap::new();
-        for event in events {
+        for (event, commitments) in entries {
             let before = holder;
             if let Some(change) = event.changes.get("assigned_to") {
                 holder = change["new"].as_str().and_then(|id| id.parse::<UserId>().ok());
@@ -84,7 +85,7 @@ impl Traces {
                 let Some((side, field)) = side_and_field(&pointer) else { continue };
                 let is_about = match side {
                     "old" => was_about.get(&field).copied().unwrap_or_default(),
-                    _ if !is_changed(event, &field) => about.get(&field).copied().unwrap_or_default(),
+                    _ if !commitments.is_changed(&event.changes, &field) => about.get(&field).copied().unwrap_or_default(),
                     _ => {
                         let is_own = event.actor.user_id == Some(person);
                         let is_about = match kind {
@@ -123,37 +124,33 @@ fn is_value_about(person: UserId, actor: &Actor, is_picked: Option<bool>) -> boo
     is_picked.filter(|_| actor.link_id.is_none()).unwrap_or(is_own)
 }
 
-fn is_changed(event: &Event, field: &str) -> bool {
-    value_of(&event.changes, "old", field) != value_of(&event.changes, "new", field)
-}
-
 fn names(event: &Event, field: &str, person: UserId) -> bool {
     event.changes.get(field).is_some_and(|change| is_person(&change["new"], person) || is_person(&change["old"], person))
 }
 
 /// A step has the person's id: it picks a user.
-fn picks(event: &Event, person: UserId) -> bool {
+#[must_use]
+pub fn picks(event: &Event, person: UserId) -> bool {
     picked(event).any(|user| user == person)
 }
 
 /// The users that steps pick.
-fn picked(event: &Event) -> impl Iterator<Item = UserId> {
+pub(super) fn picked(event: &Event) -> impl Iterator<Item = UserId> {
     let data = event.changes.get("step_data").and_then(|change| change["new"].as_object());
     data.into_iter().flatten().filter_map(|(_, value)| value.as_str()?.parse().ok())
 }
 
-fn is_person(value: &Value, person: UserId) -> bool {
+#[must_use]
+pub fn is_person(value: &Value, person: UserId) -> bool {
     value.as_str().and_then(|id| id.parse::<UserId>().ok()) == Some(person)
-}
-
-fn uuid(person: UserId) -> Uuid {
-    crate::values::id::Id::uuid(person)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::id::{EventId, Id, LinkId};
+    use crate::history::commitments::{Commitment, SALT_BYTES};
+    use crate::pseudonym::pseudonym;
+    use crate::values::id::{EventId, LinkId};
     use crate::values::time::Timestamp;
     use serde_json::json;
 
@@ -174,6 +171,11 @@ mod tests {
         }
     }
 
+    fn traces(person: UserId, kind: Kind, events: &[Event]) -> Traces {
+        let none = Commitments::default();
+        Traces::of(person, kind, &events.iter().map(|event| (event, &none)).collect::<Vec<_>>())
+    }
+
     #[test]
     fn notes_are_about_the_user_who_has_the_asset() {
         let (ada, grace) = (user(1), user(2));
@@ -190,11 +192,11 @@ mod tests {
             event(3, "asset.updated", Actor::operator(), json!({"assigned_to": assigned(json!(ada), json!(grace))})),
             event(4, "asset.updated", Actor::operator(), json!({"notes": set(json!("of Ada"), "of Grace")})),
         ];
-        let traces = Traces::of(ada, Kind::Asset, &events);
+        let of_ada = traces(ada, Kind::Asset, &events);
         let expected: [&[&str]; 4] = [&[], &["/changes/notes/new"], &[], &["/changes/notes/old"]];
-        assert_eq!(traces.entries, expected.map(|pointers| pointers.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()));
-        assert!(traces.fields.is_empty());
-        assert_eq!(Traces::of(grace, Kind::Asset, &events).fields, BTreeSet::from(["notes".to_owned()]));
+        assert_eq!(of_ada.entries, expected.map(|pointers| pointers.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()));
+        assert!(of_ada.fields.is_empty());
+        assert_eq!(traces(grace, Kind::Asset, &events).fields, BTreeSet::from(["notes".to_owned()]));
     }
 
     #[test]
@@ -211,12 +213,41 @@ mod tests {
             event(3, "instance.updated", key, step(picked, typed.clone())),
             event(4, "instance.updated", link, step(typed, signed)),
         ];
-        let of_ada = Traces::of(ada, Kind::Instance, &events);
+        let of_ada = traces(ada, Kind::Instance, &events);
         assert_eq!(of_ada.fields, ["step_data/note", "step_data/sign"].map(str::to_owned).into());
         assert_eq!((of_ada.submitted, of_ada.is_creator), (BTreeSet::from(["sign".to_owned()]), false));
-        let of_technician = Traces::of(technician, Kind::Instance, &events);
+        let of_technician = traces(technician, Kind::Instance, &events);
         assert!(of_technician.fields.is_empty() && of_technician.is_creator);
         assert_eq!(of_technician.entries[2], ["/actor/user_name"]);
         assert_eq!(of_technician.entries[3], Vec::<String>::new());
+    }
+
+    #[test]
+    fn who_submitted_last_is_known_after_the_texts_are_erased() {
+        let (ada, technician) = (user(1), user(2));
+        let by = |user| Actor { user_id: Some(user), ..Actor::operator() };
+        let step = |old: Value, new: Value| json!({"step_data": {"old": old, "new": new}});
+        let (picked, first, second) = (json!({"who": ada}), json!({"who": ada, "note": "x"}), json!({"who": ada, "note": "y"}));
+        let mut events = [
+            event(1, "instance.created", by(technician), json!({})),
+            event(2, "instance.updated", by(technician), step(json!({}), picked.clone())),
+            event(3, "instance.updated", by(ada), step(picked, first.clone())),
+            event(4, "instance.updated", by(technician), step(first, second)),
+        ];
+        let salt =
+            |pointer: &String| (pointer.clone(), Commitment::Salt([pointer.len().try_into().unwrap_or_default(); SALT_BYTES]));
+        let mut commitments = events.clone().map(|event| {
+            let pointers = pointers_of_changes(&event.changes, personal_fields(Kind::Instance));
+            pointers.iter().map(salt).collect::<Commitments>()
+        });
+        for erased in [0, 1, 2] {
+            let entries: Vec<_> = events.iter().zip(&commitments).collect();
+            assert!(Traces::of(ada, Kind::Instance, &entries).submitted.is_empty(), "erased {erased} times");
+            for (event, commitments) in events.iter_mut().zip(&mut commitments) {
+                let mut shown = json!({"changes": event.changes});
+                commitments.erase(&mut shown, |pointer| pointer.contains("note").then(|| pseudonym(ada)));
+                event.changes = shown["changes"].as_object().cloned().expect("an object");
+            }
+        }
     }
 }

@@ -1,16 +1,20 @@
 //! Responses of receivers that repeat what they got. Records of deliveries keep no values about people, so that an erasure need
 //! not look for them there.
 
+use serde_json::json;
+
 /// Stands in place of such a response.
 pub const NOT_KEPT: &str = "(not kept: the response repeats values about people)";
 /// The shortest end of a cut response that counts as the beginning of a value, in bytes.
 const MIN_BEGINNING: usize = 3;
 
-/// Whether a response has one of the values, or ends with the beginning of one: also in JSON that is all ASCII.
+/// Whether a response has one of the values, or ends with the beginning of one: also in JSON.
 #[must_use]
 pub fn repeats<'a>(response: &str, values: impl IntoIterator<Item = &'a str>) -> bool {
     let response = response.to_lowercase();
-    let mut forms = values.into_iter().filter(|value| !value.is_empty()).flat_map(|value| [value.to_lowercase(), ascii(value)]);
+    let in_json = |value: &str| json!(value).to_string().trim_matches('"').to_lowercase();
+    let forms = |value: &str| [value.to_lowercase(), in_json(value), ascii(value), ascii(&in_json(value))];
+    let mut forms = values.into_iter().filter(|value| !value.is_empty()).flat_map(forms);
     forms.any(|value| response.contains(&value) || ends_with_beginning(&response, &value))
 }
 
@@ -42,6 +46,7 @@ mod tests {
         {
             assert!(repeats(response, ["Zoë Lovelace"]), "{response}");
         }
+        assert!(repeats(r#"{"notes": "so\n\"Zo\u00eb\" said"}"#, ["so\n\"Zoë\" said"]));
         for response in ["", "ok", "thanks, z", "zone"] {
             assert!(!repeats(response, ["Zoë Lovelace", ""]), "{response}");
         }

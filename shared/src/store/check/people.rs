@@ -3,9 +3,10 @@
 use super::facts::Role;
 use super::{TenantCheck, named};
 use crate::domain::history::chain::HistoryEntry;
+use crate::domain::people::Removed;
 use crate::domain::record::Kind;
 use crate::domain::values::id::{Id, UserId};
-use crate::store::people::{PartAbout, Removed};
+use crate::store::people::PartAbout;
 use crate::store::table::error::{StoreError, WriteError};
 
 impl TenantCheck<'_> {
@@ -29,8 +30,8 @@ impl TenantCheck<'_> {
         for (person, found) in std::mem::take(&mut self.erased) {
             let problem = match self.store.remains_in(person, &found).await {
                 Ok(remains) if remains == Removed::default() => continue,
-                Ok(Removed { records, entries, images, responses }) => format!(
-                    "the person was erased, and is still named in {records} records, {entries} entries of histories, {images} \
+                Ok(Removed { resources, entries, signatures, responses }) => format!(
+                    "the person was erased, and is still named in {resources} records, {entries} entries of histories, {signatures} \
                      images and {responses} stored responses"
                 ),
                 Err(WriteError::Store(error @ (StoreError::Unavailable(_) | StoreError::Internal(_)))) => return Err(error),

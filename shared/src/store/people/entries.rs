@@ -6,13 +6,10 @@ use crate::domain::people::replacement;
 use crate::domain::values::id::UserId;
 use crate::store::TenantStore;
 use crate::store::keys::{COMMITMENTS, ENTRY, commitments_attribute};
-use crate::store::table::backoff::pause;
+use crate::store::table::backoff::{MAX_ROUNDS, pause};
 use crate::store::table::error::{StoreError, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
-
-/// Two erasures of different people can meet at an entry.
-const MAX_ROUNDS: u32 = 6;
 
 impl TenantStore {
     /// Erases the values at these pointers, if the entry has them still. Returns whether it had any.
@@ -50,6 +47,7 @@ impl TenantStore {
             if unless_condition_failed(updated)?.is_some() {
                 return Ok(true);
             }
+            // Two erasures of different people can meet at an entry.
             pause(&self.store, round).await;
             let Some(again) = self.event_entry(entry.id).await? else { return Ok(false) };
             entry = again;

@@ -1,51 +1,30 @@
 //! Erasing a person, part by part. Each part can be repeated.
 
+use super::held::Held;
+use super::obstacles::MAX_REQUEST;
 use super::pass::PartAbout;
 use crate::domain::assets::asset::Asset;
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::keys::api_key::ApiKey;
-use crate::domain::people::{Erase, Erasure, actor_pointers};
+use crate::domain::people::{Erase, Erasure, PartEnd, Removed, actor_pointers};
 use crate::domain::processes::instance::Instance;
 use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Kind, Stored};
 use crate::domain::signing::link::Link;
 use crate::domain::user::User;
-use crate::domain::values::id::{Id, UserId};
-use crate::store::table::backoff::pause;
+use crate::domain::values::id::UserId;
+use crate::store::keys::Keys;
+use crate::store::table::backoff::{MAX_ROUNDS, pause};
+use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::{ChangeContext, TenantStore, UnitOfWork};
 use futures_util::{StreamExt, TryStreamExt, stream};
-use std::collections::BTreeSet;
-use std::ops::AddAssign;
 use uuid::Uuid;
 
-/// Attempts to change a record that others change meanwhile.
-const MAX_ROUNDS: u32 = 6;
+/// The parts that a dry run of one request counts.
+const MAX_COUNTED_PARTS: usize = 4;
 /// Entries and records that are written at the same time.
 const CONCURRENT: usize = 8;
-
-/// How much a part has removed, or would remove.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Removed {
-    /// Records that said something about the person.
-    pub records: usize,
-    /// Entries of histories.
-    pub entries: usize,
-    /// Images of signatures.
-    pub images: usize,
-    /// Stored responses.
-    pub responses: usize,
-}
-
-impl AddAssign for Removed {
-    fn add_assign(&mut self, other: Self) {
-        let Self { records, entries, images, responses } = other;
-        self.records += records;
-        self.entries += entries;
-        self.images += images;
-        self.responses += responses;
-    }
-}
 
 impl TenantStore {
     /// Erases the user's own record. Nothing may refer to it, unless the erasure is `forced`, as when it is repeated after a
@@ -61,35 +40,66 @@ impl TenantStore {
         unit.commit().await
     }
 
-    /// Begins to erase a person, or goes on, after the person's own record was erased. Returns the state after this part.
+    /// Begins to erase a person, or goes on, after the person's own record was erased. Returns whether all is done.
     ///
     /// # Errors
     ///
     /// Returns [`WriteError::Store`] when the table or the object store does not respond in time. What was done until then stays
     /// done.
-    pub async fn erase_part(&self, person: UserId, context: &ChangeContext) -> Result<(Erasure, Removed), WriteError> {
+    pub async fn erase_part(&self, person: UserId, context: &ChangeContext) -> Result<(bool, Removed), WriteError> {
+        if self.is_dry_run() {
+            return self.remains(person, MAX_COUNTED_PARTS).await;
+        }
+        let (ended_pass, mut is_done, mut removed) = self.erase_next(person, context).await?;
+        // The next pass is over what came in the minute since, which is hardly ever anything.
+        if ended_pass && !is_done {
+            let (_, is_done_now, late) = self.erase_next(person, context).await?;
+            is_done = is_done_now;
+            removed += late;
+        }
+        Ok((is_done, removed))
+    }
+
+    /// Returns whether this part ended the pass, and whether all is done.
+    async fn erase_next(&self, person: UserId, context: &ChangeContext) -> Result<(bool, bool, Removed), WriteError> {
         let now = self.store.now();
         let state = self
             .change_erasure(person, |present| present.map_or_else(|| Erasure::begun(person, now), |erasure| erasure.resumed(now)))
             .await?;
         let part = self.part_about(person, state.position, state.began_at).await?;
-        let removed = self.erase_found(person, &part, context).await?;
+        let mut removed = Removed::default();
+        if state.responses_until.is_none() {
+            removed += self.erase_found(person, &part, context).await?;
+        }
+        let mut responses_until = None;
         if part.is_due() {
+            (removed.responses, responses_until) = self.erase_responses(&part, state.responses_until.as_deref()).await?;
             self.forget_snapshots().await?;
         }
-        let end = part.last.is_none().then(|| self.store.now());
-        let state = self
-            .change_erasure(person, |present| present.unwrap_or_else(|| state.clone()).advanced(&state, part.last, end))
-            .await?;
-        Ok((state, removed))
+        let ended_pass = part.last.is_none() && responses_until.is_none();
+        let end = PartEnd {
+            position: part.last,
+            responses_until,
+            has_removed: removed != Removed::default(),
+            at: self.store.now(),
+            // Events can be written later than their ids say.
+            next_pass: Keys::last_event_before(state.began_at.plus(-(max_event_delay() + MAX_REQUEST))),
+        };
+        let advanced = |present: Option<Erasure>| present.unwrap_or_else(|| state.clone()).advanced(&state, end.clone());
+        Ok((ended_pass, self.change_erasure(person, advanced).await?.is_done, removed))
     }
 
-    /// What a part finds, is erased.
+    /// Erases what a part has found in records and entries.
     ///
     /// # Errors
     ///
     /// As [`TenantStore::erase_part`].
-    pub async fn erase_found(&self, person: UserId, part: &PartAbout, context: &ChangeContext) -> Result<Removed, WriteError> {
+    pub(super) async fn erase_found(
+        &self,
+        person: UserId,
+        part: &PartAbout,
+        context: &ChangeContext,
+    ) -> Result<Removed, WriteError> {
         let context = ChangeContext { idempotency: None, precondition: None, is_erasure: true, ..context.clone() };
         let mut removed = Removed::default();
         for (kind, id) in &part.records {
@@ -105,10 +115,6 @@ impl TenantStore {
         }
         let actions = part.actions_on_others().map(|(entry, event)| (entry.clone(), actor_pointers(person, &event.actor)));
         removed.entries += self.erase_in_entries(person, actions.collect()).await?;
-        if part.is_due() {
-            let ids: BTreeSet<Uuid> = part.records.iter().map(|(_, id)| *id).chain([person.uuid()]).collect();
-            removed.responses += self.erase_responses(&ids).await?;
-        }
         Ok(removed)
     }
 
@@ -116,25 +122,30 @@ impl TenantStore {
         let mut round = 0;
         let (held, is_changed) = loop {
             let held = self.held::<T>(person, id).await?;
-            let Some(old) = &held.record else { break (held, false) };
-            let next = old.value.without(person, &held.traces, context.at);
-            if next == old.value {
-                break (held, false);
-            }
-            let mut unit = UnitOfWork::new(self, context);
-            unit.update(old, next)?;
-            match unit.commit().await {
-                Ok(()) => break (held, true),
+            match self.rewrite(person, &held, context).await {
+                Ok(is_changed) => break (held, is_changed),
                 Err(WriteError::Stale) if round < MAX_ROUNDS => pause(&self.store, round).await,
                 Err(error) => return Err(error),
             }
             round += 1;
         };
         // Before the entries, which name the images.
-        let images = self.erase_images(id, &held).await?;
+        let signatures = self.erase_images(id, &held).await?;
         let entries = held.entries.into_iter().map(|(entry, _, about)| (entry, about));
         let entries = self.erase_in_entries(person, entries.collect()).await?;
-        Ok(Removed { records: is_changed.into(), entries, images, responses: 0 })
+        Ok(Removed { resources: is_changed.into(), entries, signatures, responses: 0 })
+    }
+
+    /// Returns whether the record had something about the person.
+    async fn rewrite<T: Erase>(&self, person: UserId, held: &Held<T>, context: &ChangeContext) -> Result<bool, WriteError> {
+        let Some(old) = &held.record else { return Ok(false) };
+        let next = old.value.without(person, &held.traces, context.at);
+        if next == old.value {
+            return Ok(false);
+        }
+        let mut unit = UnitOfWork::new(self, context);
+        unit.update(old, next)?;
+        unit.commit().await.map(|()| true)
     }
 
     async fn erase_in_entries(&self, person: UserId, entries: Vec<(HistoryEntry, Vec<String>)>) -> Result<usize, StoreError> {

@@ -6,12 +6,9 @@ use crate::domain::people::Traces;
 use crate::domain::record::{Kind, Record, Stored};
 use crate::domain::values::id::{Id, UserId};
 use crate::store::TenantStore;
-use crate::store::table::backoff::pause;
+use crate::store::table::backoff::{MAX_ROUNDS, pause};
 use crate::store::table::error::StoreError;
 use uuid::Uuid;
-
-/// Reads of a record that changes meanwhile.
-const MAX_ROUNDS: u32 = 6;
 
 #[derive(Debug)]
 pub struct Held<T> {
@@ -29,9 +26,8 @@ impl TenantStore {
     pub async fn held<T: Record>(&self, person: UserId, id: Uuid) -> Result<Held<T>, StoreError> {
         for round in 0..MAX_ROUNDS {
             // The history first: a record that has more versions has changed since.
-            let (entries, traces) = self.traces(person, T::KIND, id).await?;
+            let (newest, entries, traces) = self.traces(person, T::KIND, id).await?;
             let record = self.get::<T>(T::Id::from_uuid(id)).await?;
-            let newest = entries.last().map_or(0, |(_, event, _)| event.version);
             // In a dry run, the record is as it would become, and its history as it is.
             if self.is_dry_run() || record.as_ref().is_none_or(|record| record.version <= newest) {
                 return Ok(Held { record, entries, traces });
@@ -41,21 +37,23 @@ impl TenantStore {
         Err(StoreError::Unavailable("a record changes too often".into()))
     }
 
+    /// With the number of the newest entry.
     async fn traces(
         &self,
         person: UserId,
         kind: Kind,
         id: Uuid,
-    ) -> Result<(Vec<(HistoryEntry, Event, Vec<String>)>, Traces), StoreError> {
+    ) -> Result<(u64, Vec<(HistoryEntry, Event, Vec<String>)>, Traces), StoreError> {
         let Some(mut state) = self.history_state_of(kind, id, None).await? else { return Ok(Default::default()) };
-        let last = state.total();
-        let entries = self.history_entries(&mut state, 1..=last).await?.into_values();
-        let (entries, events): (Vec<HistoryEntry>, Vec<Event>) = entries
+        let newest = state.total();
+        let entries = self.history_entries(&mut state, 1..=newest).await?.into_values();
+        let entries: Vec<(HistoryEntry, Event)> = entries
             .filter_map(|entry| Some((serde_json::from_str(&entry.text).ok()?, entry)))
             .map(|(event, entry)| (entry, event))
-            .unzip();
-        let traces = Traces::of(person, kind, &events);
+            .collect();
+        let shown: Vec<_> = entries.iter().map(|(entry, event)| (event, &entry.commitments)).collect();
+        let traces = Traces::of(person, kind, &shown);
         let about = traces.entries.iter().cloned();
-        Ok((entries.into_iter().zip(events).zip(about).map(|((entry, event), about)| (entry, event, about)).collect(), traces))
+        Ok((newest, entries.into_iter().zip(about).map(|((entry, event), about)| (entry, event, about)).collect(), traces))
     }
 }

@@ -10,6 +10,5 @@ mod pass;
 mod remains;
 mod responses;
 
-pub use erase::Removed;
 pub use held::Held;
 pub use pass::PartAbout;

@@ -11,20 +11,35 @@ use crate::store::{ChangeContext, TenantStore};
 use chrono::TimeDelta;
 
 /// The longest time of a request: that of a function.
-const MAX_REQUEST: TimeDelta = TimeDelta::seconds(30);
+pub(super) const MAX_REQUEST: TimeDelta = TimeDelta::seconds(30);
 
 impl TenantStore {
-    /// Erases the user's own record, unless something is in the way.
+    /// Erases a user's own record, which is `present` or deleted, unless something is in the way.
     ///
     /// # Errors
     ///
     /// As [`TenantStore::erase_user`].
-    pub async fn erase_unhindered(&self, user: &Stored<User>, context: &ChangeContext) -> Result<Option<Obstacle>, WriteError> {
-        if let Some(obstacle) = Obstacle::of(user, context.at, max_event_delay() + MAX_REQUEST) {
+    pub async fn erase_unhindered(
+        &self,
+        id: UserId,
+        present: Option<&Stored<User>>,
+        context: &ChangeContext,
+    ) -> Result<Option<Obstacle>, WriteError> {
+        let delay = max_event_delay() + MAX_REQUEST;
+        let Some(user) = present else {
+            // The history of a deleted user still names the person.
+            let Some(history) = self.history_state::<User>(id, Some(1)).await? else { return Ok(Some(Obstacle::Unknown)) };
+            let deleted_at = history.last_event().map(|event| event.timestamp());
+            return Ok(deleted_at.and_then(|at| Obstacle::of_change(at, context.at, delay)));
+        };
+        if user.value.erased_at.is_some() {
+            return Ok(None);
+        }
+        if let Some(obstacle) = Obstacle::of(user, context.at, delay) {
             return Ok(Some(obstacle));
         }
         match self.erase_user(user, context, false).await {
-            Err(WriteError::InUse(count)) => Ok(Some(self.in_use(user.value.id, count).await?)),
+            Err(WriteError::InUse(count)) => Ok(Some(self.in_use(id, count).await?)),
             erased => erased.map(|()| None),
         }
     }

@@ -25,7 +25,7 @@ const MAX_ACTIONS: usize = 200;
 #[derive(Debug)]
 pub struct PartAbout {
     person: UserId,
-    /// All that is about the person has it.
+    /// Every event that names the person contains it.
     id: String,
     /// Records whose histories may say something.
     pub records: BTreeSet<(Kind, Uuid)>,
@@ -45,6 +45,11 @@ impl PartAbout {
     /// The actions on others' records. The histories of `records` have the rest.
     pub fn actions_on_others(&self) -> impl Iterator<Item = &(HistoryEntry, Event)> {
         self.actions.iter().filter(|(_, event)| !self.records.iter().any(|(_, id)| *id == event.entity_id))
+    }
+
+    /// Of all records that say something about the person, and of the person's own.
+    pub(super) fn ids(&self) -> BTreeSet<Uuid> {
+        self.records.iter().map(|(_, id)| *id).chain([self.person.uuid()]).collect()
     }
 
     /// The part found something, or ends the pass.

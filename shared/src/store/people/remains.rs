@@ -1,7 +1,7 @@
 //! Erasing all at once, and counting what an erasure would remove, for the operator.
 
-use super::{PartAbout, Removed};
-use crate::domain::people::Erasure;
+use super::PartAbout;
+use crate::domain::people::{Erasure, Removed};
 use crate::domain::values::id::UserId;
 use crate::store::table::error::WriteError;
 use crate::store::{ChangeContext, DryRun, TenantStore};
@@ -18,30 +18,31 @@ impl TenantStore {
         self.change_erasure(person, begun).await?;
         let mut removed = Removed::default();
         loop {
-            let (state, part) = self.erase_part(person, &ChangeContext::operator(self.store.now())).await?;
+            let (is_done, part) = self.erase_part(person, &ChangeContext::operator(self.store.now())).await?;
             removed += part;
-            if state.is_done {
+            if is_done {
                 return Ok(removed);
             }
         }
     }
 
-    /// What [`TenantStore::erase_whole`] would remove.
+    /// What [`TenantStore::erase_whole`] would remove, and whether that is all: at most `max_parts` are counted.
     ///
     /// # Errors
     ///
     /// As [`TenantStore::erase_part`].
-    pub async fn remains(&self, person: UserId) -> Result<Removed, WriteError> {
-        let (until, mut found, mut after) = (self.store.now(), PartAbout::new(person), None);
-        loop {
-            let part = self.part_about(person, after, until).await?;
+    pub async fn remains(&self, person: UserId, max_parts: usize) -> Result<(bool, Removed), WriteError> {
+        let (until, mut found) = (self.store.now(), PartAbout::new(person));
+        for _ in 0..max_parts {
+            let part = self.part_about(person, found.last, until).await?;
             found.records.extend(part.records);
             found.actions.extend(part.actions);
-            match part.last {
-                Some(last) => after = Some(last),
-                None => return self.remains_in(person, &found).await,
+            found.last = part.last;
+            if found.last.is_none() {
+                break;
             }
         }
+        Ok((found.last.is_none(), self.remains_in(person, &found).await?))
     }
 
     /// What an erasure would remove of this.
@@ -51,6 +52,15 @@ impl TenantStore {
     /// As [`TenantStore::erase_part`].
     pub async fn remains_in(&self, person: UserId, found: &PartAbout) -> Result<Removed, WriteError> {
         let store = if self.is_dry_run() { self.clone() } else { self.clone().in_dry_run(DryRun::default()) };
-        store.erase_found(person, found, &ChangeContext::operator(self.store.now())).await
+        let mut removed = store.erase_found(person, found, &ChangeContext::operator(self.store.now())).await?;
+        let mut until = None;
+        loop {
+            let (count, next) = store.erase_responses(found, until.as_deref()).await?;
+            removed.responses += count;
+            until = next;
+            if until.is_none() {
+                return Ok(removed);
+            }
+        }
     }
 }

@@ -3,6 +3,8 @@
 use crate::store::Store;
 use std::time::Duration;
 
+/// Attempts of what others can disturb, if nothing says otherwise.
+pub(crate) const MAX_ROUNDS: u32 = 6;
 /// The first pause is at most this long, and each further one twice as long.
 const FIRST_PAUSE_MILLIS: u64 = 10;
 /// The number of times that the pause doubles: to 640 ms at most.
