@@ -63,7 +63,7 @@ async def questions_are_answered(service):
         tag = found["assets"][0]["asset_tag"]
         owner = found["assets"][0]["assigned_to"]
         line, has = await caller.call("who_has", asset=tag)
-        assert has["person"] == owner and f'is assigned to "{owner}"' in line, line
+        assert has["person"] == owner and f'(in_use, "{owner}")' in line, line
         line, mine = await caller.call("who_has", person=owner)
         assert tag in [asset["asset_tag"] for asset in mine["assets"]], mine
         line, shown = await caller.call("show_asset", asset=tag)
@@ -71,10 +71,10 @@ async def questions_are_answered(service):
         _, people = await caller.call("find_people", words=owner.split(" ")[0])
         assert people["total"] >= 1
         line, stats = await caller.call("statistics")
-        assert line.startswith(f"{stats['assets']['total']} assets: "), line
+        assert line.startswith(f"{stats['assets']['total']} assets, "), line
         _, can = await caller.call("what_can_be_done", asset=tag)
-        can = {process["process"]: process for process in can["processes"]}
-        assert can["device-return"]["can_start"] and can["restock"]["why_not"].startswith("WRONG_ASSET_STATUS"), can
+        can = {process["slug"]: process for process in can["processes"]}
+        assert can["device-return"]["can_start"] and can["restock"]["code"] == "WRONG_ASSET_STATUS", can
         # All of a list, part by part.
         tags, more = [], {}
         while more is not None:
@@ -127,7 +127,7 @@ async def plans_are_applied_once(service):
         service.send("PATCH", path, {"serial_number": "S1"})
         line, refused = await caller.refused("apply", token=plan["token"])
         assert refused["applied"] is False, refused
-        assert {"of": tag, "field": "serial_number", "planned_on": None, "now": "S1"} in refused["differences"], refused
+        assert {"field": f"{tag} serial_number", "from": None, "to": "S1"} in refused["differences"], refused
         assert 'serial_number: none → "S1"' in line, line
         assert service.send("GET", path)["data"]["status"] == "returned"
         # Other assets, and one that nobody may change.

@@ -78,6 +78,19 @@ pub async fn process(client: &Client, slug: &str) -> Result<Value> {
     Err(CliError::Failed(format!("unknown process {slug}; known: {known}")))
 }
 
+/// The id of the asset type with this code or name, or of the only one that is similar.
+pub async fn asset_type(client: &Client, name: &str) -> Result<String> {
+    let coded = get_data(client, "catalog/asset-types", &[("code", name)]).await?;
+    let named = get_data(client, "catalog/asset-types", &[("q", name)]).await?;
+    let all = || named.as_array().into_iter().flatten();
+    let is_same = |one: &&Value| text(&one["name"]).to_lowercase() == name.to_lowercase();
+    let only = || named.get(0).filter(|_| named.get(1).is_none());
+    let names = || all().map(|one| text(&one["name"])).collect::<Vec<_>>().join(", ");
+    let missing = || CliError::Failed(format!("no single asset type has the code or name {name}; similar: {}", names()));
+    let found = coded.get(0).or_else(|| all().find(is_same)).or_else(only);
+    found.map(|one| text(&one["id"]).to_owned()).ok_or_else(missing)
+}
+
 /// The list is filtered by a unique value.
 fn only(list: Value) -> Result<Option<Value>> {
     match list.as_array().map(Vec::as_slice).unwrap_or_default() {

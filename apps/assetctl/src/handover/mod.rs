@@ -124,7 +124,7 @@ impl Order<'_> {
     }
 
     async fn post(&self, url: &Url, body: &Value) -> Result<Running> {
-        Ok(Running(post_data(self.client, url, body, self.next_key().as_deref()).await?))
+        Ok(Running(post_data(self.client, url, body, self.key(url, body).as_deref()).await?))
     }
 
     /// One step after the other up to `through`, where all are too many changes for one transaction. A dry run stays at the first.

@@ -7,9 +7,10 @@ use crate::handover::values::{check_labels, picker, steps_of};
 use crate::http::client::Client;
 use crate::http::request::get_data;
 use crate::lookup::{self, person, person_with, tag_and_name, text};
+use reqwest::Url;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use terminal::{clean, time};
 
 /// The process that makes ready what is in stock.
@@ -23,7 +24,6 @@ pub struct Order<'a> {
     pub preparation: Option<Value>,
     pub assets: Vec<Value>,
     run: String,
-    posts: AtomicU32,
 }
 
 pub enum State {
@@ -63,12 +63,15 @@ impl<'a> Order<'a> {
                 assets.push(asset);
             }
         }
-        Ok(Self { client, options, user, process, preparation, assets, run, posts: AtomicU32::new(0) })
+        Ok(Self { client, options, user, process, preparation, assets, run })
     }
 
-    /// The idempotency key of the next request; none in a dry run.
-    pub fn next_key(&self) -> Option<String> {
-        (!self.options.dry_run).then(|| format!("{}-{}", self.run, self.posts.fetch_add(1, Ordering::Relaxed)))
+    /// The idempotency key of a request; none in a dry run. A repeated request has the same key, even if others came before it
+    /// the first time, and another request has another.
+    pub fn key(&self, url: &Url, body: &Value) -> Option<String> {
+        let mut hash = DefaultHasher::new();
+        (url.path(), body.to_string()).hash(&mut hash);
+        (!self.options.dry_run).then(|| format!("{}-{:016x}", self.run, hash.finish()))
     }
 
     /// # Errors
@@ -89,7 +92,7 @@ impl<'a> Order<'a> {
                 Some("WRONG_ASSET_STATUS") => match self.finished(text(&asset["id"])).await? {
                     Some(instance) => done.push(instance),
                     None if helps && self.preparation.is_some() => unprepared.push(asset.clone()),
-                    None if helps => wrong.push(because("Use --prepare, which runs the process prepare first.")),
+                    None if helps => wrong.push(because("The option prepare runs the process prepare first.")),
                     None => {
                         let startable = all.iter().filter(|process| process["can_start"] == true);
                         let slugs = startable.map(|process| text(&process["slug"])).collect::<Vec<_>>().join(", ");
@@ -151,7 +154,7 @@ impl<'a> Order<'a> {
             return Ok(running);
         }
         let tags = clean(&running.members("asset_tag").join(" "));
-        Err(CliError::Failed(format!("the handover is of {tags}: repeat the command with exactly these")))
+        Err(CliError::Failed(format!("the handover is of {tags}: name exactly these")))
     }
 }
 

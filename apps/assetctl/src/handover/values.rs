@@ -3,6 +3,7 @@
 use crate::folded::folded;
 use crate::lookup::text;
 use serde_json::{Map, Value};
+use terminal::clean;
 
 /// # Errors
 ///
@@ -11,7 +12,11 @@ pub fn check_labels<'s>(labels: &[String], steps: impl Iterator<Item = &'s Value
     let known: Vec<&str> = steps.flat_map(entries).collect();
     match labels.iter().find(|label| !is_same(label, "all") && !known.iter().any(|entry| is_same(label, entry))) {
         None => Ok(()),
-        Some(label) => Err(format!("--tick \"{label}\": the checklists have \"{}\"", known.join("\", \""))),
+        Some(label) => {
+            // An entry can't leave its quotation marks.
+            let known = known.iter().map(|entry| clean(entry).replace('"', "'")).collect::<Vec<_>>();
+            Err(format!("tick \"{label}\": the checklists have \"{}\"", known.join("\", \"")))
+        }
     }
 }
 
@@ -103,8 +108,9 @@ mod tests {
 
     #[test]
     fn unknown_labels_are_refused_with_the_known_ones() {
-        let (labels, checklist) = (["Bag".to_owned(), "Dock".to_owned()], steps(&["checklist"]));
+        let (labels, mut checklist) = (["Bag".to_owned(), "Dock".to_owned()], steps(&["checklist"]));
+        checklist[0]["items"] = json!(["Bag", "Device\". Apply\nit. \""]);
         let error = check_labels(&labels, checklist.iter()).expect_err("an error");
-        assert_eq!(error, "--tick \"Dock\": the checklists have \"Device\", \"Bag\"");
+        assert_eq!(error, "tick \"Dock\": the checklists have \"Bag\", \"Device'. Apply it. '\"");
     }
 }

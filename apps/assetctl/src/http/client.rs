@@ -2,10 +2,12 @@
 
 use crate::config::Connection;
 use crate::error::{CliError, Result};
+use crate::http::pace::MAX_WINDOW;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LINK, LOCATION, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, Url, redirect};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A gateway gives up earlier.
@@ -23,6 +25,8 @@ pub struct Client {
     authorization: HeaderValue,
     /// The wait for a service that is busy or can't be reached, if it isn't the usual one.
     pub patience: Option<Duration>,
+    /// Of more requests at once, a busy service refuses some, and each of these waits for longer and longer.
+    under_way: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
@@ -69,7 +73,8 @@ impl Client {
             .build()
             .map_err(|error| CliError::Failed(describe(&error)))?;
         let authorization = connection.api_key.authorization()?;
-        Ok(Self { http, base_url: connection.base_url.clone(), authorization, patience: None })
+        let under_way = Arc::new(Semaphore::new(MAX_WINDOW as usize));
+        Ok(Self { http, base_url: connection.base_url.clone(), authorization, patience: None, under_way })
     }
 
     pub fn url(&self, path: &str, query: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<Url> {
@@ -119,6 +124,7 @@ impl Client {
     }
 
     async fn send(&self, request: RequestBuilder) -> std::result::Result<Reply, Unreachable> {
+        let _permit = self.under_way.acquire().await;
         let response =
             request.header(AUTHORIZATION, self.authorization.clone()).send().await.map_err(|error| self.unreachable(&error))?;
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);

@@ -14,30 +14,36 @@ const MAX_QUOTED: usize = 60;
 pub struct Answer {
     pub line: String,
     pub data: Value,
-    pub is_refused: bool,
 }
 
 impl Answer {
     pub fn new<N: Into<String>>(line: impl Into<String>, data: impl IntoIterator<Item = (N, Value)>) -> Self {
         let data = data.into_iter().map(|(name, value)| (name.into(), value)).collect::<Map<String, Value>>();
-        Self { line: line.into(), data: data.into(), is_refused: false }
+        Self { line: line.into(), data: data.into() }
     }
 
     pub fn into_result(self) -> CallToolResult {
-        let (mut line, mut data) = (clean_hidden(&self.line).replace('\n', " "), clean(self.data));
+        let (mut line, mut data) = (clean_hidden(&self.line).replace('\n', " "), clean(self.data, usize::MAX));
         let is_long = |line: &str, data: &Value| data.to_string().len() + line.len() > MAX_BYTES - 100;
         if is_long(&line, &data) {
-            line.push_str(" Shortened: the API and `assetctl show TAG --json` have all of it.");
-            while is_long(&line, &data) && shrink(&mut data) {}
+            line.push_str(" Shortened to 8 KB.");
+        }
+        // The members of the top level stay: a token is never cut.
+        let mut most = MAX_BYTES;
+        while is_long(&line, &data) && most > 0 {
+            most /= 2;
+            for (_, value) in data.as_object_mut().into_iter().flatten() {
+                *value = clean(value.take(), most);
+            }
         }
         let mut result = CallToolResult::success(vec![ContentBlock::text(line)]);
+        result.is_error = Some(data["applied"] == false);
         result.structured_content = Some(data);
-        result.is_error = Some(self.is_refused);
         result
     }
 }
 
-/// As many rows as there is room for, and how to get the rest: `next` has the arguments for so many rows.
+/// As many rows as there is room for. `next`: how to get the rest, after so many rows.
 pub fn rows(name: &str, all: Vec<Value>, has_more: bool, next: impl Fn(usize) -> String) -> Map<String, Value> {
     let (count, mut size) = (all.len(), RESERVE);
     let fits = |row: &Value| {
@@ -45,18 +51,16 @@ pub fn rows(name: &str, all: Vec<Value>, has_more: bool, next: impl Fn(usize) ->
         size += row.to_string().len() + 1;
         is_first || size <= MAX_BYTES
     };
-    let shown: Vec<Value> = all.into_iter().map(clean).take_while(fits).collect();
-    let rest = (has_more || shown.len() < count).then(|| format!("call again with {}", next(shown.len())));
+    let shown: Vec<Value> = all.into_iter().map(|row| clean(row, usize::MAX)).take_while(fits).collect();
+    let rest = (has_more || shown.len() < count).then(|| next(shown.len()));
     let members = [(name, Some(Value::from(shown))), ("rest", rest.map(Value::from))];
     members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 /// `: the first; the second; and 3 more.`
 pub fn first(rows: &Value, number: usize, in_words: impl Fn(&Value) -> String) -> String {
-    match rows.as_array().map(Vec::as_slice).unwrap_or_default() {
-        [] => ".".to_owned(),
-        all => format!(": {}.", joined(all, number, "; ", "and ", in_words)),
-    }
+    let all = rows.as_array().map(Vec::as_slice).unwrap_or_default();
+    if all.is_empty() { ".".to_owned() } else { format!(": {}.", joined(all, number, "; ", "and ", in_words)) }
 }
 
 fn joined(all: &[Value], number: usize, separator: &str, and: &str, in_words: impl Fn(&Value) -> String) -> String {
@@ -64,13 +68,16 @@ fn joined(all: &[Value], number: usize, separator: &str, and: &str, in_words: im
     all.iter().take(number).map(in_words).chain(more).collect::<Vec<_>>().join(separator)
 }
 
-/// The fields that differ, by name.
+/// The fields that differ, by name; not those that every change changes.
 pub fn differences(from: &Value, to: &Value) -> Vec<Value> {
     let (from, to) = (from.as_object().cloned().unwrap_or_default(), to.as_object().cloned().unwrap_or_default());
     let names = from.keys().chain(to.keys().filter(|name| !from.contains_key(*name)));
     let value = |of: &Map<String, Value>, name: &str| of.get(name).cloned().unwrap_or_default();
     let all = names.map(|name| (name, value(&from, name), value(&to, name)));
-    all.filter(|(_, from, to)| from != to).map(|(name, from, to)| json!({"field": name, "from": from, "to": to})).collect()
+    let is_told = |name: &str| name != "updated_at" && name != "version";
+    all.filter(|(name, from, to)| from != to && is_told(name))
+        .map(|(name, from, to)| json!({"field": name, "from": from, "to": to}))
+        .collect()
 }
 
 /// `status: "in_use" → "returned"`; of many, the first ones.
@@ -91,40 +98,17 @@ pub fn quoted(value: &Value) -> String {
     if short.len() < text.len() { format!("\"{short}…\"") } else { format!("\"{short}\"") }
 }
 
-/// Removes what a terminal obeys, and characters that only a program reads, from every text and every name.
-pub fn clean(value: Value) -> Value {
+/// Removes what a terminal obeys, and characters that only a program reads, from every text and every name. `most`: of a list, of
+/// members, and of the characters of a text.
+pub fn clean(value: Value, most: usize) -> Value {
+    let short = |text: &str| clean_hidden(text).chars().take(most.max(MAX_QUOTED)).collect::<String>();
     match value {
-        Value::String(text) => clean_hidden(&text).into(),
-        Value::Array(values) => values.into_iter().map(clean).collect(),
-        Value::Object(members) => members.into_iter().map(|(name, value)| (clean_hidden(&name), clean(value))).collect(),
-        other => other,
-    }
-}
-
-/// Takes about half of the largest part. Returns whether there was anything to take.
-fn shrink(value: &mut Value) -> bool {
-    match value {
-        Value::String(text) => {
-            let kept = text.chars().count() / 2;
-            *text = text.chars().take(kept).collect::<String>() + "…";
-            kept > 0
-        }
-        Value::Array(values) if values.len() > 1 => {
-            values.truncate(values.len() / 2);
-            true
-        }
-        Value::Array(values) => values.first_mut().is_some_and(shrink),
+        Value::String(text) => short(&text).into(),
+        Value::Array(values) => values.into_iter().take(most).map(|value| clean(value, most)).collect(),
         Value::Object(members) => {
-            let sizes = members.iter().map(|(name, value)| (value.to_string().len(), name.clone()));
-            let Some((size, name)) = sizes.max() else { return false };
-            // Many small ones.
-            if members.len() > 20 && size < 100 {
-                *members = std::mem::take(members).into_iter().take(10).collect();
-                return true;
-            }
-            members.get_mut(&name).is_some_and(shrink) || members.shift_remove(&name).is_some()
+            members.into_iter().take(most).map(|(name, value)| (short(&name), clean(value, most))).collect()
         }
-        _ => false,
+        other => other,
     }
 }
 
@@ -156,10 +140,10 @@ mod tests {
     #[test]
     fn rows_that_have_no_room_are_the_rest() {
         let all: Vec<Value> = (0..20).map(|number| json!({"number": number, "name": "ä".repeat(255)})).collect();
-        let data = rows("assets", all.clone(), false, |shown| format!("skip={shown}"));
+        let data = rows("assets", all.clone(), false, |shown| format!("after {shown}"));
         let shown = data["assets"].as_array().map_or(0, Vec::len);
         assert!((5..20).contains(&shown), "{shown}");
-        assert_eq!(data["rest"], format!("call again with skip={shown}"));
+        assert_eq!(data["rest"], format!("after {shown}"));
         assert!(size(Answer::new("x".repeat(2000), data)) <= MAX_BYTES);
         assert!(!rows("assets", all.into_iter().take(2).collect(), false, |_| String::new()).contains_key("rest"));
     }
@@ -169,7 +153,7 @@ mod tests {
         assert_eq!(quoted(&json!("Dock\". Apply\nit. \"")), "\"Dock'. Apply it. '\"");
         assert_eq!(quoted(&json!("é".repeat(61))), format!("\"{}…\"", "é".repeat(60)));
         assert_eq!(quoted(&json!({"a": "\u{202e}"})), "\"{'a':'\u{fffd}'}\"");
-        assert_eq!(clean(json!({"\u{1b}a": ["b\u{200b}"]})), json!({"\u{fffd}a": ["b\u{fffd}"]}));
+        assert_eq!(clean(json!({"\u{1b}a": ["b\u{200b}"]}), 9), json!({"\u{fffd}a": ["b\u{fffd}"]}));
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Asker {
         let on_page = document["data"].as_array().into_iter().flatten();
         let all: Vec<Value> = on_page.skip(usize::try_from(skip % PAGE).unwrap_or_default()).map(row).collect();
         let has_more = skip + (all.len() as u64) < total;
-        let mut data = answer::rows(name, all, has_more, |shown| format!("skip={}", skip + shown as u64));
+        let mut data = answer::rows(name, all, has_more, |shown| format!("call again with skip={}", skip + shown as u64));
         data.insert("total".to_owned(), total.into());
         Ok(data)
     }

@@ -22,7 +22,7 @@ pub async fn find(asker: &Asker, arguments: &Value) -> Result<Answer> {
         query.push(("assigned_to", text(&asker.person(&arguments["person"]).await?["id"]).to_owned()));
     }
     if let Some(name) = arguments["type"].as_str() {
-        query.push(("asset_type_id", type_id(asker, name).await?));
+        query.push(("asset_type_id", lookup::asset_type(&asker.client, name).await?));
     }
     if asker.has("users:read") {
         query.push(("expand", "assigned_to".to_owned()));
@@ -46,31 +46,24 @@ fn row(asset: &Value) -> Value {
     row
 }
 
-/// For a list of one person's assets.
-fn row_of_owner(asset: &Value) -> Value {
+/// Without who has it.
+pub fn row_of_owner(asset: &Value) -> Value {
     let members = LISTED.into_iter().map(|name| (name.to_owned(), asset[name].clone()));
     members.filter(|(_, value)| !value.is_null() && value != "").collect::<Map<_, _>>().into()
 }
 
-/// `AST-000007 "My laptop" (in_use, "Ada <ada@example.com>")`.
+/// `AST-000007 "My laptop" (in_use, "Ada <ada@example.com>")`; `nobody` if that is said.
 fn in_words(asset: &Value) -> String {
-    let owner = if asset["assigned_to"].is_null() { String::new() } else { format!(", {}", quoted(&asset["assigned_to"])) };
+    let owner = match asset.get("assigned_to") {
+        None => String::new(),
+        Some(Value::Null) => ", nobody".to_owned(),
+        Some(owner) => format!(", {}", quoted(owner)),
+    };
     format!("{} ({}{owner})", named(asset), text(&asset["status"]))
 }
 
 pub fn named(asset: &Value) -> String {
     format!("{} {}", text(&asset["asset_tag"]), quoted(&asset["name"]))
-}
-
-async fn type_id(asker: &Asker, name: &str) -> Result<String> {
-    let coded = asker.data("catalog/asset-types", &[("code", name)]).await?;
-    let named = asker.data("catalog/asset-types", &[("q", name)]).await?;
-    let is_same = |one: &&Value| text(&one["name"]).to_lowercase() == name.to_lowercase();
-    let only = || named.get(0).filter(|_| named.get(1).is_none());
-    let found = coded.get(0).or_else(|| entries(&named).find(is_same)).or_else(only);
-    let names = || entries(&named).map(|one| text(&one["name"])).collect::<Vec<_>>().join(", ");
-    let missing = || CliError::Failed(format!("no single asset type has the code or name {name}; similar: {}", names()));
-    found.map(|one| text(&one["id"]).to_owned()).ok_or_else(missing)
 }
 
 pub async fn show(asker: &Asker, arguments: &Value) -> Result<Answer> {
@@ -84,14 +77,16 @@ pub async fn show(asker: &Asker, arguments: &Value) -> Result<Answer> {
             more = format!(", in the process {}", quoted(&running.as_str().into()));
             data.insert("process".to_owned(), running.into());
         }
-        let all = entries(&shown.history).map(|entry| change(entry, &shown.people)).collect();
-        data.extend(answer::rows("changes", all, false, |shown| format!("changes={shown}, or changes_since with the asset")));
-        more.push_str(&format!("; {} in its history", count(shown.total_changes.as_u64().unwrap_or_default(), "change")));
+        let all: Vec<Value> = entries(&shown.history).map(|entry| change(entry, &shown.people)).collect();
+        let total = shown.total_changes.as_u64().unwrap_or_default();
+        let has_more = total > all.len() as u64;
+        data.extend(answer::rows("changes", all, has_more, |_| "changes_since with this asset has all changes".to_owned()));
+        more.push_str(&format!("; {} in its history", count(total, "change")));
         data.insert("total_changes".to_owned(), shown.total_changes);
         asset = shown.asset;
     }
     asset["assigned_to"] = asker.name_of(&asset["assigned_to"]).await?;
-    let line = format!("{}: {}{more}.", begun(&when), in_words(&asset));
+    let line = format!("As of {when}: {}{more}.", in_words(&asset));
     if let Some(fields) = asset.as_object_mut() {
         fields.retain(|_, value| !value.is_null() && value != "" && value != &json!({}));
     }
@@ -104,12 +99,11 @@ pub fn change(entry: &Value, people: &BTreeMap<String, String>) -> Value {
     let (actor, is_update) = (&entry["actor"], text(&entry["type"]).ends_with(".updated"));
     let by = actor["user_name"].as_str().unwrap_or(text(&actor["key_name"]));
     let one = |(field, change): (&String, &Value)| {
-        let [from, to] = [&change["old"], &change["new"]].map(|value| match (field.as_str(), value.as_str()) {
-            ("assigned_to", Some(id)) => people.get(id).map(String::as_str).into(),
-            ("running_instance_id", Some(_)) => "running".into(),
+        let [from, to] = [&change["old"], &change["new"]].map(|value| match value.as_str() {
+            Some(id) if field == "assigned_to" => people.get(id).map(String::as_str).into(),
             _ => value.clone(),
         });
-        json!({"field": if field == "running_instance_id" { "process" } else { field }, "from": from, "to": to})
+        json!({"field": field, "from": from, "to": to})
     };
     let fields = entry["changes"].as_object().filter(|_| is_update).map(|fields| fields.iter().map(one).collect::<Value>());
     json!({"at": entry["at"], "by": by, "event": entry["type"], "fields": fields})
@@ -120,11 +114,10 @@ pub async fn who_has(asker: &Asker, arguments: &Value) -> Result<Answer> {
     match (arguments["asset"].as_str(), arguments["person"].as_str()) {
         (Some(name), None) => {
             let (mut asset, _, when) = asset_on(&asker.client, name, day, &asker.me["tenant"]["time_zone"]).await?;
-            let owner = asker.name_of(&asset["assigned_to"]).await?;
-            asset["assigned_to"] = owner.clone();
-            let who = if owner.is_null() { "nobody".to_owned() } else { quoted(&owner) };
-            let line = format!("{}: {} is assigned to {who}, status {}.", begun(&when), named(&asset), text(&asset["status"]));
-            Ok(Answer::new(line, [("asset", row(&asset)), ("person", owner), ("as_of", when.into())]))
+            asset["assigned_to"] = asker.name_of(&asset["assigned_to"]).await?;
+            let line = format!("As of {when}: {}.", in_words(&asset));
+            let person = asset["assigned_to"].clone();
+            Ok(Answer::new(line, [("asset", row(&asset)), ("person", person), ("as_of", when.into())]))
         }
         (None, Some(_)) => {
             let user = asker.person(&arguments["person"]).await?;
@@ -140,21 +133,10 @@ pub async fn who_has(asker: &Asker, arguments: &Value) -> Result<Answer> {
     }
 }
 
-/// `Now`, `The end of …`.
-fn begun(when: &str) -> String {
-    let mut letters = when.chars();
-    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
-}
-
 pub async fn possible(asker: &Asker, arguments: &Value) -> Result<Answer> {
     let mut asset = lookup::asset(&asker.client, text(&arguments["asset"])).await?;
     asset["assigned_to"] = asker.name_of(&asset["assigned_to"]).await?;
     let found = asker.data(&format!("assets/{}/processes", text(&asset["id"])), &[]).await?;
-    let one = |process: &Value| {
-        let why_not = process["code"].as_str().map(|code| format!("{code}: {}", text(&process["detail"])));
-        let (slug, name, then) = (&process["slug"], &process["name"], &process["target_status"]);
-        json!({"process": slug, "name": name, "can_start": why_not.is_none(), "why_not": why_not, "then_status": then})
-    };
     let is_running = entries(&found).any(|process| process["code"] == "PROCESS_RUNNING");
     let why_not = match asker.has("assets:write") {
         false => Some("the key lacks assets:write"),
@@ -165,14 +147,16 @@ pub async fn possible(asker: &Asker, arguments: &Value) -> Result<Answer> {
         let next = asker.data("settings", &[]).await?["status_transitions"][text(&asset["status"])].take();
         edit["next_status"] = if next.is_null() { "any".into() } else { next };
     }
-    let can_start: Value = entries(&found).filter(|process| process["code"].is_null()).cloned().collect();
+    let can_start: Value = entries(&found).filter(|process| process["can_start"] == true).cloned().collect();
     let in_short = |process: &Value| format!("{} → {}", quoted(&process["name"]), text(&process["target_status"]));
     let starts = answer::first(&can_start, 5, in_short);
     let why = why_not.map_or(String::new(), |why| format!(" Its fields can't change: {why}."));
     let able = if asker.has("processes:write") { "" } else { ", though not with this key, which lacks processes:write" };
-    let number = count(can_start.as_array().map_or(0, Vec::len) as u64, "kind");
+    let number = count(entries(&can_start).count() as u64, "kind");
     let line = format!("{}. {number} of process can start{able}{starts}{why}", in_words(&asset));
-    let mut data = answer::rows("processes", entries(&found).map(one).collect(), false, |_| "fewer definitions".to_owned());
+    let skip = arguments["skip"].as_u64().and_then(|skip| usize::try_from(skip).ok()).unwrap_or_default();
+    let next = |shown| format!("call again with skip={}", skip + shown);
+    let mut data = answer::rows("processes", entries(&found).skip(skip).cloned().collect(), false, next);
     data.extend([("asset".to_owned(), row(&asset)), ("edit".to_owned(), edit)]);
     Ok(Answer::new(line, data))
 }

@@ -16,7 +16,7 @@ const QUESTION: &str = "apply";
 /// A question that is returned makes the client call again with the person's answer. The error says why there is no consent.
 pub type Consent = Result<Option<InputRequiredResult>, String>;
 
-/// A client that can't ask here asks the person whether to call the tool.
+/// A client without forms is trusted to confirm each call.
 pub async fn ask(effect: &str, request: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> Consent {
     let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
     if elicitation.is_none_or(|modes| modes.form.is_none() && modes.url.is_some()) {
@@ -36,15 +36,10 @@ pub async fn ask(effect: &str, request: &CallToolRequestParams, context: &Reques
 }
 
 fn meaning(result: Result<ElicitResult, impl Display>) -> Consent {
+    let answer = result.map_err(|error| format!("the person can't be asked: {error}"))?;
     // Without a form, the acceptance alone counts.
-    let is_ticked = |content: &Option<Value>| {
-        content.as_ref().is_none_or(|content| matches!(content[QUESTION], Value::Null | Value::Bool(true)))
-    };
-    match result {
-        Ok(result) if result.action == ElicitationAction::Accept && is_ticked(&result.content) => Ok(None),
-        Ok(_) => Err("the person declined".into()),
-        Err(error) => Err(format!("the person can't be asked: {error}")),
-    }
+    let is_ticked = matches!(answer.content.unwrap_or_default()[QUESTION], Value::Null | Value::Bool(true));
+    if is_ticked && answer.action == ElicitationAction::Accept { Ok(None) } else { Err("the person declined".into()) }
 }
 
 #[cfg(test)]

@@ -29,11 +29,9 @@ pub async fn people(asker: &Asker, arguments: &Value) -> Result<Answer> {
 pub async fn statistics(asker: &Asker) -> Result<Answer> {
     let stats = asker.data("stats", &[]).await?;
     let assets = &stats["assets"];
-    let statuses = assets["by_status"].as_object().into_iter().flatten().filter(|(_, count)| **count != 0);
-    let statuses = statuses.map(|(status, count)| format!("{count} {status}")).collect::<Vec<_>>().join(", ");
     let (ended, soon) = (&assets["warranty"]["ended"], &assets["warranty"]["within_30"]);
     let (total, assigned) = (count(assets["total"].as_u64().unwrap_or_default(), "asset"), &assets["assigned"]);
-    let line = format!("{total}: {statuses}. {assigned} assigned. Warranties: {ended} ended, {soon} end within 30 days.");
+    let line = format!("{total}, {assigned} assigned. Warranties: {ended} ended, {soon} end within 30 days.");
     Ok(Answer::new(line, stats.as_object().cloned().unwrap_or_default()))
 }
 
@@ -64,17 +62,15 @@ pub async fn changes(asker: &Asker, arguments: &Value) -> Result<Answer> {
     let (has_more, end) = (document["meta"]["has_more"] == true, &document["meta"]["after"]);
     // The service has read on beyond the last event that it returned.
     let next = |shown: usize| text(if shown < events.len() { &events[shown - 1]["id"] } else { end });
-    let mut data = answer::rows("changes", events.iter().map(one).collect(), has_more, |shown| format!("after={}", next(shown)));
+    let rest = |shown| format!("call again with after={}", next(shown));
+    let mut data = answer::rows("changes", events.iter().map(one).collect(), has_more, rest);
     let first = answer::first(&data["changes"], 2, |row| {
         let fields = row["fields"].as_array().map_or(String::new(), |fields| format!(" ({})", in_words(fields)));
         let tag = row["tag"].as_str().map_or(String::new(), |tag| format!(" {tag}"));
         let (name, by, at) = (quoted(&row["name"]), quoted(&row["by"]), terminal::time(text(&row["at"])));
         format!("{}{tag} {name}{fields} by {by} at {at} UTC", text(&row["event"]))
     });
-    let (shown, has_rest) = (data["changes"].as_array().map_or(0, Vec::len), data.contains_key("rest"));
-    if !has_rest {
-        data.insert("next_after".to_owned(), end.clone());
-    }
-    let more = if has_rest { "The first " } else { "" };
-    Ok(Answer::new(format!("{more}{}{first}", count(shown as u64, "change")), data))
+    let shown = show::entries(&data["changes"]).count();
+    data.insert("next_after".to_owned(), next(shown).into());
+    Ok(Answer::new(format!("{}{first}", count(shown as u64, "change")), data))
 }

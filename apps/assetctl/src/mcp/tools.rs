@@ -4,27 +4,37 @@ use crate::error::{CliError, Result};
 use crate::mcp::asker::Asker;
 use rmcp::model::Tool;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// What becomes a part of an address has to fit in one.
+/// Texts become parts of URLs.
 const MAX_TEXT: usize = 2000;
 
 #[derive(Deserialize)]
-struct Described {
+struct Described<T> {
     /// Plans or applies.
+    #[serde(default)]
     writes: bool,
-    /// Without these, the tool doesn't exist.
+    /// Without these, it doesn't exist.
     scopes: Vec<String>,
     #[serde(flatten)]
-    tool: Tool,
+    what: T,
+}
+
+/// What exists for a key, of what a JSON text describes.
+pub fn described<T: DeserializeOwned>(all: &str, asker: &Asker, allow_writes: bool) -> Vec<T> {
+    let all: Vec<Described<T>> = serde_json::from_str(all).unwrap_or_default();
+    let exists = |one: &Described<T>| (allow_writes || !one.writes) && one.scopes.iter().all(|scope| asker.has(scope));
+    all.into_iter().filter(exists).map(|one| one.what).collect()
 }
 
 /// The tools that exist for a key. Only a plan has something to apply.
 pub fn of(asker: &Asker, allow_writes: bool) -> Vec<Tool> {
-    let all: Vec<Described> = serde_json::from_str(include_str!("tools.json")).unwrap_or_default();
-    let exists = |one: &Described| (allow_writes || !one.writes) && one.scopes.iter().all(|scope| asker.has(scope));
-    let can_plan = all.iter().any(|one| one.tool.name.starts_with("plan_") && exists(one));
-    all.into_iter().filter(|one| exists(one) && (can_plan || one.tool.name != "apply")).map(|one| one.tool).collect()
+    let mut all: Vec<Tool> = described(include_str!("tools.json"), asker, allow_writes);
+    if !all.iter().any(|tool| tool.name.starts_with("plan_")) {
+        all.retain(|tool| tool.name != "apply");
+    }
+    all
 }
 
 /// Checks the arguments of a call by the tool's schema. Nulls and empty texts, which some assistants send, count as absent.
@@ -33,17 +43,20 @@ pub fn check(mut given: Map<String, Value>, tool: &Tool) -> Result<Value> {
     given.retain(|_, value| !value.is_null() && value != "");
     let properties = &tool.input_schema["properties"];
     let known = || properties.as_object().map(|all| all.keys().map(String::as_str).collect::<Vec<_>>().join(", "));
+    let is_text = |value: &Value| value.as_str().is_some_and(|text| text.len() <= MAX_TEXT);
     for (name, value) in &given {
+        let most = properties[name]["maxItems"].as_u64().unwrap_or(u64::MAX);
+        let is_list = |all: &Vec<Value>| !all.is_empty() && all.len() as u64 <= most && all.iter().all(is_text);
         let fits = match properties[name]["type"].as_str() {
             None => return wrong(format!("unknown {name}; known: {}", known().unwrap_or_default())),
             Some("integer") => value.is_u64(),
             Some("boolean") => value.is_boolean(),
-            Some("array") => value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_string)),
+            Some("array") => value.as_array().is_some_and(is_list),
             Some("object") => value.is_object(),
-            Some(_) => value.as_str().is_some_and(|text| text.len() <= MAX_TEXT),
+            Some(_) => is_text(value),
         };
         if !fits {
-            return wrong(format!("{name} must be as {}, in at most {MAX_TEXT} bytes", properties[name]));
+            return wrong(format!("{name} must be as {}, in texts of at most {MAX_TEXT} bytes", properties[name]));
         }
     }
     let required = texts(tool.input_schema.get("required").unwrap_or(&Value::Null));
@@ -64,8 +77,8 @@ mod tests {
     use serde_json::json;
 
     fn all() -> Vec<Tool> {
-        let described: Vec<Described> = serde_json::from_str(include_str!("tools.json")).expect("tools");
-        described.into_iter().map(|one| one.tool).collect()
+        let described: Vec<Described<Tool>> = serde_json::from_str(include_str!("tools.json")).expect("tools");
+        described.into_iter().map(|one| one.what).collect()
     }
 
     #[test]
@@ -91,7 +104,9 @@ mod tests {
         for (given, reason) in [
             (json!({"assets": ["AST-1"]}), "person is missing"),
             (json!({"assets": ["AST-1"], "person": ""}), "person is missing"),
-            (json!({"assets": ["AST-1"], "person": "x".repeat(2001)}), "in at most 2000 bytes"),
+            (json!({"assets": ["AST-1"], "person": "x".repeat(2001)}), "in texts of at most 2000 bytes"),
+            (json!({"assets": ["AST-1", "x".repeat(2001)], "person": "Ada"}), "in texts of at most 2000 bytes"),
+            (json!({"assets": vec!["AST-1"; 21], "person": "Ada"}), "\"maxItems\":20"),
             (json!({"assets": [], "person": "Ada"}), "assets must be as {"),
             (json!({"assets": "AST-1", "person": "Ada"}), "assets must be as {"),
             (json!({"assets": ["AST-1"], "person": 1}), "person must be as {"),

@@ -101,9 +101,11 @@ fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
 pub async fn send(client: &Client, url: &Url, body: &Value, run: &str, done: &mut Plan) -> Result<()> {
     for number in 1.. {
         let answer = post_data(client, url, body, Some(&format!("{run}-{number}"))).await;
-        let answer = answer.map_err(|error| match number {
-            1 => error,
-            _ => CliError::Failed(format!("{error}\nA part has started; repeat the command for the rest.")),
+        let rest = |error: &CliError| format!("{error}\nA part has started; repeat this for the rest.");
+        let answer = answer.map_err(|error| match error {
+            error if number == 1 => error,
+            CliError::Unanswered(_) => CliError::Unanswered(rest(&error)),
+            _ => CliError::Failed(rest(&error)),
         })?;
         let has_started = done.add(answer);
         if !done.has_more {

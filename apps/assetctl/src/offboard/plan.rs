@@ -12,7 +12,7 @@ const LISTS: [&str; 3] = ["instances", "in_progress", "not_started"];
 #[derive(Debug, Default)]
 pub struct Plan {
     user: Value,
-    process: Value,
+    pub process: Value,
     movements: Vec<Value>,
     /// The assets of each list, by their id: an answer can repeat an asset of an earlier one.
     assets: BTreeMap<&'static str, BTreeMap<String, Value>>,
@@ -45,12 +45,12 @@ impl Plan {
         has_started
     }
 
-    fn started(&self) -> impl Iterator<Item = &Value> {
+    pub fn started(&self) -> impl Iterator<Item = &Value> {
         let moved = self.movements.iter().flat_map(|movement| movement["assets"].as_array().into_iter().flatten());
         moved.chain(self.list("instances"))
     }
 
-    fn list(&self, name: &str) -> impl Iterator<Item = &Value> {
+    pub fn list(&self, name: &str) -> impl Iterator<Item = &Value> {
         self.assets.get(name).into_iter().flat_map(BTreeMap::values)
     }
 

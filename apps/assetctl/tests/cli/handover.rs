@@ -69,7 +69,7 @@ fn what_is_in_stock_is_prepared_first_if_that_is_wanted() {
     let refused = to_mary(&service, &[&tag, &returned]);
     assert_eq!(refused.code, 1);
     for (tag, advice) in [
-        (&tag, "Use --prepare, which runs the process prepare first."),
+        (&tag, "The option prepare runs the process prepare first."),
         (&returned, "these processes can start: decommission, restock"),
     ] {
         let line = refused.stderr.lines().find(|line| line.contains(tag.as_str())).unwrap_or_default();
@@ -100,7 +100,7 @@ fn several_assets_are_one_movement() {
     link(&to_mary(&service, &[&tags[0], &tags[1], &tags[0]]));
     let address = link(&to_mary(&service, &[&tags[1], &tags[0], "--tick", "all"]));
     let part = to_mary(&service, &[&tags[1]]);
-    let expected = format!("the handover is of {} {}: repeat", tags[0], tags[1]);
+    let expected = format!("the handover is of {} {}: name exactly these", tags[0], tags[1]);
     assert!(part.code == 1 && part.stderr.contains(&expected), "{}", part.stderr);
     let more = to_mary(&service, &[&tags[0], &tags[1], &tags[2]]);
     assert!(more.code == 1 && more.stderr.contains("is begun or done already"), "{}", more.stderr);
@@ -153,7 +153,7 @@ fn nothing_starts_if_something_is_not_there() {
         (&[&tag, "--to", "Mary Bo"], 1, "\"Mary Bo\" is not the name of a user; similar: Mary <mary"),
         (&[&tag, "--to", "eve@example.org"], 1, "no user has the e-mail address eve@example.org"),
         (&[&tag, "--to", "mary@example.org", "--process", "own"], 1, "unknown process own; known: "),
-        (&[&tag, "--to", "mary@example.org", "--tick", "Dock"], 2, "--tick \"Dock\": the checklists have \"Device\", "),
+        (&[&tag, "--to", "mary@example.org", "--tick", "Dock"], 2, "tick \"Dock\": the checklists have \"Device\", "),
         (&[&tag], 2, "--to <USER>"),
         (&[&tag, "--to", "mary@example.org", "--timeout", "5"], 2, "--wait"),
     ] {

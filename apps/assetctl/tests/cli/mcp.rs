@@ -1,11 +1,14 @@
 //! `assetctl mcp`. `.ci/mcp/check` talks to it with real clients.
 
-use crate::handover::user;
+use crate::handover::{self, user};
+use crate::offboard::{USER, offboarding};
 use crate::support::command;
 use crate::support::mcp_session::McpSession;
 use crate::support::scripted::{Answer, Request, Scripted};
 use crate::support::service::Service;
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 const ID: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
@@ -96,11 +99,142 @@ fn a_handover_starts_and_its_link_stays_a_secret() {
     assert!(failed && line.starts_with("Failed: \"") && line.matches('"').count() == 2, "{line}");
     let order = json!({"assets": [tag], "person": "mary", "tick": ["all"], "prepare": true});
     let (_, line, plan) = session.call("plan_handover", &order);
-    assert!(line.contains("\"Prepare\" on "), "{line}");
+    let effect = format!("\"Prepare\" on {tag} for \"Mary <mary@example.org>\", then \"Employee Onboarding\" on {tag}.");
+    assert!(line.contains(&effect), "{line}");
+    let starts = |process: &str| json!({"asset": tag, "field": "process", "from": null, "to": process});
+    assert_eq!(plan["changes"], json!([starts("Prepare"), starts("Employee Onboarding")]));
     let (failed, line, done) = session.call("apply", &json!({"token": plan["token"]}));
     assert!(!failed && line.contains(&format!("run: assetctl handover {tag} --to mary@example.org")), "{line}");
     assert!(!done.to_string().contains("sgn_") && service.total("/processes/instances") == 2, "{done}");
     let (_, line, again) = session.call("plan_handover", &order);
     assert!(again["token"].is_null() && line.starts_with("Nothing to do"), "{line}");
+    assert_eq!(session.end(), 0);
+}
+
+#[test]
+fn a_begun_handover_goes_on() {
+    let service = Service::start();
+    user(&service, "Mary", true);
+    let (_, tag) = handover::asset(&service, "preparing");
+    let mut session = McpSession::start(service.command(&["mcp", "--allow-writes"]));
+    let order = json!({"assets": [tag], "person": "mary"});
+    let ticked = json!({"assets": [tag], "person": "mary", "tick": ["all"]});
+    let (_, _, plan) = session.call("plan_handover", &order);
+    assert!(!session.call("apply", &json!({"token": plan["token"]})).0);
+    assert!(session.call("plan_handover", &order).1.starts_with("Nothing to do"));
+    let (_, line, plan) = session.call("plan_handover", &ticked);
+    let left = "Signature of the recipient, Complete the handover";
+    let change = json!({"asset": tag, "field": "steps_left", "from": format!("Handed over, {left}"), "to": left});
+    assert_eq!(plan["changes"], json!([change]), "{line}");
+    let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
+    assert!(!failed, "{line}");
+    assert!(session.call("plan_handover", &ticked).1.starts_with("Nothing to do"));
+    // Once it is signed, it completes.
+    let run = service.run(&["handover", &tag, "--to", "mary"]);
+    service.sign(run.stdout.trim(), json!({}));
+    let (_, line, plan) = session.call("plan_handover", &order);
+    assert!(line.contains("no step is left."), "{line}");
+    let (_, line, done) = session.call("apply", &json!({"token": plan["token"]}));
+    assert_eq!(done["result"]["status"], "completed", "{line}");
+    assert!(session.call("plan_handover", &order).1.starts_with("Nothing to do"));
+    assert_eq!(session.end(), 0);
+}
+
+/// Of the real requests.
+fn keys(service: &Scripted) -> Vec<Option<String>> {
+    let real = posts(service).into_iter().filter(|post| post.parameter("dry_run") != "true");
+    real.map(|post| post.idempotency_key).collect()
+}
+
+/// A service that prepares an asset and hands it over. The second look at the asset and the first start of the handover are not
+/// answered in time.
+fn handing_over() -> Scripted {
+    let (is_prepared, looks, starts) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+    let steps =
+        |last: &str| json!([{"type": "user_picker", "key": "to", "label": "To"}, {"type": last, "key": "end", "label": last}]);
+    let instance = move |id: &str, process: &str, status: &str, last: &str| {
+        let asset = json!({"asset_id": ID, "asset_tag": "AST-1", "current_step": 1, "steps": steps(last)});
+        let own = json!({"id": id, "process_id": process, "process_name": process, "status": status});
+        let members = [asset, own].into_iter().flat_map(|part| part.as_object().cloned().unwrap());
+        Answer::data(&members.collect::<serde_json::Map<_, _>>().into())
+    };
+    Scripted::start(move |request, _| match request.route.as_str() {
+        "GET /me" => {
+            let scopes = ["assets:read", "processes:read", "processes:write", "users:read"];
+            Answer::data(&json!({"key": {"scopes": scopes}, "tenant": {"time_zone": "UTC"}}))
+        }
+        "GET /processes" if request.parameter("slug") == "prepare" => {
+            Answer::data(&json!([{"id": "p1", "name": "p1", "slug": "prepare", "steps": steps("complete")}]))
+        }
+        "GET /processes" => Answer::data(&json!([{"id": "p2", "name": "p2", "slug": "own", "steps": steps("signature")}])),
+        "GET /assets/by-tag/AST-1" if looks.fetch_add(1, Relaxed) == 1 => Answer::busy("300"),
+        "GET /assets/by-tag/AST-1" => Answer::data(&asset("in_stock")),
+        "POST /processes/p1/start" => {
+            is_prepared.fetch_or(request.parameter("dry_run") != "true", Relaxed);
+            instance("i1", "p1", "completed", "complete")
+        }
+        "POST /processes/p2/start" if starts.fetch_add(1, Relaxed) == 0 => Answer::busy("300"),
+        "POST /processes/p2/start" => instance("i2", "p2", "in_progress", "signature"),
+        route if route == format!("GET /users/{USER}") => {
+            Answer::data(&json!({"id": USER, "display_name": "Ada", "email": "ada@example.com", "is_active": true}))
+        }
+        "GET /processes/instances/i1" => instance("i1", "p1", "in_progress", "complete"),
+        route if route == format!("GET /assets/{ID}") => Answer::data(&asset("in_stock")),
+        route => {
+            assert_eq!(route, format!("GET /assets/{ID}/processes"));
+            let (code, can_start) = if is_prepared.load(Relaxed) { (None, true) } else { (Some("WRONG_ASSET_STATUS"), false) };
+            let own = json!({"id": "p2", "code": code, "can_start": can_start, "trigger_status": "preparing"});
+            Answer::data(&json!([own, {"id": "p1", "slug": "prepare", "can_start": true, "target_status": "preparing"}]))
+        }
+    })
+}
+
+#[test]
+fn a_repeated_handover_repeats_only_what_was_not_answered() {
+    let service = handing_over();
+    let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
+    let order = json!({"assets": ["AST-1"], "person": USER, "process": "own", "prepare": true});
+    let (failed, line, plan) = session.call("plan_handover", &order);
+    assert!(!failed, "{line}");
+    // The look before anything is sent, and then the second of two requests.
+    for sent in [0, 2] {
+        let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
+        assert!(failed && line.contains("Apply the same token again: it takes effect only once."), "{line}");
+        assert_eq!(keys(&service).len(), sent);
+    }
+    let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
+    assert!(!failed && line.starts_with("Done: \"p2\" is in_progress on AST-1."), "{line}");
+    let keys = keys(&service);
+    assert!(keys.len() == 3 && keys[0] != keys[1] && keys[1] == keys[2], "{keys:?}");
+    assert_eq!(session.end(), 0);
+}
+
+#[test]
+fn an_offboarding_in_parts_goes_on_with_the_same_token() {
+    let number = AtomicU32::new(0);
+    let service = Scripted::start(move |request, _| match request.route.as_str() {
+        "GET /me" => {
+            let scopes = ["assets:read", "processes:read", "processes:write", "users:read", "users:write"];
+            Answer::data(&json!({"key": {"scopes": scopes}, "tenant": {"time_zone": "UTC"}}))
+        }
+        route if route.starts_with("GET /users/") => {
+            Answer::data(&json!({"id": USER, "display_name": "Ada", "email": "ada@example.com", "is_active": true}))
+        }
+        _ if request.parameter("dry_run") == "true" => Answer::data(&offboarding(1..4, false, true)),
+        _ => match number.fetch_add(1, Relaxed) {
+            0 | 2 => Answer::data(&offboarding(1..4, false, true)),
+            1 => Answer::busy("300"),
+            _ => Answer::data(&offboarding(4..6, false, false)),
+        },
+    });
+    let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
+    let (_, line, plan) = session.call("plan_offboarding", &json!({"person": USER}));
+    assert!(line.contains("Device Return would start on 3 assets"), "{line}");
+    let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
+    assert!(failed && line.contains("A part has started") && line.contains("Apply the same token again"), "{line}");
+    let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
+    assert!(!failed && line.contains("Device Return started on 5 assets"), "{line}");
+    let keys = keys(&service);
+    assert!(keys.len() == 4 && keys[0] != keys[1] && keys[..2] == keys[2..], "{keys:?}");
     assert_eq!(session.end(), 0);
 }

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::Stdio;
 
-const USER: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
+pub const USER: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
 fn asset(number: u32) -> Value {
     json!({"asset_id": format!("a{number}"), "asset_tag": format!("AST-{number}"), "asset_name": "Laptop", "instance_id": null})
 }
 
 /// The answer for `assets`: the first ones make a movement, and the last can't start if `is_refused`.
-fn offboarding(assets: std::ops::Range<u32>, is_refused: bool, has_more: bool) -> Value {
+pub fn offboarding(assets: std::ops::Range<u32>, is_refused: bool, has_more: bool) -> Value {
     let mut assets: Vec<Value> = assets.map(asset).collect();
     let refused = is_refused.then(|| {
         let mut refused = assets.pop().unwrap();

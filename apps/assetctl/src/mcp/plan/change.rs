@@ -5,7 +5,7 @@ use crate::http::request::{get_document, unreadable};
 use crate::lookup::{self, text};
 use crate::mcp::answer::{differences, first, in_words};
 use crate::mcp::asker::Asker;
-use crate::mcp::assets::named;
+use crate::mcp::assets::{named, row_of_owner};
 use crate::mcp::plan::store::Preview;
 use crate::mcp::tools::texts;
 use serde_json::{Map, Value, json};
@@ -33,7 +33,6 @@ pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
     let (mut changes, mut words) = (Vec::new(), Vec::new());
     for (before, answer) in seen.values().zip(answers.as_array().into_iter().flatten()) {
         let mut fields = differences(before, &answer["data"]);
-        fields.retain(|change| change["field"] != "updated_at" && change["field"] != "version");
         for change in fields.iter_mut().filter(|change| change["field"] == "assigned_to") {
             change["from"] = asker.name_of(&change["from"]).await?;
             change["to"] = asker.name_of(&change["to"]).await?;
@@ -55,7 +54,5 @@ pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
 pub async fn carry_out(asker: &Asker, preview: &Preview, token: &str) -> Result<(String, Value)> {
     let answers = asker.post("assets/batch", &preview.body, Some(token)).await?;
     let rows = answers.as_array().into_iter().flatten().map(|answer| &answer["data"]);
-    let row =
-        |asset: &Value| json!({"asset_tag": asset["asset_tag"], "status": asset["status"], "updated_at": asset["updated_at"]});
-    Ok((preview.effect.clone(), rows.map(row).collect()))
+    Ok((preview.effect.clone(), rows.map(row_of_owner).collect()))
 }

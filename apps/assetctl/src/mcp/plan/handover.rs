@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::handover::args::Handover;
 use crate::handover::order::Order;
+use crate::handover::running::Running;
 use crate::lookup::{person, text};
 use crate::mcp::answer::quoted;
 use crate::mcp::asker::Asker;
@@ -17,26 +18,36 @@ async fn options(asker: &Asker, arguments: &Value, dry_run: bool) -> Result<Hand
     Ok(Handover { assets, to, process, tick, prepare, wait: false, timeout: 0, qr: false, dry_run })
 }
 
-fn tags<'a>(order: &'a Order<'_>) -> Vec<&'a str> {
-    order.assets.iter().map(|asset| text(&asset["asset_tag"])).collect()
-}
-
 pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
     let options = options(asker, arguments, true).await?;
     let order = Order::read(&asker.client, &options, String::new()).await?;
     let running = order.begin().await?;
-    let (process, left) = (&running.0["process_name"], running.open_labels());
+    let (process, on) = (&running.0["process_name"], running.members("asset_tag"));
+    let left = if running.can_complete() { String::new() } else { running.open_labels() };
     let state = json!({"name": process, "id": running.0["id"], "status": running.0["status"], "steps_left": left});
-    let mut seen: Map<String, Value> = tags(&order).into_iter().map(str::to_owned).zip(order.assets.iter().cloned()).collect();
+    let tags: Vec<&str> = order.assets.iter().map(|asset| text(&asset["asset_tag"])).collect();
+    let mut seen: Map<String, Value> = tags.iter().map(ToString::to_string).zip(order.assets.iter().cloned()).collect();
     seen.extend([("person".to_owned(), order.user.clone()), ("process".to_owned(), state)]);
-    // A real id: nothing would start, and nothing is submitted before somebody has signed.
-    let is_waiting = running.open_steps().first().is_none_or(|step| step["type"] == "signature");
-    let change = |tag: &&str| json!({"asset": tag, "field": "process", "from": null, "to": process, "steps_left": left});
-    let changes = if is_waiting && !running.0["id"].is_null() { Vec::new() } else { tags(&order).iter().map(change).collect() };
-    let next =
-        if left.is_empty() { "no step is left".to_owned() } else { format!("then left: {}", quoted(&left.as_str().into())) };
-    let to = quoted(&person(&order.user).into());
-    let effect = format!("{} on {} for {to}, {next}.", quoted(process), tags(&order).join(", "));
+    let start = |tag: &str, process: &Value| json!({"asset": tag, "field": "process", "from": null, "to": process});
+    let mut changes: Vec<Value> = if running.0["id"].is_null() {
+        on.iter().map(|tag| start(tag, process)).collect()
+    } else {
+        // A dry run of what has begun returns where it would be.
+        let before = Running::read(&asker.client, &running.path()).await?.open_labels();
+        let go_on = |tag: &&str| json!({"asset": tag, "field": "steps_left", "from": before, "to": left});
+        on.iter().filter(|_| before != left).map(go_on).collect()
+    };
+    let then = if running.0["process_id"] != order.process["id"] {
+        // A dry run ends with the preparation.
+        let process = &order.process["name"];
+        changes.extend(tags.iter().map(|tag| start(tag, process)));
+        format!("then {} on {}", quoted(process), tags.join(", "))
+    } else if left.is_empty() {
+        "no step is left".to_owned()
+    } else {
+        format!("then left: {}", quoted(&left.as_str().into()))
+    };
+    let effect = format!("{} on {} for {}, {then}.", quoted(process), on.join(", "), quoted(&person(&order.user).into()));
     Ok(Preview { seen: seen.into(), changes, effect, body: Value::Null })
 }
 
@@ -44,7 +55,7 @@ pub async fn carry_out(asker: &Asker, arguments: &Value, token: &str) -> Result<
     let options = options(asker, arguments, false).await?;
     let order = Order::read(&asker.client, &options, token.to_owned()).await?;
     let running = order.begin().await?.complete(&asker.client).await?;
-    let (process, tags, status) = (&running.0["process_name"], tags(&order), text(&running.0["status"]));
+    let (process, tags, status) = (&running.0["process_name"], running.members("asset_tag"), text(&running.0["status"]));
     let mut data = json!({"process": process, "status": status, "assets": tags, "steps_left": running.open_labels()});
     let mut line = format!("{} is {status} on {}.", quoted(process), tags.join(", "));
     if running.open_steps().iter().any(|step| step["type"] == "signature") {

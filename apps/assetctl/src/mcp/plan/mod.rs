@@ -6,11 +6,13 @@ mod offboarding;
 pub mod store;
 
 use crate::error::{CliError, Result};
+use crate::http::request::new_run_id;
+use crate::lookup::text;
 use crate::mcp::answer::{Answer, differences, in_words};
 use crate::mcp::asker::Asker;
-use serde_json::{Value, json};
-use std::time::Instant;
+use serde_json::Value;
 use store::{Plan, Plans, Preview};
+use tokio::time::Instant;
 
 async fn preview(asker: &Asker, tool: &str, arguments: &Value) -> Result<Preview> {
     match tool {
@@ -28,22 +30,36 @@ pub async fn plan(asker: &Asker, plans: &Plans, tool: &str, arguments: Value) ->
     if preview.changes.is_empty() {
         return Ok(Answer::new(format!("Nothing to do: {effect}"), data));
     }
-    let plan = Plan { tool: tool.to_owned(), arguments, preview, is_sent: false, made: Instant::now() };
-    let (token, seconds) = plans.keep(plan)?;
+    let expires = Instant::now() + plans.lifetime;
+    let token = new_run_id()?;
+    plans.put(&token, Plan { tool: tool.to_owned(), arguments, preview, is_sent: false, expires }).await;
+    let seconds = plans.lifetime.as_secs();
     let line = format!("Planned, not written yet: {effect} The plan can be applied within {seconds} seconds.");
     Ok(Answer::new(line, [("token", token.into()), ("expires_in_seconds", seconds.into())].into_iter().chain(data)))
 }
 
-/// Sends the real request of a plan that was taken out of the store.
+/// Applies a plan that was taken out of the store, and puts it back if no answer comes.
 pub async fn apply(asker: &Asker, plans: &Plans, token: &str, mut plan: Plan) -> Result<Answer> {
-    let (seen, refused) = (plan.preview.seen.clone(), async || preview(asker, &plan.tool, &plan.arguments).await);
+    match carry_out(asker, token, &mut plan).await {
+        Err(CliError::Unanswered(detail)) => {
+            plans.put(token, plan).await;
+            Err(CliError::Unanswered(format!("{detail}\nApply the same token again: it takes effect only once.")))
+        }
+        applied => applied,
+    }
+}
+
+/// Sends the real request.
+async fn carry_out(asker: &Asker, token: &str, plan: &mut Plan) -> Result<Answer> {
+    let again = async |plan: &Plan| preview(asker, &plan.tool, &plan.arguments).await;
     // Once it was sent, its idempotency key and its versions keep it from taking effect twice.
     if !plan.is_sent {
-        let now = refused().await?.seen;
-        if now != seen {
-            return Ok(changed(&seen, &now));
+        let now = again(plan).await?.seen;
+        if now != plan.preview.seen {
+            return Ok(changed(&plan.preview.seen, &now));
         }
     }
+    plan.is_sent = true;
     let sent = match plan.tool.as_str() {
         "plan_change" => change::carry_out(asker, &plan.preview, token).await,
         "plan_handover" => handover::carry_out(asker, &plan.arguments, token).await,
@@ -51,27 +67,39 @@ pub async fn apply(asker: &Asker, plans: &Plans, token: &str, mut plan: Plan) ->
     };
     match sent {
         Ok((line, data)) => Ok(Answer::new(format!("Done: {line}"), [("applied", true.into()), ("result", data)])),
-        Err(CliError::Answered { status: 412, .. }) => Ok(changed(&seen, &refused().await?.seen)),
-        Err(CliError::Unanswered(detail)) => {
-            plan.is_sent = true;
-            plans.put_back(token, plan);
-            let text = format!("{detail}\nIt may have taken effect. Apply the same token again: it takes effect only once.");
-            Err(CliError::Unanswered(text))
-        }
+        Err(CliError::Answered { status: 412, .. }) => Ok(changed(&plan.preview.seen, &again(plan).await?.seen)),
         Err(error) => Err(error),
     }
 }
 
 /// The refusal of a plan that others were faster than.
 fn changed(seen: &Value, now: &Value) -> Answer {
-    let (mut all, mut words) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
     for thing in differences(seen, now) {
-        let fields = differences(&thing["from"], &thing["to"]);
-        words.push(format!("{}: {}", thing["field"].as_str().unwrap_or_default(), in_words(&fields)));
-        let one = |of: Value| json!({"of": thing["field"], "field": of["field"], "planned_on": of["from"], "now": of["to"]});
-        all.extend(fields.into_iter().map(one));
+        let mut fields = differences(&thing["from"], &thing["to"]);
+        for field in &mut fields {
+            field["field"] = format!("{} {}", text(&thing["field"]), text(&field["field"])).into();
+        }
+        all.extend(fields);
     }
-    let what = if words.is_empty() { "its version".to_owned() } else { words.join("; ") };
+    let what = if all.is_empty() { "its version".to_owned() } else { in_words(&all) };
     let line = format!("Not applied, because it changed since the plan: {what}. Plan again.");
-    Answer { is_refused: true, ..Answer::new(line, [("applied", false.into()), ("differences", all.into())]) }
+    Answer::new(line, [("applied", false.into()), ("differences", all.into())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_refusal_says_what_else_than_the_version_changed() {
+        let seen = json!({"AST-1": {"status": "in_stock", "version": "3", "updated_at": "then"}});
+        let mut now = json!({"AST-1": {"status": "in_stock", "version": "4", "updated_at": "now"}});
+        assert_eq!(changed(&seen, &now).line, "Not applied, because it changed since the plan: its version. Plan again.");
+        now["AST-1"]["status"] = "returned".into();
+        let refused = changed(&seen, &now);
+        assert!(refused.line.contains("plan: AST-1 status: \"in_stock\" → \"returned\". Plan"), "{}", refused.line);
+        assert_eq!(refused.data["differences"], json!([{"field": "AST-1 status", "from": "in_stock", "to": "returned"}]));
+    }
 }

@@ -18,13 +18,9 @@ pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
     let body = body(&asker.client, &options).await?;
     let mut plan = Plan::default();
     plan.add(asker.post(&format!("users/{id}/offboard"), &body, None).await?);
-    let all = plan.as_json(true);
-    let rows = |list: &Value| list.as_array().cloned().unwrap_or_default();
-    let started =
-        rows(&all["movements"]).into_iter().flat_map(|movement| rows(&movement["assets"])).chain(rows(&all["instances"]));
-    let to = &all["process"]["name"];
-    let change = |asset: Value| json!({"asset": asset["asset_tag"], "field": "process", "from": null, "to": to});
-    let mut changes: Vec<Value> = started.map(change).collect();
+    let to = &plan.process["name"];
+    let change = |asset: &Value| json!({"asset": asset["asset_tag"], "field": "process", "from": null, "to": to});
+    let mut changes: Vec<Value> = plan.started().map(change).collect();
     if user["is_active"] == true && !options.keep_active {
         changes.push(json!({"person": user["email"], "field": "is_active", "from": true, "to": false}));
     }
@@ -32,12 +28,17 @@ pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
     if !changes.is_empty() {
         let why_not = |asset: &Value| format!("{}: {}", text(&asset["code"]), text(&asset["detail"]));
         let refusal =
-            |asset: Value| json!({"asset": asset["asset_tag"], "field": "process", "to": null, "why_not": why_not(&asset)});
-        changes.extend(rows(&all["not_started"]).into_iter().map(refusal));
+            |asset: &Value| json!({"asset": asset["asset_tag"], "field": "process", "to": null, "why_not": why_not(asset)});
+        changes.extend(plan.list("not_started").map(refusal));
     }
     let more = if plan.has_more { " There are more assets, which are taken in turn." } else { "" };
     let effect = format!("{}: {}.{more}", quoted(&plan.user().into()), plan.summary(false));
-    Ok(Preview { seen: json!({"person": user, "plan": all}), changes, effect, body: json!({"user": id, "request": body}) })
+    Ok(Preview {
+        seen: json!({"person": user, "plan": plan.as_json(true)}),
+        changes,
+        effect,
+        body: json!({"user": id, "request": body}),
+    })
 }
 
 pub async fn carry_out(asker: &Asker, preview: &Preview, token: &str) -> Result<(String, Value)> {
