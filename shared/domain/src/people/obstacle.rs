@@ -26,13 +26,7 @@ impl Obstacle {
         if user.value.is_active {
             return Some(Self::Active);
         }
-        Self::of_change(user.updated_at, now, delay)
-    }
-
-    /// By the last change of the user, who may be deleted.
-    #[must_use]
-    pub fn of_change(changed_at: Timestamp, now: Timestamp, delay: TimeDelta) -> Option<Self> {
-        let retry_at = changed_at.plus(delay);
+        let retry_at = user.updated_at.plus(delay);
         (now < retry_at).then_some(Self::Changed(retry_at))
     }
 
