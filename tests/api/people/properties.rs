@@ -149,6 +149,8 @@ impl World {
         for data in [json!({}), json!({})] {
             self.client.post(&format!("{path}/advance"), json!({"step_data": data})).await.data();
         }
+        // The process gives the asset to the person who is picked; an erasure would be refused.
+        self.client.patch(&format!("/assets/{asset}"), json!({"assigned_to": null})).await.data();
         self.typed.insert(path, (to, note));
     }
 
