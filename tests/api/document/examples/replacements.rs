@@ -91,11 +91,11 @@ impl Replacements {
         }
         match (word.len(), word.split_once('-')) {
             (64, _) if is_hex(word) => hex::encode(&self.noise("hash")[..32]),
-            // The thumbprint and the coordinate of a public key, and a signature.
             // A salt.
             (22, _) if base64_simd::URL_SAFE_NO_PAD.decode_to_vec(word).is_ok_and(|bytes| bytes.len() == 16) => {
                 base64_simd::URL_SAFE_NO_PAD.encode_to_string(&self.noise("salt")[..16])
             }
+            // The thumbprint and the coordinate of a public key, and a signature.
             (43, _) => base64_simd::URL_SAFE_NO_PAD.encode_to_string(&self.noise("public key")[..32]),
             (86, _) => base64_simd::URL_SAFE_NO_PAD.encode_to_string(self.noise("signature")),
             // An entity tag.

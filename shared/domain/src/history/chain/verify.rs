@@ -141,7 +141,7 @@ impl Link {
         link.verb = verb_of(&value);
         link.previous = value["previous_hash"].as_str().map(str::to_owned);
         let is_wrong_id = id != entry.id.to_string() || value["version"].as_u64() != Some(version);
-        // The hash of an entry with commitments is that of its values, in canonical form: their text has not to be.
+        // With commitments, the hash is computed from the values, in whatever form the text has them.
         let is_canonical =
             !entry.commitments.is_empty() || event::canonical(&value).is_ok_and(|canonical| canonical == entry.text);
         link.error = if entry.commitments.hash_of(Cow::Owned(value), &entry.text).as_ref() != Some(&entry.hash) {
