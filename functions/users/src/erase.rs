@@ -11,6 +11,7 @@ use shared::domain::values::id::UserId;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ErasureConflict, ResourceErrors};
 use shared::http::requests::extract::PathId;
+use shared::http::requests::no_body::NoBody;
 use shared::http::responses::{Data, Success};
 use utoipa::ToSchema;
 
@@ -36,7 +37,7 @@ pub struct Erasure {
 /// responses. Histories still verify. The user must be inactive, and nothing may refer to it. Send the request again until
 /// `done`. Only for keys that count as `admin`.
 #[utoipa::path(post, path = "/users/{id}/erase", tag = "users", security(("api_key" = ["users:write"])), responses(ResourceErrors, ErasureConflict))]
-pub async fn erase_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<Data<Erasure>, ApiError> {
+pub async fn erase_user(request: UnverifiedRequest, id: PathId<UserId>, body: NoBody) -> Result<Data<Erasure>, ApiError> {
     let (mut caller, (id, user)) = request
         .authorize_and_read(Scope::UsersWrite, async |store| {
             let id = id.parse()?;
@@ -44,6 +45,8 @@ pub async fn erase_user(request: UnverifiedRequest, id: PathId<UserId>) -> Resul
         })
         .await?;
     caller.role.check_rank(Role::Admin)?;
+    // `dry_run` belongs into the query; whoever sends it in a body doesn't mean to erase.
+    body.check(&caller)?;
     let is_expected = |expected: &ExpectedVersions| user.as_ref().is_some_and(|user| expected.contains(user.version));
     if caller.take_precondition().is_some_and(|precondition| !is_expected(&precondition.expected)) {
         return Err(ApiError::PreconditionFailed);

@@ -42,6 +42,11 @@ async fn nothing_of_the_person_is_left_and_every_history_holds() {
     assert!(pseudonym.starts_with("Erased user "), "{pseudonym}");
     assert_eq!((&user["display_name"], &user["is_active"]), (&json!(pseudonym), &json!(false)), "{user}");
     assert!(user["erased_at"].is_string(), "{user}");
+    let link = json!({"signer": {"user_id": ada.id}});
+    let asset = client.asset(json!({"name": "Another laptop"})).await;
+    let process = create_process(&client, json!([step("text", "note")])).await;
+    let path = format!("/processes/instances/{}/links", start(&client, &process, &asset).await);
+    assert_eq!(client.post(&path, link).await.field_errors(), ["/signer/user_id"]);
     let instance = client.get(&ada.instance).await.data();
     for field in ["note", "story", "sign", "last"] {
         assert_eq!(instance["step_data"][field], pseudonym, "{instance}");
@@ -87,7 +92,10 @@ async fn only_admins_erase_and_a_dry_run_only_counts() {
     let refusal = erase(&technician, &ada.id).await.problem(403, "FORBIDDEN");
     assert!(refusal["detail"].as_str().unwrap().contains("admin"), "{refusal}");
     let before = api.dump().await;
-    let counted = client.post(&format!("/users/{}/erase?dry_run=true", ada.id), json!({})).await.data();
+    let path = format!("/users/{}/erase", ada.id);
+    // A member that is ignored would be an erasure that nobody wanted.
+    assert_eq!(client.post(&path, json!({"dry_run": true})).await.field_errors(), ["/dry_run"]);
+    let counted = client.post(&format!("{path}?dry_run=true"), json!({})).await.data();
     assert_eq!(api.dump().await, before);
     let done = erase(&client, &ada.id).await.data();
     let removed = |reply: &Value| (reply["removed"]["entries"].clone(), reply["removed"]["signatures"].clone());

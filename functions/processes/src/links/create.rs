@@ -52,6 +52,9 @@ impl CreateLink {
     fn signer(&self, user: Option<&User>) -> Result<Signer, FieldError> {
         let NewLink { signer, .. } = &self.body;
         match (user, &signer.name, signer.user_id) {
+            (Some(user), ..) if user.erased_at.is_some() => {
+                Err(FieldError::within("signer", "/user_id", "must not be an erased user"))
+            }
             (Some(user), ..) => Ok(Signer { user_id: Some(user.id), name: user.display_name.clone(), email: None }),
             (None, Some(name), None) => Ok(Signer { user_id: None, name: name.clone(), email: signer.email.clone() }),
             _ => Err(unknown_user()),

@@ -32,11 +32,11 @@ impl Finding {
     }
 
     fn bytes(&self) -> usize {
-        let entries = match self {
-            Self::Record(found) => &found.entries[..],
-            Self::Action(entry) => std::slice::from_ref(entry),
+        let (entries, images) = match self {
+            Self::Record(found) => (&found.entries[..], found.about.image_bytes()),
+            Self::Action(entry) => (std::slice::from_ref(entry), 0),
         };
-        serde_json::to_vec(entries).map_or(0, |json| json.len())
+        serde_json::to_vec(entries).map_or(0, |json| json.len()) + images
     }
 }
 

@@ -14,8 +14,13 @@ use shared::domain::record::{Kind, Record};
 use shared::domain::signing::link::Link;
 use shared::domain::user::User;
 use shared::domain::values::id::{EventId, Id, UserId};
+use shared::domain::values::signature_image::data_url;
 use shared::store::{Held, StoreError, TenantStore};
+use std::collections::HashMap;
 use uuid::Uuid;
+
+/// The bytes of an instance's images, as data URLs, in a response of at most 6 MB.
+const MAX_IMAGES: usize = 2_000_000;
 
 pub(super) enum About {
     Key(ReportedKey),
@@ -25,6 +30,13 @@ pub(super) enum About {
     Link(Box<ReportedLink>),
     /// The user, whom the report shows in any case; and what is left of a damaged record.
     Entries,
+}
+
+impl About {
+    pub(super) fn image_bytes(&self) -> usize {
+        let Self::Instance(instance) = self else { return 0 };
+        instance.signatures.iter().filter_map(|signature| Some(signature.image.as_ref()?.len())).sum()
+    }
 }
 
 pub(super) struct RecordReport {
@@ -41,7 +53,11 @@ impl RecordReport {
             Kind::User => Self::of(person, &whole(store.held::<User>(person, id).await?), |_| None),
             Kind::ApiKey => Self::of(person, &store.held(person, id).await?, |held| Some(About::Key(key(held, id)))),
             Kind::Asset => Self::of(person, &store.held(person, id).await?, |held| Some(About::Asset(asset(held, id, person)))),
-            Kind::Instance => Self::of(person, &store.held(person, id).await?, |held| instance(held, person)),
+            Kind::Instance => {
+                let held = store.held(person, id).await?;
+                let images = images(store, &held).await?;
+                Self::of(person, &held, |held| instance(held, person, &images))
+            }
             Kind::Movement => Self::of(person, &store.held(person, id).await?, movement),
             Kind::Link => Self::of(person, &store.held(person, id).await?, link),
             _ => None,
@@ -112,10 +128,27 @@ fn asset(held: &Held<Asset>, id: Uuid, person: UserId) -> ReportedAsset {
     }
 }
 
-fn instance(held: &Held<Instance>, person: UserId) -> Option<About> {
+/// Signatures that are about the person, by step, as many as fit into a response.
+async fn images(store: &TenantStore, held: &Held<Instance>) -> Result<HashMap<String, Vec<u8>>, StoreError> {
+    let Some(stored) = &held.record else { return Ok(HashMap::new()) };
+    let mut bytes = 0;
+    let own = stored.value.signatures().filter(|(name, _)| is_about(held, &name.step));
+    let shown = own.filter(|(_, length)| {
+        bytes += length;
+        bytes <= MAX_IMAGES
+    });
+    let images = store.signature_images(shown.map(|(name, _)| name).collect()).await?;
+    Ok(images.into_iter().map(|(name, image)| (name.step, image)).collect())
+}
+
+fn is_about(held: &Held<Instance>, step: &str) -> bool {
+    held.traces.fields.contains(&format!("step_data/{step}"))
+}
+
+fn instance(held: &Held<Instance>, person: UserId, images: &HashMap<String, Vec<u8>>) -> Option<About> {
     let (stored, traces) = (held.record.as_ref()?, &held.traces);
     let Instance { id, step_values, signed, state, .. } = &stored.value;
-    let is_about = |step: &str| traces.fields.contains(&format!("step_data/{step}"));
+    let is_about = |step: &str| is_about(held, step);
     let has_submitted = |step: &str| traces.submitted.contains(step);
     let about = step_values.as_map().iter().filter(|(step, _)| is_about(step));
     let signature = |step: &String| ReportedSignature {
@@ -125,7 +158,7 @@ fn instance(held: &Held<Instance>, person: UserId) -> Option<About> {
             .as_map()
             .get(step)
             .filter(|value| is_about(step) && value.is_object())
-            .map(|_| stored.value.signature_path(step)),
+            .map(|_| images.get(step).map_or_else(|| stored.value.signature_path(step), |image| data_url(image))),
     };
     let steps = stored.value.steps.as_slice().iter().filter(|step| step.is_signature()).map(|step| &step.key);
     let own: Vec<&String> = steps.filter(|step| is_about(step) || has_submitted(step)).collect();

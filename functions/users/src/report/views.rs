@@ -137,7 +137,7 @@ pub struct ReportedSignature {
     /// The name that is kept with it, if the person submitted it.
     #[schema(required)]
     pub name: Option<String>,
-    /// Path of the image. Null if it was erased, or is another person's.
+    /// The image as a data URL, or its path if it is too long for the response. Null if it was erased, or is another person's.
     #[schema(required)]
     pub image: Option<String>,
 }
