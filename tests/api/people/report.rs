@@ -1,6 +1,6 @@
 //! The report on a person: everything that the erasure would remove.
 
-use crate::support::people::{MARK, Person, erase_all, items_with, leaves, person};
+use crate::support::people::{MARK, Person, erase, erase_all, items_with, leaves, person};
 use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client, UNKNOWN_ID};
 use serde_json::{Value, json};
@@ -154,4 +154,40 @@ async fn the_page_says_the_same_and_escapes_every_text() {
     for mark in marks(&report) {
         assert!(page.contains(&mark), "{mark}: {page}");
     }
+}
+
+/// The returns of assets are parts of their histories, which earlier parts have.
+#[tokio::test]
+async fn no_part_but_the_last_is_empty_and_an_erasure_takes_as_few_requests() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    let mut assets = Vec::new();
+    for returned in [false, true] {
+        let operation = |n: usize| match returned {
+            false => json!({"op": "create", "body": {"name": "Dock", "assigned_to": ada}}),
+            true => json!({"op": "update", "id": assets[n], "body": {"assigned_to": null}}),
+        };
+        let operations: Vec<Value> = (0..90).map(operation).collect();
+        let done = client.post("/assets/batch", json!({"operations": operations})).await.json();
+        assert_eq!(done["meta"]["succeeded"], 90, "{done}");
+        let ids = done["data"].as_array().unwrap().iter().map(|row| row["data"]["id"].clone());
+        assets = ids.collect();
+    }
+    let parts = all_parts(&client, &ada).await;
+    assert_eq!(ids(&parts, "assets", "id").len(), 90);
+    let (_, full) = parts.split_last().unwrap();
+    assert!(!full.is_empty() && full.iter().all(|part| !part["assets"].as_array().unwrap().is_empty()));
+
+    client.patch(&format!("/users/{ada}"), json!({"is_active": false})).await.data();
+    api.advance_clock(60);
+    let requests = async || {
+        let mut count = 1;
+        while erase(&client, &ada).await.data()["done"] == false {
+            count += 1;
+        }
+        count
+    };
+    // Nothing of an asset names Ada but its notes and events with her id, so only her own record and its history are erased.
+    assert!(requests().await <= 2);
+    assert_eq!(requests().await, 1);
 }

@@ -77,8 +77,9 @@ impl Case {
 
 #[tokio::test]
 async fn a_delivery_survives_any_disturbance() {
-    let (api, _, mut pipeline) = delivering().await;
-    let mut case = async |place, (attempt, way): (Attempt, Disturbance)| {
+    // Each with a table of its own: the stream and the check read all that the table has.
+    let case = async |place, (attempt, way): (Attempt, Disturbance)| {
+        let (api, _, mut pipeline) = delivering().await;
         let case = case(&api, &mut pipeline).await;
         attempt.prepare(&api, &mut pipeline).await;
         let is_disturbed = pipeline.run_disturbed(&api, place, way).await;
@@ -86,8 +87,8 @@ async fn a_delivery_survives_any_disturbance() {
         is_disturbed
     };
     let of_both = |way| [(Attempt::First, way), (Attempt::Second, way)];
-    at_each_place(&of_both(Disturbance::IsDropped), 6, 3, &mut case).await;
-    at_each_place(&CallFailure::ALL.map(|failure| of_both(Disturbance::Fails(failure))).concat(), 8, 6, &mut case).await;
+    at_each_place(&of_both(Disturbance::IsDropped), 6, 3, &case).await;
+    at_each_place(&CallFailure::ALL.map(|failure| of_both(Disturbance::Fails(failure))).concat(), 8, 6, &case).await;
 }
 
 #[tokio::test]

@@ -67,16 +67,17 @@ impl Case {
 
 #[tokio::test]
 async fn a_replay_survives_any_disturbance() {
-    let (api, _, mut pipeline) = delivering().await;
-    let mut case = async |place, way| {
+    // Each with a table of its own: the stream is read from all that the table has.
+    let case = async |place, way| {
+        let (api, _, mut pipeline) = delivering().await;
         let case = case(&api, &mut pipeline, if way == Disturbance::IsDropped { 11 } else { 2 }).await;
         let requested_at = case.replay(&api, &pipeline).await;
         let is_disturbed = pipeline.run_disturbed(&api, place, way).await;
         case.check(&pipeline, requested_at, &format!("{way:?} {place}")).await;
         is_disturbed
     };
-    at_each_place(&[Disturbance::IsDropped], 4, 3, &mut case).await;
-    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), 8, 6, &mut case).await;
+    at_each_place(&[Disturbance::IsDropped], 4, 3, &case).await;
+    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), 8, 6, &case).await;
 }
 
 /// The rest of a replay is sent when all before it was: else two messages would go on with the same replay.

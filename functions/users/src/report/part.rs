@@ -9,7 +9,7 @@ use shared::domain::record::Stored;
 use shared::domain::user::User;
 use shared::domain::values::id::{EventId, UserId};
 use shared::http::error::ApiError;
-use shared::store::{TenantStore, max_event_delay};
+use shared::store::{PartAbout, StoreError, TenantStore, has_time_for_operation, max_event_delay};
 
 /// Histories that are read at the same time.
 const CONCURRENT: usize = 8;
@@ -49,16 +49,17 @@ pub(super) async fn report(
 ) -> Result<PersonReport, ApiError> {
     // The ids of events that are written now may be ahead of this instance's clock.
     let until = store.store().now().plus(max_event_delay());
-    let (part, erasure) = tokio::try_join!(store.part_about(person, from, until), store.erasure(person))?;
-    let records = stream::iter(part.records.iter().copied()).map(|(kind, id)| RecordReport::read(store, person, kind, id));
-    let records: Vec<Option<RecordReport>> = records.buffer_unordered(CONCURRENT).try_collect().await?;
-    // A record that an earlier part has met is there, with its whole history.
-    let records = records.into_iter().flatten().filter(|found| from.is_none_or(|from| found.first > from));
-    let actions = part
-        .actions_on_others()
-        .filter_map(|(text, event)| ReportedEntry::new(person, text, event, &actor_pointers(person, &event.actor)));
-    let mut findings: Vec<Finding> = records.map(Finding::Record).chain(actions.map(Finding::Action)).collect();
-    findings.sort_by_key(Finding::at);
+    let erasure = store.erasure(person).await?;
+    // Nobody has to ask for a part without anything: one whose records all were in parts before.
+    let mut after = from;
+    let (findings, last) = loop {
+        let part = store.part_about(person, after, until).await?;
+        let findings = findings(store, person, &part, after).await?;
+        if !findings.is_empty() || part.last.is_none() || !has_time_for_operation() {
+            break (findings, part.last);
+        }
+        after = part.last;
+    };
     let mut report = PersonReport {
         user_id: person,
         user: user.map(Into::into),
@@ -70,11 +71,30 @@ pub(super) async fn report(
         links: Vec::new(),
         entries: Vec::new(),
         kept: KEPT.to_vec(),
-        next: part.last,
+        next: last,
     };
     report.add(findings);
     report.entries.sort_by_key(|entry| entry.event_id);
     Ok(report)
+}
+
+/// What this part says first, in its order.
+async fn findings(
+    store: &TenantStore,
+    person: UserId,
+    part: &PartAbout,
+    after: Option<EventId>,
+) -> Result<Vec<Finding>, StoreError> {
+    let records = stream::iter(part.records.iter().copied()).map(|(kind, id)| RecordReport::read(store, person, kind, id));
+    let records: Vec<Option<RecordReport>> = records.buffer_unordered(CONCURRENT).try_collect().await?;
+    // A record that an earlier part has met is there, with its whole history.
+    let records = records.into_iter().flatten().filter(|found| after.is_none_or(|after| found.first > after));
+    let actions = part
+        .actions_on_others()
+        .filter_map(|(text, event)| ReportedEntry::new(person, text, event, &actor_pointers(person, &event.actor)));
+    let mut findings: Vec<Finding> = records.map(Finding::Record).chain(actions.map(Finding::Action)).collect();
+    findings.sort_by_key(Finding::at);
+    Ok(findings)
 }
 
 impl PersonReport {

@@ -15,6 +15,7 @@ use crate::domain::user::User;
 use crate::domain::values::id::UserId;
 use crate::store::keys::Keys;
 use crate::store::table::backoff::{MAX_ROUNDS, pause};
+use crate::store::table::deadline::has_time_for_operation;
 use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::{ChangeContext, TenantStore, UnitOfWork};
@@ -25,6 +26,13 @@ use uuid::Uuid;
 const MAX_COUNTED_PARTS: usize = 4;
 /// Entries and records that are written at the same time.
 const CONCURRENT: usize = 8;
+
+/// What one part of an erasure has done.
+struct Step {
+    ended_pass: bool,
+    is_done: bool,
+    removed: Removed,
+}
 
 impl TenantStore {
     /// Erases the user's own record. Nothing may refer to it, unless the erasure is `forced`, as when it is repeated after a
@@ -50,18 +58,19 @@ impl TenantStore {
         if self.is_dry_run() {
             return self.remains(person, MAX_COUNTED_PARTS).await;
         }
-        let (ended_pass, mut is_done, mut removed) = self.erase_next(person, context).await?;
-        // The next pass is over what came in the minute since, which is hardly ever anything.
-        if ended_pass && !is_done {
-            let (_, is_done_now, late) = self.erase_next(person, context).await?;
-            is_done = is_done_now;
-            removed += late;
+        let mut removed = Removed::default();
+        loop {
+            let step = self.erase_next(person, context).await?;
+            removed += step.removed;
+            // Nobody has to come back for a part without anything, or for what came in the minute since the pass began.
+            let goes_on = step.ended_pass || step.removed == Removed::default();
+            if step.is_done || !goes_on || !has_time_for_operation() {
+                return Ok((step.is_done, removed));
+            }
         }
-        Ok((is_done, removed))
     }
 
-    /// Returns whether this part ended the pass, and whether all is done.
-    async fn erase_next(&self, person: UserId, context: &ChangeContext) -> Result<(bool, bool, Removed), WriteError> {
+    async fn erase_next(&self, person: UserId, context: &ChangeContext) -> Result<Step, WriteError> {
         let now = self.store.now();
         let state = self
             .change_erasure(person, |present| present.map_or_else(|| Erasure::begun(person, now), |erasure| erasure.resumed(now)))
@@ -86,7 +95,8 @@ impl TenantStore {
             next_pass: Keys::last_event_before(state.began_at.plus(-(max_event_delay() + MAX_REQUEST))),
         };
         let advanced = |present: Option<Erasure>| present.unwrap_or_else(|| state.clone()).advanced(&state, end.clone());
-        Ok((ended_pass, self.change_erasure(person, advanced).await?.is_done, removed))
+        let is_done = self.change_erasure(person, advanced).await?.is_done;
+        Ok(Step { ended_pass, is_done, removed })
     }
 
     /// Erases what a part has found in records and entries.
