@@ -4,7 +4,6 @@ mod make;
 mod page;
 
 use crate::subject::Subject;
-use axum::response::{IntoResponse, Response};
 use page::Images;
 use serde::Serialize;
 use shared::auth::{Principal, UnverifiedRequest};
@@ -16,43 +15,17 @@ use shared::domain::record::Stored;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::values::id::{InstanceId, MovementId};
 use shared::http::error::ApiError;
-use shared::http::openapi::describe::{Describe, Schemas, add_response, reference};
 use shared::http::openapi::{ReceiptConflict, ResourceErrors};
 use shared::http::requests::extract::{PathId, QueryParams};
 use shared::http::requests::path::IdInPath;
-use shared::http::responses::html::{self, Format, STYLE};
+use shared::http::responses::html::{self, Format, Printable, STYLE};
 use shared::http::responses::{ApiResponse, Json, Success};
-use std::marker::PhantomData;
-use utoipa::openapi::path::Operation;
-use utoipa::{PartialSchema, ToSchema};
 
 shared::query! {
     /// The form of the receipt.
     pub struct ReceiptQuery {
         /// `json`, or `html` for a page to print that shows each signature. Default `json`.
         format: Format as Format,
-    }
-}
-
-/// A receipt in either format, which is a signed receipt `R` as JSON.
-pub struct ReceiptResponse<R>(ApiResponse, PhantomData<R>);
-
-impl<R> Success for ReceiptResponse<R> {
-    fn to_response(&self) -> Result<ApiResponse, ApiError> {
-        Ok(self.0.clone())
-    }
-}
-
-impl<R> IntoResponse for ReceiptResponse<R> {
-    fn into_response(self) -> Response {
-        self.0.into_response()
-    }
-}
-
-impl<R: ToSchema> Describe for ReceiptResponse<R> {
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        let contents = [("application/json", reference::<R>(schemas)), ("text/html", String::schema())];
-        add_response(operation, "200", "The receipt", contents);
     }
 }
 
@@ -66,8 +39,8 @@ pub async fn get_receipt(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
     query: QueryParams<ReceiptQuery>,
-) -> Result<ReceiptResponse<SignedReceipt>, ApiError> {
-    get(request, id, query).await
+) -> Result<Printable<Json<SignedReceipt>>, ApiError> {
+    Ok(get(request, id, query).await?.into())
 }
 
 /// Get a movement's receipt
@@ -79,15 +52,15 @@ pub async fn get_movement_receipt(
     request: UnverifiedRequest,
     id: PathId<MovementId>,
     query: QueryParams<ReceiptQuery>,
-) -> Result<ReceiptResponse<SignedMovementReceipt>, ApiError> {
-    get(request, id, query).await
+) -> Result<Printable<Json<SignedMovementReceipt>>, ApiError> {
+    Ok(get(request, id, query).await?.into())
 }
 
-async fn get<I: IdInPath + Into<SubjectId>, R>(
+async fn get<I: IdInPath + Into<SubjectId>>(
     request: UnverifiedRequest,
     id: PathId<I>,
     query: QueryParams<ReceiptQuery>,
-) -> Result<ReceiptResponse<R>, ApiError> {
+) -> Result<ApiResponse, ApiError> {
     let (caller, (format, subject)) = request
         .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
             Ok((query.format, Subject::read(&store, id.parse()?.into()).await?))
@@ -96,26 +69,21 @@ async fn get<I: IdInPath + Into<SubjectId>, R>(
     respond(&caller, &subject, format).await
 }
 
-pub(crate) async fn respond<R>(
-    principal: &Principal,
-    subject: &Subject,
-    format: Option<Format>,
-) -> Result<ReceiptResponse<R>, ApiError> {
-    let response = match &subject.movement {
+pub(crate) async fn respond(principal: &Principal, subject: &Subject, format: Option<Format>) -> Result<ApiResponse, ApiError> {
+    match &subject.movement {
         None => {
             let instance = subject.representative()?;
             let receipt = make::receipt(principal, instance).await?;
             let signed = |receipt, signature| SignedReceipt { receipt, signature };
-            sign(principal, instance, format, receipt, signed, page::render).await?
+            sign(principal, instance, format, receipt, signed, page::render).await
         }
         Some(movement) => {
             let completed = make::completed_instance(subject)?;
             let receipt = make::movement_receipt(principal, movement, &subject.instances, completed).await?;
             let signed = |receipt, signature| SignedMovementReceipt { receipt, signature };
-            sign(principal, completed, format, receipt, signed, page::render_movement).await?
+            sign(principal, completed, format, receipt, signed, page::render_movement).await
         }
-    };
-    Ok(ReceiptResponse(response, PhantomData))
+    }
 }
 
 /// Signs a receipt, and shows it in its format. A page has the images of `instance`: those of a movement share them.

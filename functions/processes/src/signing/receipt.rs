@@ -1,6 +1,6 @@
 //! The receipt, for the signer.
 
-use crate::receipts::{self, ReceiptQuery, ReceiptResponse};
+use crate::receipts::{self, ReceiptQuery};
 use crate::subject::Subject;
 use shared::auth::UnverifiedRequest;
 use shared::domain::receipts::signed::{SignedMovementReceipt, SignedReceipt};
@@ -10,6 +10,8 @@ use shared::http::error::ApiError;
 use shared::http::openapi::describe::{Schemas, add_schema, schema_or_reference};
 use shared::http::openapi::{InputErrors, ReceiptConflict};
 use shared::http::requests::extract::QueryParams;
+use shared::http::responses::Json;
+use shared::http::responses::html::Printable;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -40,7 +42,7 @@ impl ToSchema for SigningReceipt {
 pub async fn get_signing_receipt(
     request: UnverifiedRequest<LinkId>,
     query: QueryParams<ReceiptQuery>,
-) -> Result<ReceiptResponse<SigningReceipt>, ApiError> {
+) -> Result<Printable<Json<SigningReceipt>>, ApiError> {
     let (signer, (format, subject)) = request
         .authorize_signer_with_query(query, async |store, link, query| {
             Ok((query.format, Subject::read(&store, link.value.subject).await?))
@@ -49,5 +51,5 @@ pub async fn get_signing_receipt(
     if signer.link.value.status(signer.context.at, subject.position()) == LinkStatus::Ended {
         return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
     }
-    receipts::respond(&signer, &subject, format).await
+    Ok(receipts::respond(&signer, &subject, format).await?.into())
 }

@@ -6,7 +6,6 @@ mod part;
 mod records;
 mod views;
 
-use axum::response::{IntoResponse, Response};
 use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::keys::scope::{Role, Scope};
 use shared::domain::tenants::tenant::Tenant;
@@ -14,12 +13,9 @@ use shared::domain::user::User;
 use shared::domain::values::id::{EventId, UserId};
 use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
-use shared::http::openapi::describe::{Describe, Schemas, add_response, response_schema};
 use shared::http::requests::extract::{PathId, QueryParams};
-use shared::http::responses::html::{self, Format, STYLE};
+use shared::http::responses::html::{self, Format, Printable, STYLE};
 use shared::http::responses::{ApiResponse, Data, Success, or_not_found};
-use utoipa::PartialSchema;
-use utoipa::openapi::path::Operation;
 use views::PersonReport;
 
 shared::query! {
@@ -32,22 +28,6 @@ shared::query! {
     }
 }
 
-/// A part of a report in either format.
-pub struct ReportResponse(ApiResponse);
-
-impl IntoResponse for ReportResponse {
-    fn into_response(self) -> Response {
-        self.0.into_response()
-    }
-}
-
-impl Describe for ReportResponse {
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        let contents = [("application/json", response_schema::<PersonReport>(schemas)), ("text/html", String::schema())];
-        add_response(operation, "200", "The report", contents);
-    }
-}
-
 /// Report on a person
 ///
 /// Everything that is held about a user, also a deleted or erased one: resources, values in histories, actions, and what is
@@ -57,7 +37,7 @@ pub async fn get_user_report(
     request: UnverifiedRequest,
     id: PathId<UserId>,
     query: QueryParams<ReportQuery>,
-) -> Result<ReportResponse, ApiError> {
+) -> Result<Printable<Data<PersonReport>>, ApiError> {
     let (caller, (id, query, user)) = request
         .authorize_with_query(Scope::UsersRead, query, async |store, query| {
             let id = id.parse()?;
@@ -70,10 +50,11 @@ pub async fn get_user_report(
         return Err(ApiError::NotFound);
     }
     let report = part::report(&caller.store, id, user, query.from).await?;
-    Ok(ReportResponse(match query.format {
+    let response = match query.format {
         Some(Format::Html) => shown(&caller, &report).await?,
         Some(Format::Json) | None => Data { data: report }.to_response()?,
-    }))
+    };
+    Ok(response.into())
 }
 
 async fn shown(caller: &Caller, report: &PersonReport) -> Result<ApiResponse, ApiError> {

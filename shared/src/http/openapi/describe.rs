@@ -126,6 +126,13 @@ pub fn add_response<'a>(
     operation.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));
 }
 
+/// Of a response that is described already.
+pub(in crate::http) fn add_content(operation: &mut Operation, status: &str, media_type: &str, schema: RefOr<Schema>) {
+    if let Some(RefOr::T(response)) = operation.responses.responses.get_mut(status) {
+        response.content.insert(media_type.to_owned(), RefOr::T(Content::new(Some(schema))));
+    }
+}
+
 /// The document describes headers among its components.
 pub(super) fn headers(names: &[&str]) -> impl Iterator<Item = (String, Ref)> {
     names.iter().map(|name| ((*name).to_owned(), Ref::new(format!("#/components/headers/{name}"))))

@@ -4,7 +4,7 @@ use super::ApiResponse;
 use super::accept::prefers_html;
 use crate::domain::values::field_error::ValueError;
 use crate::http::error::ApiError;
-use crate::http::openapi::describe::{Describe, Schemas, add_headers, add_response};
+use crate::http::openapi::describe::{Describe, Schemas, add_content, add_headers, add_response};
 use crate::http::requests::params::FromParam;
 use crate::http::requests::receive::list_header;
 use axum::body::Bytes;
@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use base64_simd::STANDARD;
 use sha2::{Digest, Sha256};
+use std::marker::PhantomData;
 use utoipa::openapi::path::Operation;
 use utoipa::{PartialSchema, ToSchema};
 
@@ -60,6 +61,28 @@ impl Describe for HtmlPage {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         add_response(operation, "200", "The page", [("text/html", String::schema())]);
         add_headers(operation, "200", &["Content-Security-Policy", "Referrer-Policy", "X-Content-Type-Options"]);
+    }
+}
+
+/// A response `J` as JSON, or what it says as a page to print.
+pub struct Printable<J>(ApiResponse, PhantomData<J>);
+
+impl<J> From<ApiResponse> for Printable<J> {
+    fn from(response: ApiResponse) -> Self {
+        Self(response, PhantomData)
+    }
+}
+
+impl<J> IntoResponse for Printable<J> {
+    fn into_response(self) -> Response {
+        self.0.into_response()
+    }
+}
+
+impl<J: Describe> Describe for Printable<J> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        J::describe(operation, schemas);
+        add_content(operation, "200", "text/html", String::schema());
     }
 }
 
