@@ -45,7 +45,7 @@ pub async fn erase_user(request: UnverifiedRequest, id: PathId<UserId>, body: No
         })
         .await?;
     caller.role.check_rank(Role::Admin)?;
-    // `dry_run` belongs into the query; whoever sends it in a body doesn't mean to erase.
+    // `dry_run` belongs in the query; whoever sends it in a body doesn't mean to erase.
     body.check(&caller)?;
     let is_expected = |expected: &ExpectedVersions| user.as_ref().is_some_and(|user| expected.contains(user.version));
     if caller.take_precondition().is_some_and(|precondition| !is_expected(&precondition.expected)) {

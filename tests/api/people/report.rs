@@ -55,6 +55,7 @@ async fn the_report_has_every_text_about_the_person_and_after_the_erasure_none()
     erase_all(&client, &ada.id).await;
     let after = all_parts(&client, &ada.id).await;
     assert!(!json!(after).to_string().to_lowercase().contains(&MARK.to_lowercase()), "{after:?}");
+    assert!(json!(before).to_string().contains(SIGNATURE) && !json!(after).to_string().contains(SIGNATURE), "{after:?}");
     for (list, id) in [("keys", "id"), ("assets", "id"), ("instances", "id"), ("links", "id")] {
         assert_eq!(ids(&after, list, id), ids(&before, list, id), "{list}");
         assert!(!ids(&before, list, id).is_empty(), "{list}");

@@ -9,12 +9,11 @@ use shared::domain::keys::api_key::SecretHash;
 use shared::domain::processes::instance::{InstanceStatus, ProcessError};
 use shared::domain::processes::process::Step;
 use shared::domain::processes::subject::SubjectId;
-use shared::domain::record::{Kind, Reference, Stored};
+use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::signing::link::{DEFAULT_SECONDS, Link, LinkSteps, MAX_LINKS, Signer};
 use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;
-use shared::domain::values::id::Id;
 use shared::domain::values::slots::choose;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::responses::Success;
@@ -119,7 +118,6 @@ impl Command for CreateLink {
             return Err(part_of_movement(movement, "Make a link for the movement instead.").into());
         }
         let Some(steps) = steps else { return Err(process_error(ProcessError::Closed(status)).into()) };
-        let user = signer.user_id;
         let link = Link {
             id,
             subject: self.subject,
@@ -135,8 +133,9 @@ impl Command for CreateLink {
         };
         // The link is made for the steps that are open now.
         unit.expect(instance)?;
-        if let Some(user) = user {
-            unit.require(Reference::new("signer", Kind::User, user.uuid()));
+        // Its name is still the user's: nobody has erased it meanwhile.
+        if let Some(user) = &inputs.user {
+            unit.expect(user)?;
         }
         Ok(unit.create(link)?)
     }
@@ -150,7 +149,6 @@ impl Command for CreateLink {
 
     fn classify_failure(&self, error: WriteError, _: &Stored<Link>) -> CommitFailure<ApiError> {
         match error {
-            WriteError::MissingReference("signer") => ApiError::Invalid(vec![unknown_user()]).into(),
             // Another creation has taken the slot: the next attempt takes one that is left.
             WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
             error => error.into(),

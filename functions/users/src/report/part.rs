@@ -13,7 +13,9 @@ use shared::store::{PartAbout, StoreError, TenantStore, has_time_for_operation, 
 
 /// Histories that are read at the same time.
 const CONCURRENT: usize = 8;
-/// The JSON of a part, without its last record. A function's response has at most 6 MB, and a page is longer than JSON.
+/// The parts that a request looks at.
+const MAX_PARTS: usize = 4;
+/// The JSON of a part, unless its only record has more. A function's response has at most 6 MB, and a page is longer than JSON.
 const MAX_BYTES: usize = 2_000_000;
 
 /// What is said once in a report.
@@ -32,11 +34,11 @@ impl Finding {
     }
 
     fn bytes(&self) -> usize {
-        let (entries, images) = match self {
-            Self::Record(found) => (&found.entries[..], found.about.image_bytes()),
-            Self::Action(entry) => (std::slice::from_ref(entry), 0),
+        let json = match self {
+            Self::Record(found) => serde_json::to_vec(&(&found.about, &found.entries)),
+            Self::Action(entry) => serde_json::to_vec(entry),
         };
-        serde_json::to_vec(entries).map_or(0, |json| json.len()) + images
+        json.map_or(0, |json| json.len())
     }
 }
 
@@ -50,16 +52,16 @@ pub(super) async fn report(
     // The ids of events that are written now may be ahead of this instance's clock.
     let until = store.store().now().plus(max_event_delay());
     let erasure = store.erasure(person).await?;
-    // Nobody has to ask for a part without anything: one whose records all were in parts before.
-    let mut after = from;
-    let (findings, last) = loop {
+    let (mut after, mut found, mut last) = (from, Vec::new(), None);
+    // Nobody has to ask for each part whose records all were in parts before.
+    for _ in 0..MAX_PARTS {
         let part = store.part_about(person, after, until).await?;
-        let findings = findings(store, person, &part, after).await?;
-        if !findings.is_empty() || part.last.is_none() || !has_time_for_operation() {
-            break (findings, part.last);
+        (found, last) = (findings(store, person, &part, after).await?, part.last);
+        if !found.is_empty() || last.is_none() || !has_time_for_operation() {
+            break;
         }
-        after = part.last;
-    };
+        after = last;
+    }
     let mut report = PersonReport {
         user_id: person,
         user: user.map(Into::into),
@@ -73,7 +75,7 @@ pub(super) async fn report(
         kept: KEPT.to_vec(),
         next: last,
     };
-    report.add(findings);
+    report.add(found);
     report.entries.sort_by_key(|entry| entry.event_id);
     Ok(report)
 }
@@ -85,14 +87,14 @@ async fn findings(
     part: &PartAbout,
     after: Option<EventId>,
 ) -> Result<Vec<Finding>, StoreError> {
-    let records = stream::iter(part.records.iter().copied()).map(|(kind, id)| RecordReport::read(store, person, kind, id));
+    let records = part.records.iter().copied();
+    let records = stream::iter(records).map(|(kind, id)| RecordReport::read(store, person, kind, id, after));
     let records: Vec<Option<RecordReport>> = records.buffer_unordered(CONCURRENT).try_collect().await?;
-    // A record that an earlier part has met is there, with its whole history.
-    let records = records.into_iter().flatten().filter(|found| after.is_none_or(|after| found.first > after));
     let actions = part
         .actions_on_others()
         .filter_map(|(text, event)| ReportedEntry::new(person, text, event, &actor_pointers(person, &event.actor)));
-    let mut findings: Vec<Finding> = records.map(Finding::Record).chain(actions.map(Finding::Action)).collect();
+    let mut findings: Vec<Finding> =
+        records.into_iter().flatten().map(Finding::Record).chain(actions.map(Finding::Action)).collect();
     findings.sort_by_key(Finding::at);
     Ok(findings)
 }
@@ -100,10 +102,15 @@ async fn findings(
 impl PersonReport {
     /// As many as fit.
     fn add(&mut self, findings: Vec<Finding>) {
-        let (mut bytes, count) = (0, findings.len());
-        for (index, finding) in findings.into_iter().enumerate() {
+        let (mut bytes, mut last) = (0, None);
+        for finding in findings {
             let at = finding.at();
             bytes += finding.bytes();
+            if bytes > MAX_BYTES && last.is_some() {
+                self.next = last;
+                return;
+            }
+            last = Some(at);
             match finding {
                 Finding::Action(entry) => self.entries.push(entry),
                 Finding::Record(found) => {
@@ -117,10 +124,6 @@ impl PersonReport {
                         About::Entries => {}
                     }
                 }
-            }
-            if bytes > MAX_BYTES && index + 1 < count {
-                self.next = Some(at);
-                return;
             }
         }
     }

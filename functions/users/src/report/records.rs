@@ -4,6 +4,7 @@ use super::views::{
     ReportedAsset, ReportedEntry, ReportedInstance, ReportedKey, ReportedLink, ReportedMovement, ReportedPart, ReportedPeriod,
     ReportedSignature,
 };
+use serde::Serialize;
 use shared::domain::assets::asset::Asset;
 use shared::domain::history::event::Event;
 use shared::domain::keys::api_key::ApiKey;
@@ -22,6 +23,7 @@ use uuid::Uuid;
 /// The bytes of an instance's images, as data URLs, in a response of at most 6 MB.
 const MAX_IMAGES: usize = 2_000_000;
 
+#[derive(Serialize)]
 pub(super) enum About {
     Key(ReportedKey),
     Asset(ReportedAsset),
@@ -32,13 +34,6 @@ pub(super) enum About {
     Entries,
 }
 
-impl About {
-    pub(super) fn image_bytes(&self) -> usize {
-        let Self::Instance(instance) = self else { return 0 };
-        instance.signatures.iter().filter_map(|signature| Some(signature.image.as_ref()?.len())).sum()
-    }
-}
-
 pub(super) struct RecordReport {
     /// The first event because of which the history is read.
     pub(super) first: EventId,
@@ -47,30 +42,43 @@ pub(super) struct RecordReport {
 }
 
 impl RecordReport {
-    /// `None` if nothing in the history can be read.
-    pub(super) async fn read(store: &TenantStore, person: UserId, kind: Kind, id: Uuid) -> Result<Option<Self>, StoreError> {
-        Ok(match kind {
+    /// `None` if nothing in the history can be read, or it names the person before that event: an earlier part has the record, with
+    /// its whole history.
+    pub(super) async fn read(
+        store: &TenantStore,
+        person: UserId,
+        kind: Kind,
+        id: Uuid,
+        after: Option<EventId>,
+    ) -> Result<Option<Self>, StoreError> {
+        let found = match kind {
             Kind::User => Self::of(person, &whole(store.held::<User>(person, id).await?), |_| None),
             Kind::ApiKey => Self::of(person, &store.held(person, id).await?, |held| Some(About::Key(key(held, id)))),
             Kind::Asset => Self::of(person, &store.held(person, id).await?, |held| Some(About::Asset(asset(held, id, person)))),
             Kind::Instance => {
                 let held = store.held(person, id).await?;
-                let images = images(store, &held).await?;
+                let is_new = first(person, &held).is_some_and(|first| after.is_none_or(|after| first > after));
+                let images = if is_new { images(store, &held).await? } else { HashMap::new() };
                 Self::of(person, &held, |held| instance(held, person, &images))
             }
             Kind::Movement => Self::of(person, &store.held(person, id).await?, movement),
             Kind::Link => Self::of(person, &store.held(person, id).await?, link),
             _ => None,
-        })
+        };
+        Ok(found.filter(|found| after.is_none_or(|after| found.first > after)))
     }
 
     fn of<T: Record>(person: UserId, held: &Held<T>, about: impl FnOnce(&Held<T>) -> Option<About>) -> Option<Self> {
-        let first = held.entries.iter().find(|(_, event, _)| lead(person, event).is_some())?.1.id;
+        let first = first(person, held)?;
         let is_about = |event: &Event, pointers: &[String]| !pointers.is_empty() || event.actor.user_id == Some(person);
         let entries = held.entries.iter().filter(|(_, event, pointers)| is_about(event, pointers));
         let entries = entries.filter_map(|(text, event, pointers)| ReportedEntry::new(person, text, event, pointers)).collect();
         Some(Self { first, about: about(held).unwrap_or(About::Entries), entries })
     }
+}
+
+fn first<T>(person: UserId, held: &Held<T>) -> Option<EventId> {
+    events(held).find(|event| lead(person, event).is_some()).map(|event| event.id)
 }
 
 /// All that the history of the user says is about the person, such as the role.
@@ -128,24 +136,27 @@ fn asset(held: &Held<Asset>, id: Uuid, person: UserId) -> ReportedAsset {
     }
 }
 
-/// Signatures that are about the person, by step, as many as fit into a response.
-async fn images(store: &TenantStore, held: &Held<Instance>) -> Result<HashMap<String, Vec<u8>>, StoreError> {
+/// Signatures that are about the person, by step: data URLs, and paths of those that don't fit into a response.
+async fn images(store: &TenantStore, held: &Held<Instance>) -> Result<HashMap<String, String>, StoreError> {
     let Some(stored) = &held.record else { return Ok(HashMap::new()) };
-    let mut bytes = 0;
     let own = stored.value.signatures().filter(|(name, _)| is_about(held, &name.step));
-    let shown = own.filter(|(_, length)| {
-        bytes += length;
-        bytes <= MAX_IMAGES
+    let mut bytes = 0;
+    let (shown, others): (Vec<_>, Vec<_>) = own.partition(|(_, length)| {
+        let fits = bytes + length <= MAX_IMAGES;
+        bytes += if fits { *length } else { 0 };
+        fits
     });
-    let images = store.signature_images(shown.map(|(name, _)| name).collect()).await?;
-    Ok(images.into_iter().map(|(name, image)| (name.step, image)).collect())
+    let images = store.signature_images(shown.into_iter().map(|(name, _)| name).collect()).await?;
+    let images = images.into_iter().map(|(name, image)| (name.step, data_url(&image)));
+    let others = others.into_iter().map(|(name, _)| (stored.value.signature_path(&name.step), name.step));
+    Ok(images.chain(others.map(|(path, step)| (step, path))).collect())
 }
 
 fn is_about(held: &Held<Instance>, step: &str) -> bool {
     held.traces.fields.contains(&format!("step_data/{step}"))
 }
 
-fn instance(held: &Held<Instance>, person: UserId, images: &HashMap<String, Vec<u8>>) -> Option<About> {
+fn instance(held: &Held<Instance>, person: UserId, images: &HashMap<String, String>) -> Option<About> {
     let (stored, traces) = (held.record.as_ref()?, &held.traces);
     let Instance { id, step_values, signed, state, .. } = &stored.value;
     let is_about = |step: &str| is_about(held, step);
@@ -154,11 +165,7 @@ fn instance(held: &Held<Instance>, person: UserId, images: &HashMap<String, Vec<
     let signature = |step: &String| ReportedSignature {
         step: step.clone(),
         name: signed.get(step).filter(|_| has_submitted(step)).map(|signed| signed.by.clone()),
-        image: step_values
-            .as_map()
-            .get(step)
-            .filter(|value| is_about(step) && value.is_object())
-            .map(|_| images.get(step).map_or_else(|| stored.value.signature_path(step), |image| data_url(image))),
+        image: images.get(step).cloned(),
     };
     let steps = stored.value.steps.as_slice().iter().filter(|step| step.is_signature()).map(|step| &step.key);
     let own: Vec<&String> = steps.filter(|step| is_about(step) || has_submitted(step)).collect();
