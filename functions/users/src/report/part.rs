@@ -8,6 +8,7 @@ use shared::domain::people::actor_pointers;
 use shared::domain::record::Stored;
 use shared::domain::user::User;
 use shared::domain::values::id::{EventId, UserId};
+use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::store::{PartAbout, StoreError, TenantStore, has_time_for_operation, max_event_delay};
 
@@ -51,17 +52,7 @@ pub(super) async fn report(
 ) -> Result<PersonReport, ApiError> {
     // The ids of events that are written now may be ahead of this instance's clock.
     let until = store.store().now().plus(max_event_delay());
-    let erasure = store.erasure(person).await?;
-    let (mut after, mut found, mut last) = (from, Vec::new(), None);
-    // Nobody has to ask for each part whose records all were in parts before.
-    for _ in 0..MAX_PARTS {
-        let part = store.part_about(person, after, until).await?;
-        (found, last) = (findings(store, person, &part, after).await?, part.last);
-        if !found.is_empty() || last.is_none() || !has_time_for_operation() {
-            break;
-        }
-        after = last;
-    }
+    let ((found, next), erasure) = tokio::try_join!(next_findings(store, person, from, until), store.erasure(person))?;
     let mut report = PersonReport {
         user_id: person,
         user: user.map(Into::into),
@@ -73,11 +64,30 @@ pub(super) async fn report(
         links: Vec::new(),
         entries: Vec::new(),
         kept: KEPT.to_vec(),
-        next: last,
+        next,
     };
     report.add(found);
     report.entries.sort_by_key(|entry| entry.event_id);
     Ok(report)
+}
+
+/// With the event that they reach to, if there are more. Nobody has to ask for each part whose records all were in parts before.
+async fn next_findings(
+    store: &TenantStore,
+    person: UserId,
+    from: Option<EventId>,
+    until: Timestamp,
+) -> Result<(Vec<Finding>, Option<EventId>), StoreError> {
+    let mut after = from;
+    for _ in 0..MAX_PARTS {
+        let part = store.part_about(person, after, until).await?;
+        let found = findings(store, person, &part, after).await?;
+        if !found.is_empty() || part.last.is_none() || !has_time_for_operation() {
+            return Ok((found, part.last));
+        }
+        after = part.last;
+    }
+    Ok((Vec::new(), after))
 }
 
 /// What this part says first, in its order.

@@ -51,25 +51,30 @@ impl RecordReport {
         id: Uuid,
         after: Option<EventId>,
     ) -> Result<Option<Self>, StoreError> {
-        let found = match kind {
-            Kind::User => Self::of(person, &whole(store.held::<User>(person, id).await?), |_| None),
-            Kind::ApiKey => Self::of(person, &store.held(person, id).await?, |held| Some(About::Key(key(held, id)))),
-            Kind::Asset => Self::of(person, &store.held(person, id).await?, |held| Some(About::Asset(asset(held, id, person)))),
+        Ok(match kind {
+            Kind::User => Self::of(person, &whole(store.held::<User>(person, id).await?), after, |_| None),
+            Kind::ApiKey => Self::of(person, &store.held(person, id).await?, after, |held| Some(About::Key(key(held, id)))),
+            Kind::Asset => {
+                Self::of(person, &store.held(person, id).await?, after, |held| Some(About::Asset(asset(held, id, person))))
+            }
             Kind::Instance => {
                 let held = store.held(person, id).await?;
-                let is_new = first(person, &held).is_some_and(|first| after.is_none_or(|after| first > after));
-                let images = if is_new { images(store, &held).await? } else { HashMap::new() };
-                Self::of(person, &held, |held| instance(held, person, &images))
+                let images = if first(person, &held, after).is_some() { images(store, &held).await? } else { HashMap::new() };
+                Self::of(person, &held, after, |held| instance(held, person, &images))
             }
-            Kind::Movement => Self::of(person, &store.held(person, id).await?, movement),
-            Kind::Link => Self::of(person, &store.held(person, id).await?, link),
+            Kind::Movement => Self::of(person, &store.held(person, id).await?, after, movement),
+            Kind::Link => Self::of(person, &store.held(person, id).await?, after, link),
             _ => None,
-        };
-        Ok(found.filter(|found| after.is_none_or(|after| found.first > after)))
+        })
     }
 
-    fn of<T: Record>(person: UserId, held: &Held<T>, about: impl FnOnce(&Held<T>) -> Option<About>) -> Option<Self> {
-        let first = first(person, held)?;
+    fn of<T: Record>(
+        person: UserId,
+        held: &Held<T>,
+        after: Option<EventId>,
+        about: impl FnOnce(&Held<T>) -> Option<About>,
+    ) -> Option<Self> {
+        let first = first(person, held, after)?;
         let is_about = |event: &Event, pointers: &[String]| !pointers.is_empty() || event.actor.user_id == Some(person);
         let entries = held.entries.iter().filter(|(_, event, pointers)| is_about(event, pointers));
         let entries = entries.filter_map(|(text, event, pointers)| ReportedEntry::new(person, text, event, pointers)).collect();
@@ -77,8 +82,10 @@ impl RecordReport {
     }
 }
 
-fn first<T>(person: UserId, held: &Held<T>) -> Option<EventId> {
-    events(held).find(|event| lead(person, event).is_some()).map(|event| event.id)
+/// The first event that leads to the record, unless it is in an earlier part.
+fn first<T>(person: UserId, held: &Held<T>, after: Option<EventId>) -> Option<EventId> {
+    let first = events(held).find(|event| lead(person, event).is_some())?.id;
+    after.is_none_or(|after| first > after).then_some(first)
 }
 
 /// All that the history of the user says is about the person, such as the role.
@@ -148,8 +155,11 @@ async fn images(store: &TenantStore, held: &Held<Instance>) -> Result<HashMap<St
     });
     let images = store.signature_images(shown.into_iter().map(|(name, _)| name).collect()).await?;
     let images = images.into_iter().map(|(name, image)| (name.step, data_url(&image)));
-    let others = others.into_iter().map(|(name, _)| (stored.value.signature_path(&name.step), name.step));
-    Ok(images.chain(others.map(|(path, step)| (step, path))).collect())
+    let paths = others.into_iter().map(|(name, _)| {
+        let path = stored.value.signature_path(&name.step);
+        (name.step, path)
+    });
+    Ok(images.chain(paths).collect())
 }
 
 fn is_about(held: &Held<Instance>, step: &str) -> bool {
