@@ -22,11 +22,26 @@ def over_http(folder):
 
 def run(repository, binary):
     names = sorted(over_http(repository / "tests/api"))
-    environment = os.environ | {"TEST_DEPLOYED_API": outputs()["BaseUrl"].removesuffix("/v1")}
+    expect(len(names) >= 100, f"only {len(names)} tests are over HTTP")
     # Few at once: the account starts a function for each simultaneous request, and a start takes long beside many others.
-    command = [binary, "--exact", "--test-threads=4", *names]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
-    result = re.search(r"^test result: ok\. (\d+) passed; 0 failed; 0 ignored", done.stdout, re.MULTILINE)
-    errors = done.stdout.partition("\nfailures:\n")[2][-8000:] + done.stderr[-2000:]
-    expect(result and int(result[1]) == len(names) >= 100, f"of {len(names)} tests, not all passed: {errors}")
+    failed, errors = attempt(binary, names, 4)
+    if failed:
+        # A table that is slow for a moment is answered with 503, as in AWS. Each attempt has a tenant of its own.
+        expect(len(failed) <= 3, f"{len(failed)} of {len(names)} tests failed: {errors}")
+        print(f"deploy: once more, one at a time: {', '.join(failed)}", flush=True)
+        failed, errors = attempt(binary, failed, 1)
+        expect(not failed, f"failed twice: {errors}")
     return len(names)
+
+
+def attempt(binary, names, at_once):
+    """Returns the names of the tests that failed, and what they printed."""
+    environment = os.environ | {"TEST_DEPLOYED_API": outputs()["BaseUrl"].removesuffix("/v1")}
+    command = [binary, "--exact", f"--test-threads={at_once}", *names]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    result = re.search(r"^test result: \w+\. (\d+) passed; (\d+) failed; 0 ignored", done.stdout, re.MULTILINE)
+    errors = done.stdout.partition("\nfailures:\n")[2][-8000:] + done.stderr[-2000:]
+    expect(result and int(result[1]) + int(result[2]) == len(names), f"not all of {len(names)} tests ran: {errors}")
+    failed = re.findall(r"^test (\S+) \.\.\. FAILED$", done.stdout, re.MULTILINE)
+    expect(len(failed) == int(result[2]), f"{result[2]} tests failed, but {len(failed)} are named: {errors}")
+    return failed, errors
