@@ -109,6 +109,10 @@ async fn a_deleted_users_history_is_erased_too() {
     let id = client.post("/users", body).await.id();
     client.delete(&format!("/users/{id}")).await.data();
     assert!(!items_with(&api, MARK).await.is_empty());
+    // A request of the user can still be running.
+    let refusal = erase(&client, &id).await.problem(409, "CONFLICT");
+    assert!(refusal["retry_at"].is_string(), "{refusal}");
+    api.advance_clock(60);
     erase_all(&client, &id).await;
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
     assert_histories_hold(&api, &client, &[]).await;

@@ -10,6 +10,7 @@ use crate::support::{Api, UNKNOWN_ID, over_http};
 use dev_server::cpu_time::cpu_time;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Steps that assign the assets to a user who signs for them.
 fn handover_steps() -> Value {
@@ -283,16 +284,21 @@ async fn what_can_start_fits_one_transaction_at_every_step() {
 /// An image is decoded once, not once for each instance.
 #[tokio::test]
 async fn the_largest_signatures_cost_no_more_for_many_assets() {
-    let client = over_http().await;
+    let (_api, client) = Api::with_tenant().await;
     let steps: Vec<Value> = (0..3).map(|n| json!({"type": "signature", "key": format!("s{n}"), "label": "S"})).collect();
     let process = create_process(&client, json!(steps)).await;
     let data = json!({"s0": blank_signature(2000, 2000), "s1": blank_signature(2000, 1999), "s2": blank_signature(1999, 2000)});
     let mut times = Vec::new();
     for count in [2, 20] {
-        let movement = start_movement(&client, &process, &client.assets(count).await).await;
-        let before = cpu_time();
-        advance_movement(&client, movement["id"].as_str().unwrap(), data.clone()).await.data();
-        times.push(cpu_time() - before);
+        let mut least = Duration::MAX;
+        // Once is not enough on a busy machine.
+        for _ in 0..3 {
+            let movement = start_movement(&client, &process, &client.assets(count).await).await;
+            let before = cpu_time();
+            advance_movement(&client, movement["id"].as_str().unwrap(), data.clone()).await.data();
+            least = least.min(cpu_time() - before);
+        }
+        times.push(least);
     }
     assert!(times[1] < times[0] * 3, "{times:?}");
 }

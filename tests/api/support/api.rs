@@ -119,7 +119,8 @@ impl Api {
     /// The client's key may send `limit` requests a minute.
     pub async fn limited_tenant(&self, limit: u32) -> Client {
         let created = self.store.create_tenant("Acme".parse().unwrap(), None, limit).await.unwrap();
-        Client { router: self.router.clone(), key: created.api_key.expose(), tenant: created.tenant_id, table: None }
+        let (router, clock) = (self.router.clone(), Arc::clone(&self.clock));
+        Client { router, key: created.api_key.expose(), tenant: created.tenant_id, table: None, clock }
     }
 
     /// Another copy of every function on the same table, whose clock differs by `skew` milliseconds and whose list indexes may

@@ -12,6 +12,7 @@ use shared::domain::keys::token::{Secret, Token};
 use shared::domain::values::id::TenantId;
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use tower::ServiceExt;
 
 /// A client with an API key. Paths are given without `/v1`.
@@ -24,6 +25,8 @@ pub struct Client {
     /// Ends with its last client.
     #[expect(dead_code, reason = "only its end matters")]
     pub table: Option<Arc<dyn Any + Send + Sync>>,
+    /// The milliseconds of the clock of `Api`; a deployed API has its own.
+    pub clock: Arc<AtomicI64>,
 }
 
 impl Client {

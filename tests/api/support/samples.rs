@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::webhooks::deliveries::URL;
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
 
 pub const OPEN_PATHS: [&str; 5] = ["/v1/docs", "/v1/health", "/v1/openapi.json", RECEIPT_KEYS, SIGNING_PAGE];
 pub const SIGNING_PAGE: &str = "/v1/sign";
@@ -96,6 +97,7 @@ impl Samples {
         let asset = client.asset(asset).await;
         client.patch(&format!("/assets/{asset}"), json!({"assigned_to": null})).await.data();
         client.delete(&format!("/users/{deleted_user}")).await.data();
+        client.clock.fetch_add(60_000, Ordering::Relaxed);
         let ids = vec![
             ("/v1/processes/instances/{id}/links", signed_for),
             ("/v1/movements/{id}/links", signed_for_together),

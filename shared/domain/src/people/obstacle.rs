@@ -13,7 +13,7 @@ pub enum Obstacle {
     #[error("The user is active. Deactivate the user first, with PATCH or by offboarding.")]
     Active,
     /// Requests with the user's own keys can still be running.
-    #[error("The user was changed a moment ago, and its requests may still be running. Try again after {0}.")]
+    #[error("The user was changed or deleted a moment ago, and its requests may still be running. Try again after {0}.")]
     Changed(Timestamp),
     #[error("The user is in use. Assets: {}. Open processes: {processes}. Return the assets, and complete or cancel the processes.", .assets.len())]
     InUse { assets: Vec<AssetId>, processes: u64 },
@@ -26,7 +26,13 @@ impl Obstacle {
         if user.value.is_active {
             return Some(Self::Active);
         }
-        let retry_at = user.updated_at.plus(delay);
+        Self::of_change(user.updated_at, now, delay)
+    }
+
+    /// By the last change of the user, or its deletion.
+    #[must_use]
+    pub fn of_change(changed_at: Timestamp, now: Timestamp, delay: TimeDelta) -> Option<Self> {
+        let retry_at = changed_at.plus(delay);
         (now < retry_at).then_some(Self::Changed(retry_at))
     }
 

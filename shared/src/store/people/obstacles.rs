@@ -25,14 +25,17 @@ impl TenantStore {
         present: Option<&Stored<User>>,
         context: &ChangeContext,
     ) -> Result<Option<Obstacle>, WriteError> {
+        let delay = max_event_delay() + MAX_REQUEST;
         let Some(user) = present else {
             // The history of a deleted user still names the person.
-            return Ok((!self.ever_existed::<User>(id).await?).then_some(Obstacle::Unknown));
+            let Some(history) = self.history_state::<User>(id, Some(1)).await? else { return Ok(Some(Obstacle::Unknown)) };
+            let deleted_at = history.last_event().map(|event| event.timestamp());
+            return Ok(deleted_at.and_then(|at| Obstacle::of_change(at, context.at, delay)));
         };
         if user.value.erased_at.is_some() {
             return Ok(None);
         }
-        if let Some(obstacle) = Obstacle::of(user, context.at, max_event_delay() + MAX_REQUEST) {
+        if let Some(obstacle) = Obstacle::of(user, context.at, delay) {
             return Ok(Some(obstacle));
         }
         match self.erase_user(user, context, false).await {

@@ -40,6 +40,7 @@ pub async fn join(scenario: &Scenario) -> People {
     let temporary = id(&scenario.prepare("/users", json!({"email": "guest@example.com", "display_name": "Guest"})).await);
     scenario.get(&format!("/users/{temporary}/report")).await;
     scenario.delete(&format!("/users/{temporary}")).await;
+    scenario.at("10:35");
     scenario.post(&format!("/users/{temporary}/erase"), json!({})).await;
     People { ada, grace }
 }

@@ -33,7 +33,7 @@ pub async fn over_http() -> Client {
     };
     let created = created.unwrap();
     let router = forwarding(function_environment().unwrap().connector, origin);
-    Client { router, key: created.api_key.expose(), tenant: created.tenant_id, table: None }
+    Client { router, key: created.api_key.expose(), tenant: created.tenant_id, table: None, clock: Arc::default() }
 }
 
 /// Sends each request to the origin.

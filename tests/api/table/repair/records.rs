@@ -194,7 +194,8 @@ mod transactions {
         let email = "ada@example.com".parse().unwrap();
         let created = api.store.create_tenant("Acme".parse().unwrap(), Some(email), 100).await.unwrap();
         let router = api.router.clone();
-        let client = crate::support::Client { router, key: created.api_key.expose(), tenant: created.tenant_id, table: None };
+        let (key, tenant) = (created.api_key.expose(), created.tenant_id);
+        let client = crate::support::Client { router, key, tenant, table: None, clock: std::sync::Arc::default() };
         let after = crate::table::repair::transaction::items(&api).await;
         Transaction { api, client, before: Default::default(), after }
     }
