@@ -92,9 +92,8 @@ pub struct UserView {
     /// Always null. The service has no login.
     #[schema(required)]
     pub(crate) last_login_at: Option<Timestamp>,
-    /// Since when the record says nothing about the person. Only an erased user has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Timestamp, required = false)]
+    /// Since when the record says nothing about the person. Null unless it was erased.
+    #[schema(required)]
     pub(crate) erased_at: Option<Timestamp>,
     /// Time of creation.
     pub(crate) created_at: Timestamp,

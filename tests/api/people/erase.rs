@@ -1,8 +1,9 @@
 //! Erasing a person: nothing of the person is left, and every history holds.
 
 use crate::support::people::{MARK, erase, erase_all, items_with, leaves, person};
-use crate::support::processes::{create_process, start};
-use crate::support::signing::step;
+use crate::support::processes::{advance_movement, create_process, start, start_movement};
+use crate::support::samples::SIGNATURE;
+use crate::support::signing::{signature_step, step};
 use crate::support::table::dump::all_items;
 use crate::support::table::history::readers_hash;
 use crate::support::{Api, Client};
@@ -87,6 +88,13 @@ async fn what_is_in_the_way_is_named() {
 async fn only_admins_erase_and_a_dry_run_only_counts() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;
+    // One image for two instances.
+    let process = create_process(&client, json!([step("user_picker", "who"), signature_step(), step("complete", "done")])).await;
+    let movement = start_movement(&client, &process, &client.assets(2).await).await["id"].as_str().unwrap().to_owned();
+    for data in [json!({"who": ada.id}), json!({"sign": SIGNATURE})] {
+        advance_movement(&client, &movement, data).await.data();
+    }
+    client.post(&format!("/movements/{movement}/cancel"), json!({})).await.data();
     leaves(&api, &client, &ada).await;
     let technician = client.scoped(&["users:write", "users:read"]).await;
     let refusal = erase(&technician, &ada.id).await.problem(403, "FORBIDDEN");
@@ -100,6 +108,7 @@ async fn only_admins_erase_and_a_dry_run_only_counts() {
     let done = erase(&client, &ada.id).await.data();
     let removed = |reply: &Value| (reply["removed"]["entries"].clone(), reply["removed"]["signatures"].clone());
     assert_eq!((removed(&counted), counted["done"].clone()), (removed(&done), json!(true)));
+    assert_eq!(counted["removed"]["signatures"], 2, "of the link and of the movement");
 }
 
 #[tokio::test]

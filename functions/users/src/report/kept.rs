@@ -43,7 +43,7 @@ pub(super) const KEPT: [KeptData; 8] = [
         what: "Copies with receivers of webhooks and of the EventBridge bus",
         content: "The entries that they were sent",
         kept_for: "as the receiver decides",
-        removed_by: "the receiver, whom the erasure's events tell",
+        removed_by: "the receiver, whom the operator tells",
     },
     KeptData {
         what: "Receipts and exports that were handed out",

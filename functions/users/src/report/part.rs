@@ -53,10 +53,11 @@ pub(super) async fn report(
     // The ids of events that are written now may be ahead of this instance's clock.
     let until = store.store().now().plus(max_event_delay());
     let ((found, next), erasure) = tokio::try_join!(next_findings(store, person, from, until), store.erasure(person))?;
+    let erased_at = user.as_ref().and_then(|user| user.value.erased_at);
     let mut report = PersonReport {
         user_id: person,
         user: user.map(Into::into),
-        erased_at: erasure.map(|erasure| erasure.erased_at),
+        erased_at: erased_at.or(erasure.map(|erasure| erasure.erased_at)),
         keys: Vec::new(),
         assets: Vec::new(),
         instances: Vec::new(),

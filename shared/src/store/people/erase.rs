@@ -7,7 +7,7 @@ use crate::domain::assets::asset::Asset;
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::keys::api_key::ApiKey;
 use crate::domain::people::{Erase, Erasure, PartEnd, Removed, actor_pointers};
-use crate::domain::processes::instance::Instance;
+use crate::domain::processes::instance::{ImageName, Instance};
 use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Kind, Stored};
 use crate::domain::signing::link::Link;
@@ -20,6 +20,7 @@ use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::{ChangeContext, TenantStore, UnitOfWork};
 use futures_util::{StreamExt, TryStreamExt, stream};
+use std::collections::BTreeSet;
 use uuid::Uuid;
 
 /// The parts that a dry run of one request counts.
@@ -111,24 +112,32 @@ impl TenantStore {
         context: &ChangeContext,
     ) -> Result<Removed, WriteError> {
         let context = ChangeContext { idempotency: None, precondition: None, is_erasure: true, ..context.clone() };
-        let mut removed = Removed::default();
+        let (mut removed, mut images) = (Removed::default(), BTreeSet::new());
         for (kind, id) in &part.records {
             removed += match kind {
-                Kind::User => self.erase_record::<User>(person, *id, &context).await?,
-                Kind::ApiKey => self.erase_record::<ApiKey>(person, *id, &context).await?,
-                Kind::Asset => self.erase_record::<Asset>(person, *id, &context).await?,
-                Kind::Link => self.erase_record::<Link>(person, *id, &context).await?,
-                Kind::Instance => self.erase_record::<Instance>(person, *id, &context).await?,
-                Kind::Movement => self.erase_record::<Movement>(person, *id, &context).await?,
+                Kind::User => self.erase_record::<User>(person, *id, &context, &mut images).await?,
+                Kind::ApiKey => self.erase_record::<ApiKey>(person, *id, &context, &mut images).await?,
+                Kind::Asset => self.erase_record::<Asset>(person, *id, &context, &mut images).await?,
+                Kind::Link => self.erase_record::<Link>(person, *id, &context, &mut images).await?,
+                Kind::Instance => self.erase_record::<Instance>(person, *id, &context, &mut images).await?,
+                Kind::Movement => self.erase_record::<Movement>(person, *id, &context, &mut images).await?,
                 _ => Removed::default(),
             };
         }
+        removed.signatures = images.len();
         let actions = part.actions_on_others().map(|(entry, event)| (entry.clone(), actor_pointers(person, &event.actor)));
         removed.entries += self.erase_in_entries(person, actions.collect()).await?;
         Ok(removed)
     }
 
-    async fn erase_record<T: Erase>(&self, person: UserId, id: Uuid, context: &ChangeContext) -> Result<Removed, WriteError> {
+    /// Adds the images that it has deleted to `images`.
+    async fn erase_record<T: Erase>(
+        &self,
+        person: UserId,
+        id: Uuid,
+        context: &ChangeContext,
+        images: &mut BTreeSet<ImageName>,
+    ) -> Result<Removed, WriteError> {
         let mut round = 0;
         let (held, is_changed) = loop {
             let held = self.held::<T>(person, id).await?;
@@ -140,10 +149,10 @@ impl TenantStore {
             round += 1;
         };
         // Before the entries, which name the images.
-        let signatures = self.erase_images(id, &held).await?;
+        self.erase_images(id, &held, images).await?;
         let entries = held.entries.into_iter().map(|(entry, _, about)| (entry, about));
         let entries = self.erase_in_entries(person, entries.collect()).await?;
-        Ok(Removed { resources: is_changed.into(), entries, signatures, responses: 0 })
+        Ok(Removed { resources: is_changed.into(), entries, ..Removed::default() })
     }
 
     /// Returns whether the record had something about the person.

@@ -14,8 +14,14 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 impl TenantStore {
-    /// Deletes the images of the signatures that the entries of an instance say are about the person. Returns how many.
-    pub(super) async fn erase_images<T>(&self, id: Uuid, held: &Held<T>) -> Result<usize, StoreError> {
+    /// Deletes the images of the signatures that the entries of an instance say are about the person. The instances of a movement
+    /// share theirs, so these are in `images` once.
+    pub(super) async fn erase_images<T>(
+        &self,
+        id: Uuid,
+        held: &Held<T>,
+        images: &mut BTreeSet<ImageName>,
+    ) -> Result<(), StoreError> {
         let owner = held.entries.iter().find_map(|(_, event, _)| movement(event)).unwrap_or(id);
         let named = |all: bool| {
             let signed = held
@@ -44,7 +50,8 @@ impl TenantStore {
                 unless_condition_failed(deleted)?;
             }
         }
-        Ok(present.len())
+        images.extend(present.into_keys());
+        Ok(())
     }
 
     /// The images that no instance of the movement has.
