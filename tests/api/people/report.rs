@@ -119,6 +119,29 @@ async fn a_deleted_user_is_reported_too() {
 }
 
 #[tokio::test]
+async fn of_a_history_that_is_too_long_for_a_response_the_newest_values_are_reported() {
+    let (_, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    let asset = client.asset(json!({"name": "Laptop", "assigned_to": ada, "notes": "n"})).await;
+    let notes = |n: u32| format!("{n}{}", "\u{1f600}".repeat(9_990));
+    for batch in 0..2 {
+        let update = |n: u32| json!({"op": "update", "id": asset, "body": {"notes": notes(20 * batch + n)}});
+        let operations: Vec<Value> = (0..20).map(update).collect();
+        let done = client.post("/assets/batch", json!({"operations": operations})).await.json();
+        assert_eq!(done["meta"]["succeeded"], 20, "{done}");
+    }
+    let parts = all_parts(&client, &ada).await;
+    assert!(parts.iter().all(|part| part.to_string().len() < 4_000_000));
+    let entries: Vec<&Value> = parts.iter().flat_map(|part| part["entries"].as_array().unwrap()).collect();
+    let has_values: Vec<bool> =
+        entries.iter().filter(|entry| entry["entity_id"] == *asset).map(|it| it["values"].is_array()).collect();
+    assert_eq!((has_values.len(), has_values[0], has_values[40]), (41, false, true));
+    assert!(has_values.is_sorted() && has_values.iter().filter(|has| **has).count() > 20, "{has_values:?}");
+    let page = client.get(&format!("/users/{ada}/report?format=html")).await;
+    assert!(page.text().contains("read the history") && page.text().len() < 4_000_000);
+}
+
+#[tokio::test]
 async fn a_long_report_has_several_parts_and_each_resource_once() {
     let (_, client) = Api::with_tenant().await;
     let ada = person(&client).await;

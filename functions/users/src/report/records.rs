@@ -23,6 +23,9 @@ use uuid::Uuid;
 /// The bytes of an instance's images, as data URLs, in a response of at most 6 MB.
 const MAX_IMAGES: usize = 2_000_000;
 
+/// The bytes of the entries of a history. In older ones than fit, values are left out.
+const MAX_ENTRIES: usize = 2_000_000;
+
 #[derive(Serialize)]
 pub(super) enum About {
     Key(ReportedKey),
@@ -77,8 +80,21 @@ impl RecordReport {
         let first = first(person, held, after)?;
         let is_about = |event: &Event, pointers: &[String]| !pointers.is_empty() || event.actor.user_id == Some(person);
         let entries = held.entries.iter().filter(|(_, event, pointers)| is_about(event, pointers));
-        let entries = entries.filter_map(|(text, event, pointers)| ReportedEntry::new(person, text, event, pointers)).collect();
+        let entries = entries.filter_map(|(text, event, pointers)| ReportedEntry::new(person, text, event, pointers));
+        let mut entries: Vec<ReportedEntry> = entries.collect();
+        leave_out_values(&mut entries, MAX_ENTRIES);
         Some(Self { first, about: about(held).unwrap_or(About::Entries), entries })
+    }
+}
+
+/// Of the oldest entries, so that the others have at most `max_bytes`.
+fn leave_out_values(entries: &mut [ReportedEntry], max_bytes: usize) {
+    let mut bytes = 0;
+    for entry in entries.iter_mut().rev() {
+        bytes += serde_json::to_vec(entry).map_or(0, |json| json.len());
+        if bytes > max_bytes {
+            entry.values = None;
+        }
     }
 }
 

@@ -199,8 +199,9 @@ pub struct ReportedEntry {
     pub entity_id: Uuid,
     /// Whether the person did it.
     pub is_actor: bool,
-    /// What it says about the person.
-    pub values: Vec<ReportedValue>,
+    /// What it says about the person. Null if the history has more about the person than fits a response: read it there.
+    #[schema(required)]
+    pub values: Option<Vec<ReportedValue>>,
 }
 
 /// A value in an entry.
@@ -237,7 +238,7 @@ impl ReportedEntry {
             event_type: event.event_type.clone(),
             entity_id: event.entity_id,
             is_actor: event.actor.user_id == Some(person),
-            values: pointers.iter().filter_map(value).collect(),
+            values: Some(pointers.iter().filter_map(value).collect()),
         })
     }
 }
