@@ -20,6 +20,7 @@ async fn a_new_user_has_every_field() {
         "role": "viewer",
         "is_active": true,
         "last_login_at": null,
+        "erased_at": null,
         "created_at": "[time]",
         "updated_at": "[time]"
       }
