@@ -16,6 +16,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 const MAX_PAUSE_MILLIS: u64 = 100;
+/// Far more than the few records of the tenant take.
+const MAX_ERASURE_REQUESTS: usize = 20;
 /// Lists whose records must be readable in the end.
 const LISTS: [&str; 10] = [
     "/assets",
@@ -81,8 +83,24 @@ pub async fn check(service: &Service, target: &Tenant, client: &Client) -> Resul
         }
     }
     read(service, target, "/settings").await;
+    finish_erasures(service, target).await?;
     for violation in violations(&service.store().tenant(target.id), client, TABLE).await? {
         service.add_violation(format!("{}: in the end, {violation}", target.name));
+    }
+    Ok(())
+}
+
+/// An attacker sends a request once. An erasure has ended only when its last response says so.
+async fn finish_erasures(service: &Service, target: &Tenant) -> Result<()> {
+    for erasure in service.store().tenant(target.id).erasures().await? {
+        let request = target.request("POST", format!("/users/{}/erase", erasure.user_id), Value::Null);
+        let mut rounds = 0;
+        while rounds < MAX_ERASURE_REQUESTS && service.settle(&request).await.body["data"]["done"] != true {
+            rounds += 1;
+        }
+        if rounds == MAX_ERASURE_REQUESTS {
+            service.add_violation(format!("{}: the erasure of {} does not end", target.name, erasure.user_id));
+        }
     }
     Ok(())
 }
