@@ -5,6 +5,7 @@ pub mod copies;
 pub mod erase;
 pub mod every_operation;
 pub mod faults;
+pub mod holders;
 pub mod properties;
 pub mod races;
 pub mod receipts;

@@ -80,7 +80,7 @@ async fn the_report_says_what_the_person_was() {
     let periods = asset["periods"].as_array().unwrap();
     assert!(periods.len() == 1 && periods[0]["until"].is_string(), "{asset}");
     let instance = pick("instances", &ada.instance);
-    assert_eq!(instance["parts"], json!(["started", "picked", "submitted", "signed"]), "{instance}");
+    assert_eq!(instance["parts"], json!(["started", "picked", "holder", "submitted", "signed"]), "{instance}");
     assert_eq!(instance["step_data"]["note"], format!("{MARK} typed"));
     assert_eq!(instance["signatures"][0]["image"], SIGNATURE);
     let other = report["instances"].as_array().unwrap().iter().find(|it| it["id"] != instance["id"]).unwrap();

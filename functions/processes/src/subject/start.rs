@@ -65,10 +65,12 @@ impl StartProcess {
         let movement_id: Option<MovementId> = self.is_movement().then(|| principal.store.new_id(at)).transpose()?;
         let starter = Starter::from(&principal.context.actor);
         let by = Signed::new(&principal.context.actor, at);
+        let mut holders = assets.iter().map(|asset| asset.value.assigned_to);
+        let held_by = holders.next().flatten().filter(|first| holders.all(|holder| holder == Some(*first)));
         let (mut started, mut errors) = (Vec::new(), Vec::new());
         for asset in assets {
             match Instance::start(principal.store.new_id(at)?, process, &asset.value, &starter) {
-                Ok((instance, reserved)) => started.push((Instance { movement_id, ..instance }, asset, reserved)),
+                Ok((instance, reserved)) => started.push((Instance { movement_id, held_by, ..instance }, asset, reserved)),
                 Err(error) if self.is_movement() => errors.push((asset.value.id, error)),
                 Err(error) => return Err(process_error(error).into()),
             }

@@ -49,6 +49,7 @@ impl ReportPage<'_> {
         let word = |part: &ReportedPart| match part {
             ReportedPart::Started => "started it",
             ReportedPart::Picked => "was picked",
+            ReportedPart::Holder => "had the asset",
             ReportedPart::Submitted => "submitted steps",
             ReportedPart::Signed => "signed",
         };

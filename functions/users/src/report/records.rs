@@ -198,6 +198,7 @@ fn instance(held: &Held<Instance>, person: UserId, images: &HashMap<String, Stri
     let parts = [
         (ReportedPart::Started, traces.is_creator),
         (ReportedPart::Picked, events(held).any(|event| picks(event, person))),
+        (ReportedPart::Holder, stored.value.held_by == Some(person)),
         (ReportedPart::Submitted, !traces.submitted.is_empty()),
         (ReportedPart::Signed, own.iter().any(|step| is_about(step) && has_submitted(step))),
     ];

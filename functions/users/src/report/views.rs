@@ -92,6 +92,8 @@ pub enum ReportedPart {
     Started,
     /// Was picked in a step.
     Picked,
+    /// Had the asset at the start.
+    Holder,
     /// Submitted steps.
     Submitted,
     /// Signed.

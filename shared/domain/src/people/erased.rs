@@ -1,7 +1,7 @@
 //! The people of whom entries lack something since they were erased.
 
 use super::pseudonym;
-use super::traces::picked;
+use super::traces::{holder, picked};
 use crate::history::commitments::Commitments;
 use crate::history::event::Event;
 use crate::values::id::{Id, UserId};
@@ -21,7 +21,7 @@ pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
     erased.collect()
 }
 
-/// Who acted, who was picked, and the user whose record it is.
+/// Who acted, who was picked or had the asset, and the user whose record it is.
 fn people(event: &Event) -> Vec<UserId> {
-    picked(event).chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]).collect()
+    picked(event).chain(holder(event)).chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]).collect()
 }

@@ -15,6 +15,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
+const HELD_BY: &str = "held_by";
+
 /// The fields of a kind's history that are about people.
 #[must_use]
 pub fn personal_fields(kind: Kind) -> &'static [&'static str] {
@@ -39,7 +41,8 @@ pub fn lead(person: UserId, event: &Event) -> Option<(Kind, Uuid)> {
         Kind::ApiKey => names(event, "user_id", person),
         Kind::Link => names(event, "signer_id", person),
         Kind::Asset => names(event, "assigned_to", person),
-        Kind::Instance | Kind::Movement => event.actor.user_id == Some(person) || picks(event, person),
+        Kind::Instance => event.actor.user_id == Some(person) || picks(event, person) || names(event, HELD_BY, person),
+        Kind::Movement => event.actor.user_id == Some(person),
         Kind::Tenant | Kind::AssetType | Kind::Manufacturer | Kind::Model | Kind::Process | Kind::ReceiptKeys | Kind::Webhook => {
             false
         }
@@ -69,8 +72,7 @@ impl Traces {
         let mut traces = Self { is_creator, ..Self::default() };
         // A key is bound, and a link made, for the same user as long as it exists.
         let belongs = events().any(|event| lead(person, event).is_some());
-        let is_picked = events().any(|event| picks(event, person));
-        let somebody_is_picked = events().any(|event| picked(event).next().is_some());
+        let subjects = subjects(entries);
         let mut holder = None;
         // Whose value each field has: the last actor who changed it.
         let mut about: BTreeMap<String, bool> = BTreeMap::new();
@@ -89,7 +91,7 @@ impl Traces {
                     _ => {
                         let is_own = event.actor.user_id == Some(person);
                         let is_about = match kind {
-                            Kind::Instance => is_value_about(person, &event.actor, somebody_is_picked.then_some(is_picked)),
+                            Kind::Instance => is_value_about(person, &event.actor, &subjects),
                             Kind::Asset => [before, holder].contains(&Some(person)),
                             _ => belongs,
                         };
@@ -117,11 +119,22 @@ pub fn actor_pointers(person: UserId, actor: &Actor) -> Vec<String> {
     if actor.user_id == Some(person) { actor.personal_pointers() } else { Vec::new() }
 }
 
-/// What is submitted through a link is about its signer. Anything else is about the users who are picked, since a technician
-/// writes and collects signatures for others; if nobody is, it is about the user of the key.
-fn is_value_about(person: UserId, actor: &Actor, is_picked: Option<bool>) -> bool {
-    let is_own = actor.user_id == Some(person);
-    is_picked.filter(|_| actor.link_id.is_none()).unwrap_or(is_own)
+/// What is submitted through a link is about its signer, anything else about the `subjects`, since a technician writes and
+/// collects signatures for others. If there are none, it is about the user of the key.
+fn is_value_about(person: UserId, actor: &Actor, subjects: &[UserId]) -> bool {
+    if actor.link_id.is_some() || subjects.is_empty() { actor.user_id == Some(person) } else { subjects.contains(&person) }
+}
+
+/// The users who are picked in the end, since one who was only sent ahead can be replaced; if nobody is, the one who had the asset.
+fn subjects(entries: &[(&Event, &Commitments)]) -> Vec<UserId> {
+    let last = entries.iter().rfind(|(event, _)| event.changes.contains_key("step_data"));
+    let picked: Vec<UserId> = last.into_iter().flat_map(|(event, _)| picked(event)).collect();
+    if picked.is_empty() { entries.iter().find_map(|(event, _)| holder(event)).into_iter().collect() } else { picked }
+}
+
+/// The user who had the asset when this event started a process on it.
+pub(super) fn holder(event: &Event) -> Option<UserId> {
+    event.changes.get(HELD_BY)?["new"].as_str()?.parse().ok()
 }
 
 fn names(event: &Event, field: &str, person: UserId) -> bool {
@@ -220,6 +233,29 @@ mod tests {
         assert!(of_technician.fields.is_empty() && of_technician.is_creator);
         assert_eq!(of_technician.entries[2], ["/actor/user_name"]);
         assert_eq!(of_technician.entries[3], Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_submitted_is_about_whoever_is_picked_in_the_end_or_had_the_asset_or_has_the_key() {
+        let [ada, grace, technician] = [1, 2, 3].map(user);
+        let about = |held_by: Option<UserId>, sent_ahead: Value, submitted: Value| {
+            let key = || Actor { user_id: Some(technician), ..Actor::operator() };
+            let mut start = json!({"step_data": {"old": {}, "new": sent_ahead}});
+            start["held_by"] = json!({"old": null, "new": held_by});
+            let next = json!({"step_data": {"old": sent_ahead, "new": submitted}});
+            let events = [event(1, "instance.created", key(), start), event(2, "instance.updated", key(), next)];
+            let leads = |person: &UserId| events.iter().any(|event| lead(*person, event).is_some());
+            let is_about = |person: &UserId| !traces(*person, Kind::Instance, &events).fields.is_empty();
+            let found: Vec<UserId> = [ada, grace, technician].into_iter().filter(is_about).collect();
+            assert!(found.iter().all(leads), "{found:?}");
+            found
+        };
+        let typed = json!({"note": "x"});
+        assert_eq!(about(None, json!({}), typed.clone()), [technician]);
+        assert_eq!(about(Some(ada), json!({}), typed.clone()), [ada]);
+        assert_eq!(about(Some(ada), json!({"who": grace}), json!({"who": grace, "note": "x"})), [grace]);
+        assert_eq!(about(None, json!({"who": grace}), json!({"who": ada, "note": "x"})), [ada], "another one was sent ahead");
+        assert_eq!(about(Some(ada), json!({"who": grace}), typed), [ada], "the one sent ahead was removed");
     }
 
     #[test]

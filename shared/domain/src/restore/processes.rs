@@ -40,6 +40,7 @@ impl Restore for Instance {
             process_id: fields.get("process_id")?,
             asset_id: fields.get("asset_id")?,
             movement_id: fields.get("movement_id")?,
+            held_by: fields.get("held_by")?,
             state,
             signed: signed(&process.steps, &step_values, origin),
             step_values,

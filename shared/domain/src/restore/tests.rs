@@ -10,7 +10,7 @@ use crate::processes::process::values::StepValues;
 use crate::record::changes;
 use crate::samples;
 use crate::tenants::tenant::Tenant;
-use crate::values::id::{ApiKeyId, EventId, Id, InstanceId, ManufacturerId, MovementId, TenantId};
+use crate::values::id::{ApiKeyId, EventId, Id, InstanceId, ManufacturerId, MovementId, TenantId, UserId};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -91,6 +91,7 @@ fn an_instance_comes_back_with_its_signers() {
     assert_eq!((found["t"].by.as_str(), &found["s"]), ("Key 3", &signed));
     let origin = Origin { process: Some(&process), asset: Some(&asset), submissions: Some(&found), ..Origin::unknown(&creator) };
     let instance = Instance {
+        held_by: Some(UserId::from_uuid(Uuid::from_u128(3))),
         step_values: StepValues(states[3].clone()),
         signed: [("s".to_owned(), signed)].into(),
         ..samples::instance(2, &process)

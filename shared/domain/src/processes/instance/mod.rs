@@ -83,6 +83,9 @@ pub struct Instance {
     pub started_by: Option<ApiKeyId>,
     /// The name of the user who started it, else that of the API key.
     pub started_by_name: String,
+    /// The user who had the asset when it was started; in a movement, all of its assets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<UserId>,
 }
 
 #[derive(Debug, Clone)]
@@ -142,6 +145,7 @@ impl Instance {
             asset_tag: asset.asset_tag.clone(),
             started_by: starter.key_id,
             started_by_name: starter.name.clone(),
+            held_by: asset.assigned_to,
         }
     }
 

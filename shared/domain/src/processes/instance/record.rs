@@ -33,6 +33,7 @@ impl Record for Instance {
             asset_tag: _,
             started_by: _,
             started_by_name: _,
+            held_by,
         } = self;
         let (completed_at, cancelled_at, reason) = match state {
             State::InProgress { step: _ } => (None, None, None),
@@ -43,6 +44,7 @@ impl Record for Instance {
             ("process_id", json!(process_id)),
             ("asset_id", json!(asset_id)),
             ("movement_id", json!(movement_id)),
+            ("held_by", json!(held_by)),
             ("status", json!(self.status())),
             ("current_step", json!(self.current_step())),
             ("step_data", Value::Object(step_values.0.clone())),

@@ -1,0 +1,97 @@
+//! Processes that pick nobody, such as a return: their texts and signatures are about whoever had the assets.
+
+use crate::support::people::{MARK, erase_all, items_with};
+use crate::support::processes::{advance, create_process, start_movement, system_process};
+use crate::support::samples::SIGNATURE;
+use crate::support::signing::step;
+use crate::support::table::dump::all_items;
+use crate::support::{Api, Client};
+use serde_json::{Value, json};
+
+/// A key of a user who works for others, and that user.
+async fn technician(client: &Client) -> (Client, String) {
+    let id = client.post("/users", json!({"email": "t@example.com", "display_name": "T", "role": "technician"})).await.id();
+    let scopes = ["assets:read", "processes:read", "processes:write"];
+    let key = client.post("/keys", json!({"name": "T", "user_id": id, "scopes": scopes})).await.data();
+    (client.with_key(key["api_key"].as_str().unwrap()), id)
+}
+
+/// Completes the return of these assets by one signature. Returns the movement.
+async fn take_back(client: &Client, technician: &Client, assets: &[String]) -> String {
+    let movement = start_movement(technician, &system_process(client, "device-return").await, assets).await;
+    let path = format!("/movements/{}", movement["id"].as_str().unwrap());
+    let data = json!({"condition": format!("{MARK} scratched"), "signature": SIGNATURE});
+    technician.post(&format!("{path}/advance"), json!({"step_data": data, "through": "complete"})).await.data();
+    path
+}
+
+async fn reported(client: &Client, user: &str) -> Value {
+    client.get(&format!("/users/{user}/report")).await.data()["instances"].clone()
+}
+
+async fn images(api: &Api) -> usize {
+    all_items(api).await.iter().filter(|item| item["type"].as_s().unwrap() == "signature").count()
+}
+
+async fn in_use(client: &Client, user: &str) -> String {
+    client.asset(json!({"name": "Phone", "status": "in_use", "assigned_to": user})).await
+}
+
+#[tokio::test]
+async fn the_signature_of_a_return_is_about_the_user_who_had_the_assets() {
+    let (api, client) = Api::with_tenant().await;
+    let ((key, technician), ada) = (technician(&client).await, client.user("Ada").await);
+    let assets = [in_use(&client, &ada).await, in_use(&client, &ada).await];
+    let movement = take_back(&client, &key, &assets).await;
+
+    let of_ada = reported(&client, &ada).await;
+    assert_eq!(of_ada.as_array().unwrap().len(), 2, "{of_ada}");
+    assert_eq!((&of_ada[0]["parts"], &of_ada[0]["signatures"][0]["image"]), (&json!(["holder"]), &json!(SIGNATURE)));
+    assert_eq!(of_ada[0]["step_data"]["condition"], format!("{MARK} scratched"));
+    let of_technician = reported(&client, &technician).await;
+    assert_eq!((&of_technician[0]["parts"], &of_technician[0]["step_data"]), (&json!(["started", "submitted"]), &json!({})));
+
+    client.patch(&format!("/users/{ada}"), json!({"is_active": false})).await.data();
+    api.advance_clock(60);
+    erase_all(&client, &ada).await;
+    assert_eq!((items_with(&api, MARK).await, images(&api).await), (Vec::new(), 0));
+    let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    assert_eq!(verified.broken_links, []);
+    let shown = client.get(&movement).await.data();
+    assert!(shown["instances"][0]["step_data"]["signature"].as_str().unwrap().starts_with("Erased user "), "{shown}");
+    let instance = shown["instances"][0]["id"].as_str().unwrap();
+    let receipt = client.get(&format!("/processes/instances/{instance}/receipt")).await.json();
+    assert_eq!(receipt["receipt"]["erased_people"], json!([ada]));
+}
+
+#[tokio::test]
+async fn a_signature_for_assets_of_several_users_is_about_none_of_them() {
+    let (_, client) = Api::with_tenant().await;
+    let ((key, technician), ada, grace) = (technician(&client).await, client.user("Ada").await, client.user("Grace").await);
+    let assets = [in_use(&client, &ada).await, in_use(&client, &grace).await];
+    take_back(&client, &key, &assets).await;
+    for user in [&ada, &grace] {
+        assert_eq!(reported(&client, user).await, json!([]));
+    }
+    assert_eq!(reported(&client, &technician).await[0]["signatures"][0]["image"], SIGNATURE);
+}
+
+#[tokio::test]
+async fn somebody_who_was_only_sent_ahead_has_no_part_in_the_texts() {
+    let (api, client) = Api::with_tenant().await;
+    let (ada, grace) = (client.user("Ada").await, client.user("Grace").await);
+    let process =
+        create_process(&client, json!([step("user_picker", "who"), step("text", "note"), step("complete", "done")])).await;
+    let asset = client.asset(json!({"name": "Phone"})).await;
+    let body = json!({"asset_id": asset, "step_data": {"who": grace, "note": MARK}});
+    let instance = client.post(&format!("/processes/{process}/start"), body).await.id();
+    advance(&client, &instance, json!({"who": ada})).await.data();
+
+    assert_eq!(reported(&client, &grace).await[0]["step_data"], json!({}));
+    assert_eq!(reported(&client, &ada).await[0]["step_data"], json!({"note": MARK}));
+    client.patch(&format!("/users/{grace}"), json!({"is_active": false})).await.data();
+    api.advance_clock(60);
+    erase_all(&client, &grace).await;
+    let shown = client.get(&format!("/processes/instances/{instance}")).await.data();
+    assert_eq!(shown["step_data"]["note"], MARK);
+}
