@@ -58,7 +58,9 @@ async fn remove(store: &TenantStore, user: UserId, bucket: Option<&Bucket>) -> R
 /// What refers to the user.
 fn still(obstacle: &Obstacle) -> Option<Value> {
     match obstacle {
-        Obstacle::InUse { assets, processes } => Some(json!({"asset_ids": assets, "open_processes": processes})),
+        Obstacle::InUse { assets, processes, instances } => {
+            Some(json!({"asset_ids": assets, "open_processes": processes, "instance_ids": instances}))
+        }
         _ => None,
     }
 }

@@ -15,7 +15,7 @@ use shared::http::requests::no_body::NoBody;
 use shared::http::responses::{Data, Success};
 use utoipa::ToSchema;
 
-/// The assets that an error names.
+/// The assets, and the process instances, that an error names.
 const MAX_NAMED: usize = 20;
 
 /// How far the erasure of a person has come.
@@ -67,9 +67,14 @@ fn refused(obstacle: &Obstacle) -> ApiError {
         Obstacle::Unknown => return ApiError::NotFound,
         Obstacle::Active => (ConflictCode::Conflict, json!({"is_active": true})),
         Obstacle::Changed(retry_at) => (ConflictCode::Conflict, json!({"retry_at": retry_at})),
-        Obstacle::InUse { assets, processes } => {
-            let named = &assets[..assets.len().min(MAX_NAMED)];
-            (ConflictCode::InUse, json!({"asset_count": assets.len(), "process_count": processes, "asset_ids": named}))
+        Obstacle::InUse { assets, processes, instances } => {
+            let assets_named = &assets[..assets.len().min(MAX_NAMED)];
+            let instances_named = &instances[..instances.len().min(MAX_NAMED)];
+            let context = json!({
+                "asset_count": assets.len(), "asset_ids": assets_named,
+                "process_count": processes, "instance_ids": instances_named
+            });
+            (ConflictCode::InUse, context)
         }
     };
     ApiError::conflict(code, obstacle.to_string(), context)

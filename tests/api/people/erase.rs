@@ -1,7 +1,7 @@
 //! Erasing a person: nothing of the person is left, and every history holds.
 
 use crate::support::people::{MARK, erase, erase_all, items_with, leaves, person};
-use crate::support::processes::{advance_movement, create_process, start, start_movement};
+use crate::support::processes::{advance, advance_movement, create_process, start, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{signature_step, step};
 use crate::support::table::dump::all_items;
@@ -69,12 +69,17 @@ async fn what_is_in_the_way_is_named() {
     let ada = person(&client).await;
     let refusal = erase(&client, &ada.id).await.problem(409, "CONFLICT");
     assert_eq!(refusal["is_active"], true, "{refusal}");
+    let process = create_process(&client, json!([step("user_picker", "who"), step("complete", "done")])).await;
+    let instance = start(&client, &process, &client.asset(json!({"name": "Dock"})).await).await;
+    advance(&client, &instance, json!({"who": ada.id})).await.data();
     client.patch(&format!("/users/{}", ada.id), json!({"is_active": false})).await.data();
     let refusal = erase(&client, &ada.id).await.problem(409, "CONFLICT");
     assert!(refusal["retry_at"].is_string(), "{refusal}");
     api.advance_clock(60);
     let refusal = erase(&client, &ada.id).await.problem(409, "IN_USE");
-    assert_eq!((&refusal["asset_ids"], &refusal["process_count"]), (&json!([ada.asset]), &json!(0)), "{refusal}");
+    assert_eq!((&refusal["asset_ids"], &refusal["instance_ids"]), (&json!([ada.asset]), &json!([instance])), "{refusal}");
+    assert_eq!((&refusal["asset_count"], &refusal["process_count"]), (&json!(1), &json!(1)), "{refusal}");
+    client.post(&format!("/processes/instances/{instance}/cancel"), json!({})).await.data();
     client.patch(&format!("/assets/{}", ada.asset), json!({"assigned_to": null})).await.data();
     erase_all(&client, &ada.id).await;
     for body in [json!({"display_name": "Ada"}), json!({"is_active": true})] {

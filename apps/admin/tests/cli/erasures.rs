@@ -151,7 +151,7 @@ async fn erasures_are_repeated_in_a_restored_table() {
     let done = fixture.operator.lines(&repeat);
     let (planned, user) = (of_user(&planned), of_user(&done));
     assert_eq!((&planned["dry_run"], &planned["still_refer"]), (&json!(true), &user["still_refer"]));
-    assert_eq!(user["still_refer"], json!({"asset_ids": [fixture.asset], "open_processes": 0}));
+    assert_eq!(user["still_refer"], json!({"asset_ids": [fixture.asset], "open_processes": 0, "instance_ids": []}));
     assert_eq!((&user["done"], done.len(), fixture.is_marked().await), (&json!(true), 3, false), "{done:?}");
     let reasons: Vec<&str> = done.iter().filter_map(|line| line["skipped"].as_str()).collect();
     assert_eq!(reasons.len(), 2, "{done:?}");

@@ -2,7 +2,7 @@
 
 use crate::record::Stored;
 use crate::user::User;
-use crate::values::id::AssetId;
+use crate::values::id::{AssetId, InstanceId};
 use crate::values::time::Timestamp;
 use chrono::TimeDelta;
 
@@ -16,7 +16,12 @@ pub enum Obstacle {
     #[error("The user was changed or deleted a moment ago, and its requests may still be running. Try again after {0}.")]
     Changed(Timestamp),
     #[error("The user is in use. Assets: {}. Open processes: {processes}. Return the assets, and complete or cancel the processes.", .assets.len())]
-    InUse { assets: Vec<AssetId>, processes: u64 },
+    InUse {
+        assets: Vec<AssetId>,
+        processes: u64,
+        /// Those of the processes that were found.
+        instances: Vec<InstanceId>,
+    },
 }
 
 impl Obstacle {
@@ -38,9 +43,8 @@ impl Obstacle {
 
     /// `references` is the number of references to a user, who has these assets. Open processes have the others.
     #[must_use]
-    pub fn in_use(assets: Vec<AssetId>, references: u64) -> Self {
-        let processes = references.saturating_sub(assets.len() as u64);
-        Self::InUse { assets, processes }
+    pub fn processes(assets: &[AssetId], references: u64) -> u64 {
+        references.saturating_sub(assets.len() as u64)
     }
 }
 
@@ -65,7 +69,8 @@ mod tests {
         assert_eq!(obstacle(true, 9_000), Some(Obstacle::Active));
         assert_eq!(obstacle(false, 2_999), Some(Obstacle::Changed(samples::time(3_000))));
         assert_eq!(obstacle(false, 3_000), None);
-        let in_use = Obstacle::in_use(vec![samples::asset(1).id], 3);
+        let assets = vec![samples::asset(1).id];
+        let in_use = Obstacle::InUse { processes: Obstacle::processes(&assets, 3), assets, instances: Vec::new() };
         assert!(in_use.to_string().starts_with("The user is in use. Assets: 1. Open processes: 2."), "{in_use}");
     }
 }

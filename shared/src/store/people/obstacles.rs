@@ -1,17 +1,22 @@
 //! What is in the way of erasing a user.
 
 use crate::domain::people::Obstacle;
+use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::record::{Kind, Stored};
 use crate::domain::user::User;
-use crate::domain::values::id::{Id, UserId};
+use crate::domain::values::id::{AssetId, Id, InstanceId, UserId};
 use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::item::USES;
-use crate::store::{ChangeContext, TenantStore};
+use crate::store::{ChangeContext, InstanceFilter, PageRequest, TenantStore};
 use chrono::TimeDelta;
 
 /// The longest time of a request: that of a function.
 pub(super) const MAX_REQUEST: TimeDelta = TimeDelta::seconds(30);
+
+/// The most pages of open instances that are searched for those that pick a user.
+const MAX_PAGES: u32 = 10;
+const PAGE: u32 = 100;
 
 impl TenantStore {
     /// Erases a user's own record, which is `present` or deleted, unless something is in the way.
@@ -57,6 +62,27 @@ impl TenantStore {
 
     async fn in_use(&self, user: UserId, count: u64) -> Result<Obstacle, StoreError> {
         let (assets, _) = self.assets_of_user(user).await?;
-        Ok(Obstacle::in_use(assets.iter().map(|asset| asset.value.id).collect(), count))
+        let assets: Vec<AssetId> = assets.iter().map(|asset| asset.value.id).collect();
+        let processes = Obstacle::processes(&assets, count);
+        Ok(Obstacle::InUse { assets, processes, instances: self.open_instances_of(user, processes).await? })
+    }
+
+    /// At most `count`, of the newest that are open.
+    async fn open_instances_of(&self, user: UserId, count: u64) -> Result<Vec<InstanceId>, StoreError> {
+        let filter = InstanceFilter { status: Some(InstanceStatus::InProgress), ..InstanceFilter::default() };
+        let mut found = Vec::new();
+        for number in 1..=MAX_PAGES {
+            if found.len() as u64 >= count {
+                break;
+            }
+            let request = PageRequest { number, limit: PAGE };
+            let page = self.list_instances(filter, request).await?;
+            let picked = page.items.iter().filter(|instance| instance.value.picked_users().any(|picked| picked == user));
+            found.extend(picked.map(|instance| instance.value.id));
+            if u64::from(number) * u64::from(PAGE) >= page.total as u64 {
+                break;
+            }
+        }
+        Ok(found)
     }
 }
