@@ -1,7 +1,7 @@
 //! The people of whom entries lack something since they were erased.
 
 use super::pseudonym;
-use super::traces::{holder, picked};
+use super::traces::{held_by, picked};
 use crate::history::commitments::Commitments;
 use crate::history::event::Event;
 use crate::values::id::{Id, UserId};
@@ -23,5 +23,5 @@ pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
 
 /// Who acted, who was picked or had the asset, and the user whose record it is.
 fn people(event: &Event) -> Vec<UserId> {
-    picked(event).chain(holder(event)).chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]).collect()
+    picked(event).chain(held_by(event)).chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]).collect()
 }

@@ -15,8 +15,6 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-const HELD_BY: &str = "held_by";
-
 /// The fields of a kind's history that are about people.
 #[must_use]
 pub fn personal_fields(kind: Kind) -> &'static [&'static str] {
@@ -41,7 +39,7 @@ pub fn lead(person: UserId, event: &Event) -> Option<(Kind, Uuid)> {
         Kind::ApiKey => names(event, "user_id", person),
         Kind::Link => names(event, "signer_id", person),
         Kind::Asset => names(event, "assigned_to", person),
-        Kind::Instance => event.actor.user_id == Some(person) || picks(event, person) || names(event, HELD_BY, person),
+        Kind::Instance => event.actor.user_id == Some(person) || picks(event, person) || held_by(event) == Some(person),
         Kind::Movement => event.actor.user_id == Some(person),
         Kind::Tenant | Kind::AssetType | Kind::Manufacturer | Kind::Model | Kind::Process | Kind::ReceiptKeys | Kind::Webhook => {
             false
@@ -129,12 +127,12 @@ fn is_value_about(person: UserId, actor: &Actor, subjects: &[UserId]) -> bool {
 fn subjects(entries: &[(&Event, &Commitments)]) -> Vec<UserId> {
     let last = entries.iter().rfind(|(event, _)| event.changes.contains_key("step_data"));
     let picked: Vec<UserId> = last.into_iter().flat_map(|(event, _)| picked(event)).collect();
-    if picked.is_empty() { entries.iter().find_map(|(event, _)| holder(event)).into_iter().collect() } else { picked }
+    if picked.is_empty() { entries.iter().find_map(|(event, _)| held_by(event)).into_iter().collect() } else { picked }
 }
 
 /// The user who had the asset when this event started a process on it.
-pub(super) fn holder(event: &Event) -> Option<UserId> {
-    event.changes.get(HELD_BY)?["new"].as_str()?.parse().ok()
+pub(super) fn held_by(event: &Event) -> Option<UserId> {
+    event.changes.get("held_by")?["new"].as_str()?.parse().ok()
 }
 
 fn names(event: &Event, field: &str, person: UserId) -> bool {
