@@ -61,6 +61,8 @@ struct Moment {
 
 struct World {
     api: Api,
+    /// How long the table's indexes lag, in the time of the runtime, which the service's clock doesn't follow.
+    lag: Duration,
     client: Client,
     users: Vec<String>,
     types: Vec<String>,
@@ -72,7 +74,7 @@ struct World {
 }
 
 impl World {
-    async fn new(api: Api) -> Self {
+    async fn new(api: Api, lag: Duration) -> Self {
         let client = api.tenant().await;
         let users = vec![client.user("Ada").await, client.user("Grace").await];
         let types = vec![client.asset_type("T1", "TA", "physical").await, client.asset_type("T2", "TB", "logical").await];
@@ -81,7 +83,7 @@ impl World {
         let second = json!({"name": "M2", "manufacturer_id": manufacturer, "asset_type_id": types[1]});
         models.push(client.post("/catalog/models", second).await.id());
         let process = create_process(&client, json!([{"type": "user_picker", "key": "who", "label": "Who"}])).await;
-        Self { api, client, users, types, models, manufacturer, process, assets: Vec::new(), moments: Vec::new() }
+        Self { api, lag, client, users, types, models, manufacturer, process, assets: Vec::new(), moments: Vec::new() }
     }
 
     async fn execute(&mut self, step: Step) {
@@ -130,7 +132,10 @@ impl World {
                 };
                 reply.data();
             }
-            Step::Wait(millis) => self.api.advance_clock_millis(millis),
+            Step::Wait(millis) => {
+                tokio::time::sleep(self.lag).await;
+                self.api.advance_clock_millis(millis);
+            }
         }
     }
 
@@ -168,9 +173,9 @@ impl World {
     }
 }
 
-fn check(runtime: &Runtime, cases: u32, start: impl AsyncFn() -> Api) {
+fn check(runtime: &Runtime, cases: u32, lag: Duration, start: impl AsyncFn() -> Api) {
     property::check(runtime, cases, &steps(), async |steps| {
-        let mut world = World::new(start().await).await;
+        let mut world = World::new(start().await, lag).await;
         for step in steps {
             world.execute(step).await;
             world.remember().await;
@@ -182,13 +187,15 @@ fn check(runtime: &Runtime, cases: u32, start: impl AsyncFn() -> Api) {
 
 #[test]
 fn every_moment_is_what_a_get_answered_then() {
-    check(&runtime(), 40, Api::start);
+    check(&runtime(), 40, Duration::ZERO, Api::start);
 }
 
 /// Indexes lag, transactions become visible item by item, and requests are throttled.
 #[test]
 fn every_moment_is_what_a_get_answered_then_on_a_faulty_table() {
-    check(&paused_runtime(), 12, || Api::on_faulty_table(5, Weaknesses::ordinary()));
+    let weaknesses = Weaknesses::ordinary();
+    let lag = Duration::from_millis(weaknesses.list_index_lag_millis.max(weaknesses.history_lag_millis));
+    check(&paused_runtime(), 12, lag, || Api::on_faulty_table(5, weaknesses.clone()));
 }
 
 #[tokio::test]
