@@ -67,7 +67,7 @@ impl TenantStore {
         Ok(Obstacle::InUse { assets, processes, instances: self.open_instances_of(user, processes).await? })
     }
 
-    /// At most `count`, of the newest that are open.
+    /// Looks at the newest open instances, until `count` are found.
     async fn open_instances_of(&self, user: UserId, count: u64) -> Result<Vec<InstanceId>, StoreError> {
         let filter = InstanceFilter { status: Some(InstanceStatus::InProgress), ..InstanceFilter::default() };
         let mut found = Vec::new();
