@@ -3,7 +3,7 @@
 //! Calls of several tasks overlap as they do over a network. No socket is involved, so that tokio's paused clock skips the
 //! pauses of the service.
 
-use crate::table_calls::{TableResponse, execute};
+use crate::table_calls::{TableEngine, TableResponse};
 use anyhow::Result;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
@@ -12,7 +12,6 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
-use dynoxide::Database;
 use serde_json::Value;
 use tokio::task::yield_now;
 
@@ -21,7 +20,7 @@ const MAX_YIELDS: u8 = 3;
 
 /// An engine in memory that executes calls in the task that sends them. Cheap to clone.
 #[derive(Clone)]
-pub struct InProcessEngine(Database);
+pub struct InProcessEngine(TableEngine);
 
 impl std::fmt::Debug for InProcessEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -34,7 +33,7 @@ impl InProcessEngine {
     ///
     /// Returns an error when SQLite can't open a database in memory.
     pub fn new() -> Result<Self> {
-        Ok(Self(Database::memory()?))
+        Ok(Self(TableEngine::in_memory()?))
     }
 }
 
@@ -47,11 +46,11 @@ impl HttpClient for InProcessEngine {
 impl HttpConnector for InProcessEngine {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let (operation, body) = table_call(&request);
-        let db = self.0.clone();
+        let engine = self.0.clone();
         // A task of its own: a call that was sent takes effect even if the sender no longer waits.
         let executed = tokio::spawn(async move {
             pass().await;
-            let response = execute(&db, &operation, body);
+            let response = engine.execute(&operation, body);
             pass().await;
             response
         });

@@ -8,7 +8,7 @@ mod stream_records;
 
 pub use stream_records::{StreamRecords, Trimmer};
 
-use crate::table_calls::execute;
+use crate::table_calls::TableEngine;
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region};
 use axum::Router;
@@ -52,7 +52,7 @@ impl Engine {
         let listener = TcpListener::bind(addr).with_context(|| format!("can't listen on {addr}"))?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
-        let service = service(db, addr.ip().is_loopback());
+        let service = service(TableEngine::new(db), addr.ip().is_loopback());
         let (stop, stopped) = oneshot::channel::<()>();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::spawn(move || {
@@ -83,18 +83,18 @@ fn in_memory() -> String {
     format!("file:engine-{}?mode=memory&cache=shared", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-fn service(db: Database, is_local: bool) -> Router {
+fn service(engine: TableEngine, is_local: bool) -> Router {
     let respond = move |headers: HeaderMap, body: Bytes| {
-        let response = if is_trusted(&headers, is_local) { call(&db, &headers, &body) } else { refusal() };
+        let response = if is_trusted(&headers, is_local) { call(&engine, &headers, &body) } else { refusal() };
         std::future::ready(response)
     };
     Router::new().fallback(respond).layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
-fn call(db: &Database, headers: &HeaderMap, body: &[u8]) -> Response {
+fn call(engine: &TableEngine, headers: &HeaderMap, body: &[u8]) -> Response {
     let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()?.split_once('.'));
     let operation = target.map_or("", |(_, operation)| operation);
-    let response = execute(db, operation, serde_json::from_slice(body).unwrap_or_default());
+    let response = engine.execute(operation, serde_json::from_slice(body).unwrap_or_default());
     let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, [(header::CONTENT_TYPE, "application/x-amz-json-1.0")], response.body.to_string()).into_response()
 }

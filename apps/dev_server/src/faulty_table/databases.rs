@@ -1,9 +1,8 @@
 //! The copies of the engine's database.
 
 use crate::table;
-use crate::table_calls::{TableResponse, execute};
+use crate::table_calls::{TableEngine, TableResponse};
 use anyhow::Result;
-use dynoxide::Database;
 use serde_json::Value;
 
 /// A copy of the table as of some time.
@@ -20,12 +19,12 @@ pub enum View {
 struct IndexDatabase {
     name: &'static str,
     range_key: &'static str,
-    database: Database,
+    database: TableEngine,
 }
 
 pub struct Databases {
-    committed: Database,
-    visible: Database,
+    committed: TableEngine,
+    visible: TableEngine,
     indexes: Vec<IndexDatabase>,
 }
 
@@ -34,9 +33,9 @@ impl Databases {
         let mut indexes = Vec::new();
         for index in &table::declared()?.global_secondary_indexes {
             let range_key = index.key_schema.last().map_or("", |part| part.attribute_name.as_str());
-            indexes.push(IndexDatabase { name: &index.index_name, range_key, database: Database::memory()? });
+            indexes.push(IndexDatabase { name: &index.index_name, range_key, database: TableEngine::in_memory()? });
         }
-        Ok(Self { committed: Database::memory()?, visible: Database::memory()?, indexes })
+        Ok(Self { committed: TableEngine::in_memory()?, visible: TableEngine::in_memory()?, indexes })
     }
 
     /// Place and name of each index, with the attribute that an item needs to be in it.
@@ -54,7 +53,7 @@ impl Databases {
             View::Visible => &self.visible,
             View::Index(place) => &self.indexes[place].database,
         };
-        execute(database, operation, body.clone())
+        database.execute(operation, body.clone())
     }
 
     /// Executes a call about the table itself on all copies, and returns the response of the committed one. The others have only
@@ -67,9 +66,9 @@ impl Databases {
             if operation == "CreateTable" {
                 keep_index(&mut body, index);
             }
-            execute(database, operation, body);
+            database.execute(operation, body);
         }
-        execute(&self.committed, operation, body.clone())
+        self.committed.execute(operation, body.clone())
     }
 }
 

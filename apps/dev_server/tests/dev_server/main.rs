@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 mod data_folder;
+mod engine;
 mod server;
 mod serving;
 mod start;
