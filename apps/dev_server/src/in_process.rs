@@ -3,6 +3,7 @@
 //! Calls of several tasks overlap as they do over a network. No socket is involved, so that tokio's paused clock skips the
 //! pauses of the service.
 
+use crate::sample;
 use crate::table_calls::{TableEngine, TableResponse};
 use anyhow::Result;
 use aws_smithy_runtime_api::client::http::{
@@ -12,7 +13,9 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
+use fastrand::Rng;
 use serde_json::Value;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::yield_now;
 
 /// The most times that a call lets other tasks go first, on each way.
@@ -20,7 +23,11 @@ const MAX_YIELDS: u8 = 3;
 
 /// An engine in memory that executes calls in the task that sends them. Cheap to clone.
 #[derive(Clone)]
-pub struct InProcessEngine(TableEngine);
+pub struct InProcessEngine {
+    engine: TableEngine,
+    /// How the calls of several tasks overlap.
+    random: Arc<Mutex<Rng>>,
+}
 
 impl std::fmt::Debug for InProcessEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -33,7 +40,15 @@ impl InProcessEngine {
     ///
     /// Returns an error when SQLite can't open a database in memory.
     pub fn new() -> Result<Self> {
-        Ok(Self(TableEngine::in_memory()?))
+        Ok(Self { engine: TableEngine::in_memory()?, random: Arc::new(Mutex::new(sample::random())) })
+    }
+
+    /// Lets other tasks go first, a random number of times.
+    async fn pass(&self) {
+        let times = self.random.lock().unwrap_or_else(PoisonError::into_inner).u8(0..=MAX_YIELDS);
+        for _ in 0..times {
+            yield_now().await;
+        }
     }
 }
 
@@ -46,25 +61,18 @@ impl HttpClient for InProcessEngine {
 impl HttpConnector for InProcessEngine {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let (operation, body) = table_call(&request);
-        let engine = self.0.clone();
+        let engine = self.clone();
         // A task of its own: a call that was sent takes effect even if the sender no longer waits.
         let executed = tokio::spawn(async move {
-            pass().await;
-            let response = engine.execute(&operation, body);
-            pass().await;
+            engine.pass().await;
+            let response = engine.engine.execute(&operation, body);
+            engine.pass().await;
             response
         });
         HttpConnectorFuture::new(async move {
             let response = executed.await.map_err(|error| ConnectorError::other(error.into(), None))?;
             http_response(&response)
         })
-    }
-}
-
-/// Lets other tasks go first, a random number of times.
-async fn pass() {
-    for _ in 0..fastrand::u8(0..=MAX_YIELDS) {
-        yield_now().await;
     }
 }
 

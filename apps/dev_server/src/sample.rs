@@ -14,12 +14,13 @@ pub fn full_tests() -> bool {
     std::env::var("FULL_TESTS").is_ok_and(|value| value == "1")
 }
 
-/// Chooses today's sample for a place in the code. Prints the seed: the day, or the value of `TEST_SEED`. The output of a test is
-/// shown when it fails.
+/// Random choices for a place in the code. Prints the seed: the day, or the value of `TEST_SEED`. The output of a test is shown when
+/// it fails.
+#[must_use]
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "the day is the seed; the tests' own clock stands still")]
 #[expect(clippy::panic, clippy::print_stdout, reason = "only tests call it")]
-fn random() -> Rng {
+pub fn random() -> Rng {
     let day = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() / 86_400);
     let seed: u64 = match std::env::var(SEED) {
         Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("{SEED} must be a number, not {seed:?}")),

@@ -5,7 +5,8 @@ use crate::support::{Api, call};
 use axum::body::Body;
 use axum::http::Request;
 use lambda_http::{Context, RequestExt};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 fn request(method: &str, key: &str, body: &str, deadline: i64) -> Request<Body> {
     let request = Request::builder().method(method).uri("/v1/assets").header("authorization", format!("Bearer {key}"));
@@ -15,7 +16,7 @@ fn request(method: &str, key: &str, body: &str, deadline: i64) -> Request<Body> 
     request.header("content-type", "application/json").body(Body::from(body.to_owned())).unwrap().with_lambda_context(context)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_that_takes_too_long_is_a_503_before_the_deadline() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
@@ -35,7 +36,7 @@ async fn a_request_that_takes_too_long_is_a_503_before_the_deadline() {
     assert_eq!(after.0.iter().filter(|item| !before.0.contains(item)).count(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_deadline_with_enough_time_left_changes_nothing() {
     let (api, client) = Api::with_tenant().await;
     let router = Function::named("assets").router(api.store.clone());

@@ -45,18 +45,22 @@ pub struct Api {
     shared_endpoint: Option<String>,
 }
 
+/// For tests that wait for a socket: on a paused clock, all of their time-outs would pass meanwhile.
+pub fn resume_clock() {
+    let now = tokio::time::Instant::now();
+    std::thread::sleep(Duration::from_millis(1));
+    if now == tokio::time::Instant::now() {
+        tokio::time::resume();
+    }
+}
+
 impl Api {
     /// Starts an engine, or creates a table at `TEST_DYNAMODB_ENDPOINT`.
     pub async fn start() -> Self {
         let Ok(endpoint) = std::env::var("TEST_DYNAMODB_ENDPOINT") else {
             return Self::on(SharedHttpClient::new(InProcessEngine::new().unwrap()), "http://engine.invalid").await;
         };
-        // On a clock that stands still, time-outs would pass whenever a socket is waited for.
-        let now = tokio::time::Instant::now();
-        std::thread::sleep(Duration::from_millis(1));
-        if now == tokio::time::Instant::now() {
-            tokio::time::resume();
-        }
+        resume_clock();
         let mut api = Self::on(aws_smithy_http_client::Builder::new().build_http(), &endpoint).await;
         api.shared_endpoint = Some(endpoint);
         api

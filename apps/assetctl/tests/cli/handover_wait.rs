@@ -2,11 +2,10 @@
 
 use crate::handover::{asset, user};
 use crate::support::service::Service;
-use crate::support::{Run, run};
+use crate::support::{Run, run, stderr_until};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
 
 struct Waiting {
     child: Child,
@@ -39,14 +38,14 @@ fn the_last_step_is_submitted_after_the_signature_even_if_the_service_was_away()
     let mut killed = wait(&service, &tag, &[]);
     killed.child.kill().unwrap();
     killed.child.wait().unwrap();
-    let waiting = wait(&service, &tag, &[]);
+    let mut waiting = wait(&service, &tag, &[]);
     service.stop();
-    std::thread::sleep(Duration::from_millis(700));
+    stderr_until(&mut waiting.child, "waiting for it. The link stays valid.");
     service.start_again();
     service.sign(&killed.link, json!({"handover": ["Device"]}));
     let done = waiting.end();
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(done.stderr.contains("waiting for it. The link stays valid.") && done.stderr.contains("The service answers again."));
+    assert!(done.stderr.contains("The service answers again."), "{}", done.stderr);
     assert!(done.stdout.contains("/receipt?format=html"), "{}", done.stdout);
     let asset = &service.get(&format!("/assets/{id}"))["data"];
     assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("in_use"), &json!(mary)));

@@ -3,7 +3,7 @@
 use crate::support::receiver::Receiver;
 use crate::support::scripted::{Answer, Request, Scripted};
 use crate::support::service::Service;
-use crate::support::{Run, command, run};
+use crate::support::{Run, command, run, stderr_until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -63,7 +63,7 @@ fn lines(run: &Run) -> Vec<Value> {
 fn changes_of_the_real_service_reach_a_receiver_although_the_service_restarts() {
     let (service, receiver) = (Service::start(), Receiver::start(|_| (204, "")));
     let options = ["--events", "asset.*", "--forward", &receiver.url, "--print", "json", "--count", "3", "--for", "100"];
-    let child = spawn(service.command(&[&["webhooks", "listen"][..], &options].concat()));
+    let mut child = spawn(service.command(&[&["webhooks", "listen"][..], &options].concat()));
     let create = |name: &str| service.create("/assets", &json!({"name": name, "purchase_price": 1249.5}));
     let first = create("First");
     service.create("/users", &json!({"email": "ada@example.com", "display_name": "Ada"}));
@@ -71,12 +71,14 @@ fn changes_of_the_real_service_reach_a_receiver_although_the_service_restarts() 
     create("Second");
     service.stop();
     create("Third");
-    std::thread::sleep(Duration::from_secs(4));
+    let mut said = stderr_until(&mut child, "; waiting for it. No event is lost.\n");
     service.start_again();
 
-    let run = end(child);
+    let mut run = end(child);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stderr.contains("; waiting for it. No event is lost.\nThe service answers again.\n"), "{}", run.stderr);
+    assert!(run.stderr.starts_with("The service answers again.\n"), "{}", run.stderr);
+    said.push_str(&run.stderr);
+    run.stderr = said;
     assert!(run.stderr.contains("3 events in ") && run.stderr.ends_with(": 3 forwarded, 0 failed\n"), "{}", run.stderr);
     let (deliveries, lines) = (receiver.deliveries(), lines(&run));
     assert_eq!((deliveries.len(), lines.len()), (3, 3));

@@ -11,13 +11,6 @@ use std::time::Duration;
 /// Senders that change assets at the same time.
 const SENDERS: usize = 4;
 
-/// `KILL_SEED`, which repeats those of a test that failed, or any.
-fn seed() -> u64 {
-    let seed = std::env::var("KILL_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
-    eprintln!("KILL_SEED={seed}");
-    seed
-}
-
 /// Creates and changes assets until the server is gone. Counts the changes whose response arrived.
 fn change(client: &Client, changes: &AtomicUsize) {
     loop {
@@ -34,7 +27,7 @@ fn change(client: &Client, changes: &AtomicUsize) {
 #[test]
 fn no_change_is_lost_when_the_process_is_killed() {
     let rounds = if dev_server::sample::full_tests() { 30 } else { 2 };
-    let mut random = fastrand::Rng::with_seed(seed());
+    let mut random = dev_server::sample::random();
     let folder = tempfile::tempdir().unwrap();
     let receiver = Receiver::start(204);
     let (changes, mut webhook) = (AtomicUsize::new(0), None);

@@ -1,5 +1,6 @@
 //! Tests that need nothing but HTTP: they also run against a deployed API (.ci/aws/deploy).
 
+use crate::support::api::resume_clock;
 use crate::support::{Api, Client};
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
@@ -24,6 +25,7 @@ pub async fn over_http() -> Client {
         let (api, client) = Api::with_tenant().await;
         return Client { table: Some(Arc::new(api)), ..client };
     };
+    resume_clock();
     let store = function_store(system_clock()).unwrap();
     let create = async || store.create_tenant("Acme".parse().unwrap(), None, MAX_RATE_LIMIT).await;
     // The emulated account may take longer to connect than a function waits. Then there is a tenant too many.

@@ -10,8 +10,9 @@ pub mod server;
 pub mod service;
 
 use serde_json::Value;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use tempfile::TempDir;
 
 pub const KEY: &str = "apl_0351f4Sjsecret";
@@ -64,6 +65,17 @@ impl Run {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
     }
+}
+
+/// Reads what a command says up to a text. The rest stays in its stderr.
+pub fn stderr_until(child: &mut Child, text: &str) -> String {
+    let (mut said, stderr) = (Vec::new(), child.stderr.as_mut().unwrap());
+    while !said.ends_with(text.as_bytes()) {
+        let mut byte = [0];
+        stderr.read_exact(&mut byte).unwrap_or_else(|_| panic!("{text:?} is not in {}", String::from_utf8_lossy(&said)));
+        said.extend(byte);
+    }
+    String::from_utf8(said).unwrap()
 }
 
 pub fn run(url: &str, arguments: &[&str]) -> Run {
