@@ -66,7 +66,6 @@ pub(crate) fn change_error(error: AssetChangeError) -> ApiError {
         ),
         AssetChangeError::Running(instance) => process_running(instance),
         AssetChangeError::Schema(SchemaError::BudgetSpent) => ApiError::SchemaBudgetSpent,
-        AssetChangeError::Schema(error @ SchemaError::Invalid(_)) => ApiError::Internal(error.into()),
     }
 }
 

@@ -9,6 +9,7 @@ pub mod import_interrupted;
 pub mod import_matching;
 pub mod labels;
 pub mod labels_printed;
+pub mod private_names;
 pub mod single;
 pub mod stats;
 pub mod tags;

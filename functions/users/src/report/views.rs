@@ -7,6 +7,7 @@ use shared::domain::history::chain::HistoryEntry;
 use shared::domain::history::event::Event;
 use shared::domain::processes::instance::InstanceStatus;
 use shared::domain::values::id::{ApiKeyId, AssetId, EventId, InstanceId, LinkId, MovementId, UserId};
+use shared::domain::values::json;
 use shared::domain::values::time::Timestamp;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -232,7 +233,7 @@ pub struct KeptData {
 impl ReportedEntry {
     /// With the values at these pointers. `None` if the entry's text can't be read.
     pub(super) fn new(person: UserId, entry: &HistoryEntry, event: &Event, pointers: &[String]) -> Option<Self> {
-        let text: Value = serde_json::from_str(&entry.text).ok()?;
+        let text = json::parse(&entry.text).ok()?;
         let value = |pointer: &String| Some(ReportedValue { pointer: pointer.clone(), value: text.pointer(pointer)?.clone() });
         Some(Self {
             event_id: event.id,

@@ -4,6 +4,7 @@ use crate::actor::Actor;
 use crate::record::Kind;
 use crate::values::hex;
 use crate::values::id::EventId;
+use crate::values::json;
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -67,6 +68,7 @@ pub struct Event {
     pub version: u64,
     pub actor: Actor,
     /// The changed fields, each with its `old` and `new` value.
+    #[serde(deserialize_with = "json::deserialize_object")]
     pub changes: Map<String, Value>,
     /// The hash of the record's previous event; `None` for the first.
     pub previous_hash: Option<String>,

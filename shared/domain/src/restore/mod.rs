@@ -17,6 +17,7 @@ use crate::history::event::Event;
 use crate::processes::instance::Signed;
 use crate::processes::process::Process;
 use crate::record::Record;
+use crate::values::json;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -113,7 +114,7 @@ pub fn replay<'a>(fields: HistoryFields, events: impl IntoIterator<Item = &'a Ev
 #[must_use]
 pub fn canonical(fields: &HistoryFields) -> HistoryFields {
     let text = serde_json_canonicalizer::to_string(fields).ok();
-    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_else(|| fields.clone())
+    text.and_then(|text| json::parse_object(&text).ok()).unwrap_or_else(|| fields.clone())
 }
 
 fn without_nulls(fields: &HistoryFields) -> HistoryFields {

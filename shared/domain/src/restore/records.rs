@@ -136,7 +136,7 @@ impl Restore for Asset {
             (_, Some(old)) if old.model_id == model_id => old.manufacturer_id,
             (Some(_), _) => Some(origin.model.ok_or(RestoreError::NotShown("the manufacturer of its model"))?.manufacturer_id),
         };
-        let custom_fields = fields.parse("custom_fields", |text| CustomFields::from_json(text).ok())?;
+        let custom_fields = fields.parse("custom_fields", |text| CustomFields::try_from(text.to_owned()).ok())?;
         Ok(Self {
             id,
             asset_tag: fields.get("asset_tag")?,
@@ -163,7 +163,7 @@ impl Restore for AssetType {
             name: fields.get("name")?,
             code: fields.get("code")?,
             kind: fields.get("kind")?,
-            custom_fields_schema: fields.parse("custom_fields_schema", |text| FieldsSchema::from_json(text).ok())?,
+            custom_fields_schema: fields.parse("custom_fields_schema", |text| FieldsSchema::try_from(text.to_owned()).ok())?,
         })
     }
 }

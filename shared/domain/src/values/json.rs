@@ -1,6 +1,9 @@
-//! Strict JSON parsing: refuses what a lenient parser would silently drop or change. Also JSON Pointers.
+//! JSON as it is sent, where anything that a lenient parser would silently drop or change is refused, and as it was stored.
+//!
+//! Neither interprets a member by its name. serde_json itself does, when it reads a [`Value`]: its private protocol puts another
+//! value in place of an object whose first member is `$serde_json::private::RawValue`.
 
-use crate::values::field_error::ValueError;
+use crate::values::field_error::{ValueError, pointer_token};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
@@ -10,17 +13,85 @@ const MAX_EXACT_INTEGER: u64 = 1 << 53;
 /// The error of an unpaired surrogate such as `\ud800`, which is well-formed JSON but not Unicode text.
 pub const UNPAIRED_SURROGATE: &str = "must not contain half of a character, such as \\ud800 alone";
 
+/// The beginning of the names of the private protocol.
+const PRIVATE: &str = "$serde_json::private::";
+
+/// The error of a member with such a name.
+pub const PRIVATE_NAME: &str = "must not have a name that begins with $serde_json::private::; choose another name";
+
+#[must_use]
+pub fn is_private(name: &str) -> bool {
+    name.starts_with(PRIVATE)
+}
+
+/// The JSON Pointer to the first member with a private name, at any depth. `None` for text that is not JSON, or that is nested
+/// deeper than any field may be.
+#[must_use]
+pub fn private_name(text: &str) -> Option<String> {
+    fn find(value: &Value) -> Option<String> {
+        let within = |(name, value): (String, &Value)| Some(format!("/{}{}", pointer_token(&name), find(value)?));
+        match value {
+            Value::Object(members) => members.iter().find_map(|(name, value)| match is_private(name) {
+                true => Some(format!("/{}", pointer_token(name))),
+                false => within((name.clone(), value)),
+            }),
+            Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| within((index.to_string(), item))),
+            _ => None,
+        }
+    }
+    // A name can be written with escapes.
+    let may_have_one = text.contains(PRIVATE) || text.contains("\\u");
+    may_have_one.then(|| find(&parse(text).ok()?)).flatten()
+}
+
+/// Parses stored text: every member is data.
+///
 /// # Errors
 ///
-/// Invalid JSON, arrays and objects nested deeper than `max_levels`, a member that occurs twice, whole numbers beyond 2^53, which
-/// many parsers would round, and other numbers that a double would round.
+/// Returns an error for invalid JSON, and for more than 127 levels.
+pub fn parse(text: &str) -> serde_json::Result<Value> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = Reader::STORED.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+/// As [`parse`], for an object.
+///
+/// # Errors
+///
+/// Returns an error for anything but an object.
+pub fn parse_object(text: &str) -> serde_json::Result<Map<String, Value>> {
+    match parse(text)? {
+        Value::Object(members) => Ok(members),
+        _ => Err(serde_json::Error::custom("must be an object")),
+    }
+}
+
+/// For fields of structs that are deserialized.
+///
+/// # Errors
+///
+/// Returns an error for anything but an object.
+pub fn deserialize_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+    match Reader::STORED.deserialize(deserializer)? {
+        Value::Object(members) => Ok(members),
+        _ => Err(D::Error::custom("must be an object")),
+    }
+}
+
+/// # Errors
+///
+/// Invalid JSON, arrays and objects nested deeper than `max_levels`, a member that occurs twice or has a private name, whole numbers
+/// beyond 2^53, which many parsers would round, and other numbers that a double would round.
 pub fn parse_strict(text: &str, max_levels: usize) -> Result<Value, ValueError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Nesting { left: max_levels, max: max_levels }.deserialize(&mut deserializer).map_err(|error| {
-        let text = error.to_string();
-        let text = text.split(" at line ").next().unwrap_or_default();
-        ValueError::new(if text.contains("hex escape") { UNPAIRED_SURROGATE } else { text })
-    })?;
+    let value =
+        Reader { is_strict: true, left: max_levels, max: max_levels }.deserialize(&mut deserializer).map_err(|error| {
+            let text = error.to_string();
+            let text = text.split(" at line ").next().unwrap_or_default();
+            ValueError::new(if text.contains("hex escape") { UNPAIRED_SURROGATE } else { text })
+        })?;
     deserializer.end().map_err(|_| ValueError::new("must be one JSON value"))?;
     match numbers(text).find(|digits| !is_exact(digits)) {
         Some(_) => Err(ValueError::new("must not contain numbers with more digits than a double has; send them as text")),
@@ -84,12 +155,16 @@ fn decimal(number: &str) -> (String, i64) {
 
 /// `left` is the number of levels of arrays and objects that the value may have.
 #[derive(Clone, Copy)]
-struct Nesting {
+struct Reader {
+    is_strict: bool,
     left: usize,
     max: usize,
 }
 
-impl Nesting {
+impl Reader {
+    /// The parser has its own limit of levels.
+    const STORED: Self = Self { is_strict: false, left: usize::MAX, max: usize::MAX };
+
     fn deeper<E: Error>(self) -> Result<Self, E> {
         let left = self.left.checked_sub(1);
         left.map(|left| Self { left, ..self })
@@ -97,14 +172,14 @@ impl Nesting {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Nesting {
+impl<'de> DeserializeSeed<'de> for Reader {
     type Value = Value;
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Nesting {
+impl<'de> Visitor<'de> for Reader {
     type Value = Value;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -120,20 +195,20 @@ impl<'de> Visitor<'de> for Nesting {
         Ok(Value::String(text.to_owned()))
     }
     fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
-        if number > MAX_EXACT_INTEGER {
+        if self.is_strict && number > MAX_EXACT_INTEGER {
             return Err(E::custom("must not contain whole numbers beyond 2^53; send them as text"));
         }
         Ok(Value::Number(number.into()))
     }
     fn visit_i64<E: Error>(self, number: i64) -> Result<Value, E> {
-        if number.unsigned_abs() > MAX_EXACT_INTEGER {
+        if self.is_strict && number.unsigned_abs() > MAX_EXACT_INTEGER {
             return Err(E::custom("must not contain whole numbers beyond 2^53; send them as text"));
         }
         Ok(Value::Number(number.into()))
     }
     fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
         // The parser passes whole numbers beyond 64 bits as floats, already rounded.
-        if number.abs() > MAX_EXACT_INTEGER as f64 && number.fract() == 0.0 {
+        if self.is_strict && number.abs() > MAX_EXACT_INTEGER as f64 && number.fract() == 0.0 {
             return Err(E::custom("must not contain whole numbers beyond 2^53; send them as text"));
         }
         Number::from_f64(number).map(Value::Number).ok_or_else(|| E::custom("must not contain a number out of range"))
@@ -151,8 +226,11 @@ impl<'de> Visitor<'de> for Nesting {
         let mut map = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             let value = members.next_value_seed(inner)?;
-            if map.contains_key(&name) {
+            if self.is_strict && map.contains_key(&name) {
                 return Err(A::Error::custom(format!("must not contain the member {name:?} twice")));
+            }
+            if self.is_strict && is_private(&name) {
+                return Err(A::Error::custom(PRIVATE_NAME));
             }
             map.insert(name, value);
         }
@@ -188,6 +266,7 @@ mod tests {
             ("1e400", "out of range"),
             (r#"{"\ud800":1}"#, "half of a character"),
             (r#"["\udc00"]"#, "half of a character"),
+            (r#"[{"\u0024serde_json::private::Number":"1"}]"#, "$serde_json::private::"),
         ] {
             let error = parse_strict(wrong, 2).expect_err(wrong).to_string();
             assert!(error.contains(why), "{wrong}: {error}");
@@ -218,6 +297,24 @@ mod tests {
         fn every_double_is_exact(number in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL) {
             proptest::prop_assert!(is_exact(&format!("{number:?}")) && is_exact(&format!("{number:e}")), "{number}");
         }
+    }
+
+    #[test]
+    fn stored_members_are_data_whatever_their_names_are() {
+        for text in [r#"{"$serde_json::private::RawValue":"["}"#, r#"{"a":[{"$serde_json::private::RawValue":"{}"}]}"#] {
+            assert_eq!(parse(text).map(|value| value.to_string()).ok().as_deref(), Some(text));
+            let mut deserializer = serde_json::Deserializer::from_str(text);
+            assert_eq!(deserialize_object(&mut deserializer).ok(), parse_object(text).ok());
+        }
+        for (text, pointer) in [
+            (r#"{"$serde_json::private::":1}"#, Some("/$serde_json::private::")),
+            (r#"{"b":[0,{"a/b":{"\u0024serde_json::private::x":1}}]}"#, Some("/b/1/a~1b/$serde_json::private::x")),
+            (r#"{"b":"$serde_json::private::RawValue","serde_json::private::x":1}"#, None),
+        ] {
+            assert_eq!(private_name(text).as_deref(), pointer, "{text}");
+        }
+        assert_eq!(parse(r#"{"a":18446744073709551615,"a":1e300}"#).ok(), Some(json!({"a": 1e300})));
+        assert!(parse("{} x").is_err() && parse_object("[]").is_err());
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::http::error::ApiError;
 use crate::http::error::problem::Problem;
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
+use serde_json::json as json_value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json as json_value};
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
@@ -145,7 +145,7 @@ impl BatchResult {
 
 /// Keeps the ID of a record, or an error without its list of fields.
 fn shortened(body: &str, is_success: bool) -> Result<String, serde_json::Error> {
-    let mut body: Value = serde_json::from_str(body)?;
+    let mut body = json::parse(body)?;
     if is_success {
         let id = body["data"]["id"].take();
         return serde_json::to_string(&json_value!({ "data": { "id": id } }));

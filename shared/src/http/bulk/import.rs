@@ -152,7 +152,7 @@ impl RowOutcome {
             let RowResponse { outcome, id } = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
             return Ok(Self { row, outcome, id: Some(id), errors: Vec::new() });
         }
-        let problem: Value = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
+        let problem = crate::domain::values::json::parse(&response.body).map_err(StoreError::broken)?;
         let text = |value: &Value, name: &str| value[name].as_str().map(str::to_owned);
         let code = text(&problem, "code").unwrap_or_default();
         let members = problem.as_object().cloned().unwrap_or_default().into_iter();

@@ -3,6 +3,7 @@
 
 use crate::domain::assets::csv_cell::{self, CLEAR};
 use crate::domain::values::field_error::FieldError;
+use crate::domain::values::json::{self, PRIVATE_NAME};
 use crate::domain::values::suggestions::unknown_name;
 use crate::http::error::ApiError;
 use crate::http::requests::body::{Fields, FromBody};
@@ -232,7 +233,7 @@ fn ndjson_row(line: &[u8], columns: &mut BTreeSet<String>) -> Row {
     let mut seen = HashSet::new();
     // Members that occur twice have their error.
     for (name, json) in members.into_iter().filter(|(name, _)| seen.insert(name.clone())) {
-        match (name.strip_prefix(CUSTOM_FIELD), serde_json::from_str::<Value>(json)) {
+        match (name.strip_prefix(CUSTOM_FIELD), json::parse(json)) {
             (Some(field), Ok(value)) => row.custom_fields.push((field.to_owned(), CustomCell::Value(value))),
             (Some(_), Err(_)) => row.errors.push(FieldError::column(&name, "is not JSON")),
             (None, _) => row.members.push((name.clone(), json.to_owned())),
@@ -256,7 +257,9 @@ fn column_errors(columns: &[String], known: &[Column]) -> Vec<FieldError> {
         }
         let shown = || column.chars().take(MAX_SHOWN_CHARS).collect::<String>();
         let is_custom = has_custom_fields && column.starts_with(CUSTOM_FIELD);
-        if !seen.insert(column) {
+        if is_custom && json::is_private(&column[CUSTOM_FIELD.len()..]) {
+            errors.push(FieldError::column(&shown(), PRIVATE_NAME));
+        } else if !seen.insert(column) {
             errors.push(FieldError::column(&shown(), "must occur once"));
         } else if !is_custom && !known.contains(&column.as_str()) {
             let detail = unknown_name(&shown(), &known, "column", errors.len());

@@ -5,7 +5,7 @@ pub use super::read_only::ReadOnlyFields;
 use super::utf8::{NOT_UTF8, utf8_json};
 use crate::domain::record::Patch;
 use crate::domain::values::field_error::{ErrorLocation, FieldError};
-use crate::domain::values::json::UNPAIRED_SURROGATE;
+use crate::domain::values::json::{self, PRIVATE_NAME, UNPAIRED_SURROGATE};
 use crate::domain::values::suggestions::unknown_name;
 use crate::http::error::ApiError;
 use crate::http::openapi::describe::schema_or_reference;
@@ -21,6 +21,8 @@ pub struct Fields<'a> {
     members: Vec<(String, Option<&'a RawValue>)>,
     /// The names of the fields that were taken.
     known: Vec<&'static str>,
+    /// The names of the members that have their error and are not read.
+    refused: Vec<String>,
     errors: Vec<FieldError>,
 }
 
@@ -65,20 +67,25 @@ impl<'a> Fields<'a> {
                 ApiError::Invalid(vec![FieldError { location: ErrorLocation::Pointer(String::new()), detail: detail.into() }])
             })?
             .0;
-        let mut errors = Vec::new();
+        let (mut errors, mut refused) = (Vec::new(), Vec::new());
         let mut seen = HashSet::new();
-        for (name, _) in &members {
+        for (name, raw) in &members {
             if !seen.insert(name) {
                 errors.push(FieldError::field(name, "must be sent once"));
             }
+            if let Some(pointer) = json::private_name(raw.get()) {
+                errors.push(FieldError::within(name, &pointer, PRIVATE_NAME));
+                refused.push(name.clone());
+            }
         }
         let members = members.into_iter().map(|(name, raw)| (name, Some(raw))).collect();
-        Ok(Self { members, known: Vec::new(), errors })
+        Ok(Self { members, known: Vec::new(), refused, errors })
     }
 
-    /// The members, with the errors of those that occur twice.
+    /// The members that can be read, and the errors of the others and of those that occur twice.
     pub(in crate::http) fn into_members(self) -> (Vec<(String, &'a str)>, Vec<FieldError>) {
-        let members = self.members.into_iter().filter_map(|(name, raw)| Some((name, raw?.get())));
+        let members = self.members.into_iter().filter(|(name, _)| !self.refused.contains(name));
+        let members = members.filter_map(|(name, raw)| Some((name, raw?.get())));
         (members.collect(), self.errors)
     }
 
@@ -88,6 +95,9 @@ impl<'a> Fields<'a> {
     }
 
     fn read<T: FromJson>(&mut self, name: &str, raw: &RawValue) -> Option<T> {
+        if self.refused.iter().any(|refused| refused == name) {
+            return None;
+        }
         match T::from_json_with_locations(raw.get()) {
             Ok(value) => Some(value),
             Err(errors) => {
@@ -137,8 +147,9 @@ impl<'a> Fields<'a> {
         let mut fields: Vec<(String, Option<serde_json::Value>)> = Vec::new();
         for (name, raw) in self.members.iter_mut().filter(|(name, _)| read_only.contains(&name.as_str())) {
             if let Some(raw) = raw.take() {
-                let value = serde_json::from_str(raw.get()).ok();
-                fields.push((name.clone(), value));
+                if !self.refused.contains(name) {
+                    fields.push((name.clone(), json::parse(raw.get()).ok()));
+                }
             }
         }
         fields.into()

@@ -1,6 +1,7 @@
 //! Read-only fields in a PATCH.
 
 use crate::domain::values::field_error::FieldError;
+use crate::domain::values::json;
 use crate::http::error::ApiError;
 use serde::Serialize;
 use serde_json::Value;
@@ -56,7 +57,7 @@ impl ReadOnlyFields {
         }
         // As text, since a number must be compared as a client reads it.
         let text = serde_json::to_string(present).map_err(|error| ApiError::Internal(error.into()))?;
-        let present: Value = serde_json::from_str(&text).map_err(|error| ApiError::Internal(error.into()))?;
+        let present = json::parse(&text).map_err(|error| ApiError::Internal(error.into()))?;
         let differs = |field: &&ReadOnlyField| field.value.as_ref() != Some(&present[field.compared.as_str()]);
         let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only and can't change");
         Ok(self.0.iter().filter(differs).map(error).collect())

@@ -4,12 +4,12 @@ use crate::domain::history::chain::HistoryEntry;
 use crate::domain::history::event::canonical;
 use crate::domain::people::replacement;
 use crate::domain::values::id::UserId;
+use crate::domain::values::json;
 use crate::store::TenantStore;
 use crate::store::keys::{COMMITMENTS, ENTRY, commitments_attribute};
 use crate::store::table::backoff::{MAX_ROUNDS, pause};
 use crate::store::table::error::{StoreError, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde_json::Value;
 
 impl TenantStore {
     /// Erases the values at these pointers, if the entry has them still. Returns whether it had any.
@@ -21,7 +21,7 @@ impl TenantStore {
     ) -> Result<bool, StoreError> {
         for round in 0..MAX_ROUNDS {
             let mut next = entry.commitments.clone();
-            let mut value: Value = serde_json::from_str(&entry.text).map_err(StoreError::broken)?;
+            let mut value = json::parse(&entry.text).map_err(StoreError::broken)?;
             let about = |pointer: &str| pointers.iter().any(|about| about == pointer).then(|| replacement(person, pointer));
             if next.erase(&mut value, about) == 0 {
                 return Ok(false);

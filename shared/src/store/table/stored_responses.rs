@@ -1,6 +1,7 @@
 //! Responses that are stored for repetitions of their request (docs/adr/0010).
 
 use crate::domain::request::{IdempotentRequest, StoredResponse};
+use crate::domain::values::json;
 use crate::domain::values::signature_image::data_url;
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
@@ -101,7 +102,7 @@ impl TenantStore {
             .iter()
             .filter_map(|(path, name)| Some(((name.step.as_str(), path.as_str()), data_url(images.get(name)?))))
             .collect();
-        let mut body: Value = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
+        let mut body = json::parse(&response.body).map_err(StoreError::broken)?;
         insert_images(&mut body, &shown);
         serde_json::to_string(&body).map_err(StoreError::broken)
     }

@@ -3,7 +3,7 @@
 use super::{assert_round_trip, lines, text};
 use shared::domain::catalog::custom_fields::{CustomFields, FieldsSchema, Validations};
 use shared::domain::values::field_error::ErrorLocation;
-use shared::domain::values::json::parse_strict;
+use shared::domain::values::json::{parse, parse_strict, private_name};
 use uuid::Uuid;
 
 /// An accepted schema can validate any custom fields and returns at most 100 errors, all of them within the fields.
@@ -13,6 +13,7 @@ pub fn run(bytes: &[u8]) {
     if let Ok(value) = parse_strict(fields, 8) {
         assert_eq!(parse_strict(&value.to_string(), 8), Ok(value));
     }
+    assert_stored(schema, fields);
     let fields = CustomFields::from_json(fields);
     if let Ok(fields) = &fields {
         assert_round_trip(fields);
@@ -29,4 +30,20 @@ pub fn run(bytes: &[u8]) {
             matches!(&field_error.location, ErrorLocation::Pointer(pointer) if pointer.starts_with("/custom_fields"));
         assert!(is_within_fields && field_error.detail.chars().count() <= 301, "{field_error:?}");
     }
+}
+
+/// Whatever is stored is read as data, and a schema that would be refused today validates nothing.
+fn assert_stored(schema: &str, fields: &str) {
+    for text in [schema, fields] {
+        if let Ok(value) = parse(text) {
+            let written = value.to_string();
+            assert_eq!(parse(&written).ok(), Some(value), "{written}");
+            assert!(private_name(text).is_none() || parse_strict(text, 200).is_err(), "{text}");
+        }
+    }
+    let (Ok(schema), Ok(fields)) = (FieldsSchema::try_from(schema.to_owned()), CustomFields::try_from(fields.to_owned())) else {
+        return;
+    };
+    let errors = Validations::default().errors(Uuid::nil(), 1, &schema, &fields).unwrap_or_default();
+    assert!(errors.len() <= 100, "{} errors", errors.len());
 }

@@ -23,9 +23,6 @@ const BYTES_COMPILED_A_UNIT: u64 = 8;
 /// The maximum size of all compiled schemas in memory.
 const MAX_CACHED_BYTES: usize = 32 * 1024 * 1024;
 
-/// The cost of a schema that today's rules would refuse.
-const LARGEST_COST: PatternCost = PatternCost { patterns: 1_000, bytes: MAX_CACHED_BYTES as u64 };
-
 pub(super) struct Compiled {
     pub(super) validator: Validator,
     /// The maximum size in memory, with the caches that matching uses.
@@ -35,24 +32,14 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
+    /// A stored schema is checked as a new one: other rules may have accepted it, and what compiles and follows its references
+    /// has a stack that only [`policy::check`] protects.
+    ///
     /// # Errors
     ///
     /// Says why the schema is invalid or too expensive.
     pub(super) fn new(schema: &Value) -> Result<Self, ValueError> {
-        Self::with_cost(schema, policy::check(schema)?)
-    }
-
-    /// Compiles a schema that was accepted when it was stored, perhaps by other rules. The limits of each pattern still
-    /// hold.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the schema is invalid.
-    pub(super) fn stored(schema: &Value) -> Result<Self, ValueError> {
-        Self::with_cost(schema, policy::check(schema).unwrap_or(LARGEST_COST))
-    }
-
-    fn with_cost(schema: &Value, PatternCost { patterns, bytes }: PatternCost) -> Result<Self, ValueError> {
+        let PatternCost { patterns, bytes } = policy::check(schema)?;
         let cache_bytes = (MAX_MATCHING_BYTES / patterns.max(1)).min(MAX_CACHE_BYTES_OF_PATTERN);
         let options = PatternOptions::regex().size_limit(MAX_AUTOMATON_BYTES).dfa_size_limit(cache_bytes);
         let validator = jsonschema::options().with_draft(Draft::Draft202012).with_pattern_options(options).build(schema);

@@ -10,7 +10,7 @@ mod validate;
 
 use crate::values::field_error::ValueError;
 use crate::values::hex;
-use crate::values::json::parse_strict;
+use crate::values::json::{self, parse_strict};
 use compiled::Compiled;
 pub use compiled::CompiledSchemas;
 use serde::{Deserialize, Serialize};
@@ -56,8 +56,9 @@ impl From<CustomFields> for String {
 
 impl TryFrom<String> for CustomFields {
     type Error = ValueError;
+    /// Reads fields from the table, which may be older than today's rules.
     fn try_from(text: String) -> Result<Self, ValueError> {
-        Self::from_json(&text)
+        json::parse_object(&text).map(Self).map_err(|_| ValueError::new("must be an object"))
     }
 }
 
@@ -89,7 +90,7 @@ impl PartialEq for FieldsSchema {
 /// Schemas that are equal have the same hash.
 #[must_use]
 pub fn schema_hash(text: &str) -> String {
-    hex::sha256(serde_json::from_str(text).map_or_else(|_| text.to_owned(), |schema| canonical(&schema)))
+    hex::sha256(json::parse(text).map_or_else(|_| text.to_owned(), |schema| canonical(&schema)))
 }
 
 fn canonical(schema: &Value) -> String {
@@ -127,9 +128,9 @@ impl From<FieldsSchema> for String {
 
 impl TryFrom<String> for FieldsSchema {
     type Error = ValueError;
-    /// Reads a schema from the table, which contains only checked schemas.
+    /// Reads a schema from the table, which may be older than today's rules. It is checked before it validates anything.
     fn try_from(text: String) -> Result<Self, ValueError> {
-        serde_json::from_str(&text).map(Self).map_err(|_| ValueError::new("must be JSON"))
+        json::parse(&text).map(Self).map_err(|_| ValueError::new("must be JSON"))
     }
 }
 

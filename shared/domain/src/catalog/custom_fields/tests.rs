@@ -1,7 +1,7 @@
 //! Tests of custom fields and their schemas.
 
 use super::*;
-use crate::values::field_error::ErrorLocation;
+use crate::values::field_error::{ErrorLocation, FieldError};
 use uuid::Uuid;
 
 #[test]
@@ -131,4 +131,57 @@ fn a_request_validates_until_its_budget_is_spent_and_nothing_twice() {
     assert!(matches!(validate(&validations, u32::MAX), Err(SchemaError::BudgetSpent)));
     assert!((0..5).all(|number| matches!(validate(&validations, number), Ok(1))), "it was validated before");
     assert!(matches!(validate(&Validations::default(), u32::MAX), Ok(1)));
+}
+
+/// Rules around a reference to the next of `count` definitions.
+fn chain(rules: fn(Value) -> Value, count: usize) -> String {
+    let next = |n: usize| if n < count { rules(serde_json::json!({"$ref": format!("#/$defs/a{}", n + 1)})) } else { true.into() };
+    let definitions: Map<String, Value> = (0..=count).map(|n| (format!("a{n}"), next(n))).collect();
+    serde_json::json!({"$ref": "#/$defs/a0", "$defs": definitions}).to_string()
+}
+
+#[test]
+fn the_deepest_schemas_need_less_than_half_the_stack_of_a_request() {
+    let kinds: [fn(Value) -> Value; 10] = [
+        |next| serde_json::json!({ "not": next }),
+        |next| serde_json::json!({"allOf": [next]}),
+        |next| serde_json::json!({"oneOf": [next]}),
+        |next| serde_json::json!({"properties": {"a": next}}),
+        |next| serde_json::json!({ "additionalProperties": next }),
+        |next| serde_json::json!({ "unevaluatedProperties": next }),
+        |next| serde_json::json!({ "propertyNames": next }),
+        |next| serde_json::json!({"dependentSchemas": {"a": next}}),
+        |next| serde_json::json!({"if": true, "then": next}),
+        |next| serde_json::json!({ "items": next }),
+    ];
+    let check = move || {
+        let fields = CustomFields::from_json(r#"{"a":{"a":{"a":{"a":{"a":{"a":{"a":[1]}}}}}}}"#).expect("fields");
+        for rules in kinds {
+            // Longer chains are refused before anything follows them.
+            let deepest = (8..=64).rev().find_map(|count| FieldsSchema::from_json(&chain(rules, count)).ok());
+            let schema = deepest.expect("an accepted chain");
+            Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("units");
+        }
+    };
+    // A thread of tokio has 2 MiB.
+    std::thread::Builder::new().stack_size(1024 * 1024).spawn(check).expect("a thread").join().expect("enough stack");
+}
+
+#[test]
+fn a_stored_schema_is_checked_before_anything_follows_its_references() {
+    let fields = CustomFields::from_json(r#"{"a":{"a":1}}"#).expect("fields");
+    for refused in [
+        r##"{"$ref":"#"}"##.to_owned(),
+        r##"{"properties":{"a":{"$ref":"#"}}}"##.to_owned(),
+        chain(|next| serde_json::json!({ "not": next }), 20_000),
+        r#"{"pattern":"(?=x)"}"#.to_owned(),
+        r#"{"properties":{"a":{"$ref":"file:///etc/passwd"}}}"#.to_owned(),
+        "[]".to_owned(),
+    ] {
+        let schema = FieldsSchema::try_from(refused.clone()).expect("JSON");
+        let errors = Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("units");
+        let [FieldError { location, detail }] = errors.as_slice() else { unreachable!("{refused}: {errors:?}") };
+        assert_eq!(*location, ErrorLocation::Pointer("/custom_fields".into()));
+        assert!(detail.contains("custom_fields_schema is corrected"), "{detail}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::compiled::{Compiled, CompiledSchemas, SchemaKey};
 use super::cost::{self, Cost};
 use super::{CustomFields, FieldsSchema, shortened};
-use crate::values::field_error::{ErrorLocation, FieldError, ValueError};
+use crate::values::field_error::{ErrorLocation, FieldError};
 use crate::values::hex;
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
@@ -19,15 +19,14 @@ const MAX_UNITS_FOR_ALL_ERRORS: u64 = 100_000;
 /// The factor of reporting the errors beside finding them, as measured: it takes 300 ns a unit, and memory.
 const REPORTING: u64 = 4;
 const MAX_ERRORS: usize = 100;
+/// The cost of finding out that a stored schema is refused, in units.
+const CHECKING: u64 = 8_000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// Too few of the request's units are left.
     #[error("the request's budget for validations is spent")]
     BudgetSpent,
-    /// The schema does not compile, which stored schemas do.
-    #[error(transparent)]
-    Invalid(#[from] ValueError),
 }
 
 /// The validations of a request, with the compiled schemas that a running function has used lately. Clones share the request's
@@ -53,12 +52,11 @@ impl Validations {
     }
 
     /// `schema` is that of version `version` of the asset type `id`. Returns all errors, or only the first if finding all of them
-    /// would cost too much.
+    /// would cost too much. No fields are valid by a stored schema that today's rules refuse.
     ///
     /// # Errors
     ///
-    /// [`SchemaError::BudgetSpent`] if the request has too little left, and [`SchemaError::Invalid`] for a schema that does not
-    /// compile.
+    /// [`SchemaError::BudgetSpent`] if the request has too little left.
     pub fn errors(
         &self,
         id: Uuid,
@@ -73,14 +71,28 @@ impl Validations {
         if let Some(errors) = done.errors.get(&key) {
             return Ok(errors.clone());
         }
+        if done.spent >= MAX_UNITS {
+            return Err(SchemaError::BudgetSpent);
+        }
+        // First of all, since estimating follows references, too.
+        let compiled = match self.compiled.get(schema_key, || Compiled::new(schema.as_value())) {
+            Ok((compiled, compiling)) => {
+                done.spent += compiling;
+                compiled
+            }
+            Err(error) => {
+                done.spent += CHECKING;
+                let detail = format!("can't be validated until the type's custom_fields_schema is corrected: it {error}");
+                return Ok(vec![FieldError::field("custom_fields", detail)]);
+            }
+        };
         let left = MAX_UNITS.saturating_sub(done.spent);
         let errors = match cost::estimate(schema.as_value(), &value, MAX_UNITS, left) {
             Cost::Units { units, .. } if units <= left => {
-                let (compiled, compiling) = self.compiled.get(schema_key, || Compiled::stored(schema.as_value()))?;
                 let reports_all = units <= MAX_UNITS_FOR_ALL_ERRORS;
                 let errors = compiled.errors(&value, reports_all);
                 let reporting = if reports_all && !errors.is_empty() { units * REPORTING } else { 0 };
-                done.spent += units + compiling + reporting;
+                done.spent += units + reporting;
                 errors
             }
             Cost::Excessive { work } => {

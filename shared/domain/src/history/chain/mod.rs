@@ -11,6 +11,7 @@ use crate::history::commitments::Commitments;
 use crate::history::event::{EventType, Verb};
 use crate::record::Kind;
 use crate::values::id::EventId;
+use crate::values::json;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -101,21 +102,21 @@ pub type Subject = (Option<Kind>, Uuid);
 /// The record and its version; `None` if the entry can't be read.
 #[must_use]
 pub fn subject(text: &str) -> Option<(Subject, u64)> {
-    let entry: Value = serde_json::from_str(text).ok()?;
+    let entry = json::parse(text).ok()?;
     let kind = EventType::parse(entry["type"].as_str()?)?.kind;
     Some(((kind, entry["entity_id"].as_str()?.parse().ok()?), entry["version"].as_u64()?))
 }
 
 #[must_use]
 pub fn is_deletion(text: &str) -> bool {
-    let entry: Option<Value> = serde_json::from_str(text).ok();
+    let entry = json::parse(text).ok();
     entry.is_some_and(|entry| verb_of(&entry) == Some(Verb::Deleted))
 }
 
 /// The operator's command line acts without a key.
 #[must_use]
 pub fn is_by_operator(text: &str) -> bool {
-    let entry: Option<Value> = serde_json::from_str(text).ok();
+    let entry = json::parse(text).ok();
     let is_operator = |actor: &Value| actor.is_object() && actor["key_id"].is_null() && actor["link_id"].is_null();
     entry.is_some_and(|entry| is_operator(&entry["actor"]))
 }

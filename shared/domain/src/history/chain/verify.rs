@@ -3,7 +3,7 @@
 use super::{BrokenLink, ChainError, ChainHead, HistoryEntry, Verification, verb_of};
 use crate::history::event::{self, Verb};
 use crate::values::id::EventId;
-use serde_json::Value;
+use crate::values::json;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -136,7 +136,7 @@ impl Link {
     fn read(version: u64, entry: &HistoryEntry) -> Self {
         let mut link =
             Self { id: entry.id, hash: entry.hash.clone(), previous: None, verb: None, error: Some(ChainError::Unreadable) };
-        let Ok(value) = serde_json::from_str::<Value>(&entry.text) else { return link };
+        let Ok(value) = json::parse(&entry.text) else { return link };
         let (Some(id), true) = (value["id"].as_str(), value["type"].is_string()) else { return link };
         link.verb = verb_of(&value);
         link.previous = value["previous_hash"].as_str().map(str::to_owned);

@@ -3,6 +3,7 @@
 use crate::domain::history::event::{EventType, Verb};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id};
+use crate::domain::values::json;
 use crate::domain::values::time::Timestamp;
 use chrono::TimeDelta;
 use serde::Deserialize;
@@ -49,7 +50,7 @@ impl Changes {
     ///
     /// Returns [`Inconsistent`] for anything but an object.
     fn get(&self) -> Result<&Map<String, Value>, Inconsistent> {
-        self.read.get_or_init(|| serde_json::from_str(self.text.get()).ok()).as_ref().ok_or(Inconsistent)
+        self.read.get_or_init(|| json::parse_object(self.text.get()).ok()).as_ref().ok_or(Inconsistent)
     }
 }
 
