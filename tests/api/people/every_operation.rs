@@ -80,7 +80,8 @@ async fn assets(client: &Client, user: &str) -> Vec<String> {
 
 /// Movements and instances: submitted at their start, step by step, through links, and cancelled.
 async fn processes(client: &Client, user: &str) {
-    let steps = json!([step("user_picker", "who"), step("text", "note"), signature_step(), step("text", "last")]);
+    let steps =
+        json!([step("user_picker", "who"), step("text", "note"), signature_step(), step("text", "last"), step("text", "end")]);
     let process = create_process(client, steps).await;
     let stocked = async |count| {
         let mut ids = client.assets(count).await;
@@ -89,7 +90,8 @@ async fn processes(client: &Client, user: &str) {
     };
     let body =
         json!({"asset_id": stocked(1).await[0], "through": "note", "step_data": {"who": user, "note": mark("at the start")}});
-    client.post(&format!("/processes/{process}/start"), body).await.data();
+    let instance = client.post(&format!("/processes/{process}/start"), body).await.id();
+    sign_and_go_on(client, &format!("/processes/instances/{instance}"), user).await;
     for is_cancelled in [false, true] {
         let movement = start_movement(client, &process, &stocked(2).await).await;
         let path = format!("/movements/{}", movement["id"].as_str().unwrap());
@@ -99,10 +101,19 @@ async fn processes(client: &Client, user: &str) {
             client.post(&format!("{path}/cancel"), json!({"reason": mark("moved no more")})).await.data();
             continue;
         }
-        let link = Link::create(client, &path, json!({"signer": {"user_id": user}, "until": "sign"})).await;
-        link.signer(client).sign_once(&json!({"step_data": {"sign": SIGNATURE}}), "moved").await.data();
-        client.post(&format!("{path}/advance"), json!({"step_data": {"last": mark("at last")}})).await.data();
+        sign_and_go_on(client, &path, user).await;
+        client.post(&format!("{path}/advance"), json!({"step_data": {"end": mark("at last")}})).await.data();
     }
+}
+
+/// The user signs through a link, and somebody else goes on through another one, which stays open. Both requests can be repeated.
+async fn sign_and_go_on(client: &Client, path: &str, user: &str) {
+    let own = Link::create(client, path, json!({"signer": {"user_id": user}, "until": "sign"})).await;
+    own.signer(client).sign_once(&json!({"step_data": {"sign": SIGNATURE}}), "signed").await.data();
+    let other = Link::create(client, path, json!({"signer": {"name": "Grace Hopper"}, "until": "end"})).await;
+    let session = other.signer(client).sign_once(&json!({"step_data": {"last": "checked"}}), "went on").await;
+    assert_eq!(session.data()["status"], "open");
+    assert!(session.text().contains(MARK), "the session shows who has signed: {}", session.text());
 }
 
 #[tokio::test]

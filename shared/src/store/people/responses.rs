@@ -4,18 +4,19 @@ use super::PartAbout;
 use crate::domain::request::StoredResponse;
 use crate::domain::values::id::{EventId, Id};
 use crate::store::TenantStore;
-use crate::store::keys::{Key, STORED_RESPONSES};
+use crate::store::keys::{Item, Key, STORED_RESPONSES, history_entry};
 use crate::store::table::error::{StoreError, unless_condition_failed};
-use crate::store::table::stored_responses::RESPONSE;
+use crate::store::table::stored_responses::{ENTRIES, RESPONSE};
 use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::BTreeSet;
 use uuid::Uuid;
 
 /// The most pages of 1 MB that one request looks at.
 const MAX_PAGES: usize = 8;
 
 impl TenantStore {
-    /// Removes the responses that have the id of something that was `found`, or were made for a key or a link with one. A
-    /// repetition of such a request is told so. Returns how many, and the last key that was looked at if there are more; `from` is
+    /// Removes the responses that have the id of something that was `found`, tell of a change of it, or were made for a key or a link
+    /// with one. A repetition of such a request is told so. Returns how many, and the last key that was looked at if there are more; `from` is
     /// that key of the time before.
     pub(super) async fn erase_responses(
         &self,
@@ -32,7 +33,9 @@ impl TenantStore {
             for item in page.items.unwrap_or_default() {
                 let (Some(key), Some(AttributeValue::S(text))) = (Key::of(&item), item.get(RESPONSE)) else { continue };
                 let by = key.sort().strip_prefix(STORED_RESPONSES).and_then(|rest| EventId::from_short(rest.split('#').next()?));
-                let names = by.is_some_and(|by| ids.contains(&by.uuid())) || texts.iter().any(|id| text.contains(id.as_str()));
+                let names = by.is_some_and(|by| ids.contains(&by.uuid()))
+                    || changes_one(&item, &ids)
+                    || texts.iter().any(|id| text.contains(id.as_str()));
                 // One that can't be read may name somebody. A request that is in progress says only that it has begun.
                 let stays = |response: StoredResponse| response.is_nameless || response.is_in_parts;
                 if !names || *text == erased || serde_json::from_str(text).is_ok_and(stays) {
@@ -59,4 +62,10 @@ impl TenantStore {
         }
         Ok((count, from.map(|key| key.sort().to_owned())))
     }
+}
+
+/// The session of a signing link shows what others have submitted, without the id of the instance.
+fn changes_one(response: &Item, ids: &BTreeSet<Uuid>) -> bool {
+    let entries = response.get(ENTRIES).and_then(|entries| entries.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
+    entries.iter().filter_map(history_entry).any(|(record, _)| ids.contains(&record))
 }
