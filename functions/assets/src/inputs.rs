@@ -40,12 +40,17 @@ impl AssetInputs {
     }
 }
 
-/// The next tag that no asset has or had.
-pub(crate) async fn free_tag(principal: &Principal, range: &TagRange, draft: &Asset) -> Result<String, ApiError> {
+/// The next tag that no asset has or had, and that no other operation of the request brings.
+pub(crate) async fn free_tag(
+    principal: &Principal,
+    range: &TagRange,
+    draft: &Asset,
+    is_brought: impl Fn(&str) -> bool,
+) -> Result<String, ApiError> {
     for step in 0..SINGLE_STEPS + MAX_DOUBLINGS {
         let number = principal.store.next_number(range, 1 << step.saturating_sub(SINGLE_STEPS)).await?;
         let asset = Asset { asset_tag: range.tag(number), ..draft.clone() };
-        let mut is_taken = false;
+        let mut is_taken = is_brought(&asset.asset_tag);
         for unique in asset.unique() {
             is_taken |= principal.store.is_taken(Asset::KIND, &unique).await?;
         }

@@ -121,3 +121,61 @@ async fn a_tag_is_found_in_two_round_trips_and_only_in_its_tenant() {
     api.tenant().await.get("/assets/by-tag/T1").await.problem(404, "NOT_FOUND");
     client.scoped(&["users:read"]).await.get("/assets/by-tag/T1").await.problem(403, "FORBIDDEN");
 }
+
+#[tokio::test]
+async fn rows_whose_tags_differ_only_in_case_are_both_refused() {
+    let client = over_http().await;
+    let csv = "name,asset_tag\na,inv-1\nb,INV-1\nc,inv-2\n";
+    for dry_run in ["&dry_run=true", ""] {
+        let query = format!("?match=asset_tag&create_unmatched=true{dry_run}");
+        let reply = client.import("/assets", &query, csv).await;
+        assert_eq!(outcomes(&reply), ["refused", "refused", "created"], "{}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn a_generated_tag_passes_one_that_the_same_batch_brings() {
+    let next = json!({"op": "create", "body": {"name": "own", "asset_tag": "ast-000001"}});
+    let after = json!({"op": "create", "body": {"name": "own", "asset_tag": "AST-000002"}});
+    let generated = json!({"op": "create", "body": {"name": "generated"}});
+    for operations in [
+        [next.clone(), generated.clone(), after.clone()],
+        [generated.clone(), after.clone(), next.clone()],
+        [after, next, generated],
+    ] {
+        let client = over_http().await;
+        let planned = client.batch("/assets/batch?dry_run=true", &operations, true).await;
+        assert_eq!(statuses(&planned), [201; 3], "{}", planned.text());
+        let made = client.batch("/assets/batch", &operations, true).await;
+        assert_eq!(statuses(&made), [201; 3], "{}", made.text());
+        let generated = made.data().as_array().unwrap().iter().find(|it| it["data"]["name"] == "generated").unwrap().clone();
+        assert_eq!(generated["data"]["asset_tag"], "AST-000003");
+    }
+}
+
+#[tokio::test]
+async fn a_tag_that_no_path_can_name_is_refused() {
+    let client = over_http().await;
+    for tag in [".", ".."] {
+        let body = json!({"name": "x", "asset_tag": tag});
+        assert_eq!(client.post("/assets", body.clone()).await.field_errors(), ["/asset_tag"]);
+        let put = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), body.to_string()).await;
+        assert_eq!(put.field_errors(), ["/asset_tag"]);
+        let batch = client.batch("/assets/batch", &[json!({"op": "create", "body": body})], true).await;
+        assert_eq!(batch.field_errors(), ["/operations/0/body/asset_tag"]);
+        let reply = client.import("/assets", "", &format!("name,asset_tag\nx,{tag}\n")).await;
+        assert_eq!(outcomes(&reply), ["refused"]);
+    }
+}
+
+#[tokio::test]
+async fn an_aborted_import_names_no_asset_that_was_never_made() {
+    let client = over_http().await;
+    let reply = client.import("/assets", "?on_error=abort", "name,asset_tag\na,inv-1\nb,INV-1\n").await;
+    assert_eq!(outcomes(&reply), ["skipped", "refused"]);
+    assert_eq!(reply.data()[0]["id"], json!(null));
+    assert_eq!(reply.data()[1]["errors"][0].get("asset_id"), None, "{}", reply.text());
+    let existing = client.post("/assets", json!({"name": "a", "asset_tag": "inv-1"})).await.id();
+    let reply = client.import("/assets", "?on_error=abort", "name,asset_tag\nb,INV-1\n").await;
+    assert_eq!(reply.data()[0]["errors"][0]["asset_id"], existing);
+}

@@ -36,6 +36,8 @@ struct State {
     unreadable: Vec<UnreadableRecord>,
     /// Assets with each serial number that an operation names.
     by_serial: HashMap<String, SerialMatch>,
+    /// The tags that operations bring, as they are compared.
+    brought_tags: BTreeSet<String>,
 }
 
 impl AssetsInBulk {
@@ -49,6 +51,15 @@ impl AssetsInBulk {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn note_tags(&self, tags: impl IntoIterator<Item = String>) {
+        self.state().brought_tags.extend(tags);
+    }
+
+    /// Another operation of the request has this tag, so it can't be generated.
+    pub(crate) fn is_brought(&self, tag: &str) -> bool {
+        self.state().brought_tags.contains(&Asset::unique_tag(tag).value)
     }
 
     pub(crate) async fn load_serials(&self, store: &TenantStore, serials: &BTreeSet<String>) -> Result<(), StoreError> {

@@ -228,6 +228,8 @@ impl Operation for AssetOperation {
         first.assets.load_serials(&principal.store, &serials).await?;
         let changes: Vec<_> = operations.iter().map(|operation| (operation.asset_id(), operation.change())).collect();
         first.assets.load(&principal.store, &changes).await?;
+        let tags = operations.iter().flat_map(|operation| operation.unique_values());
+        first.assets.note_tags(tags.map(|(_, tag)| tag));
         let unreserved = operations.iter().filter(|operation| operation.reserved.get().is_none());
         Self::reserve_all(principal, &unreserved.copied().collect::<Vec<_>>()).await
     }

@@ -14,6 +14,7 @@ pub(crate) struct NamesInRows {
     pub(crate) type_codes: BTreeSet<String>,
     /// E-mail addresses, folded.
     pub(crate) emails: BTreeSet<String>,
+    /// Asset tags in the form in which they are compared: two keys of one read can't be the same.
     pub(crate) tags: BTreeSet<String>,
     pub(crate) has_models: bool,
 }
@@ -34,11 +35,8 @@ fn unique(field: &'static str, values: &BTreeSet<String>) -> Vec<Unique> {
 impl NamedRecords {
     /// Takes one round trip; for models it reads the whole catalog, which is small.
     pub(crate) async fn read(store: &TenantStore, names: &NamesInRows) -> Result<Self, StoreError> {
-        let (codes, emails, tags) = (
-            unique("code", &names.type_codes),
-            unique("email", &names.emails),
-            names.tags.iter().map(|tag| Asset::unique_tag(tag)).collect::<Vec<_>>(),
-        );
+        let (codes, emails, tags) =
+            (unique("code", &names.type_codes), unique("email", &names.emails), unique("asset_tag", &names.tags));
         let models = async { if names.has_models { models_by_name(store).await } else { Ok(HashMap::new()) } };
         let (types, users, assets, models) = tokio::try_join!(
             store.owners::<AssetType>(&codes),

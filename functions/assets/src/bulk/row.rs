@@ -2,7 +2,7 @@
 
 use super::references::{NamedRecords, NamesInRows};
 use super::write::{Action, AssetWrite, Target};
-use shared::domain::assets::asset::Status;
+use shared::domain::assets::asset::{Asset, Status};
 use shared::domain::assets::asset_tag::AssetTag;
 use shared::domain::assets::change::AssetChange;
 use shared::domain::assets::details::AssetDetailsChange;
@@ -71,7 +71,7 @@ impl ImportRow {
         names.emails.extend(fields.assigned_to_email.value().map(Email::folded));
         names.has_models |= fields.model_name.value().is_some();
         if matching == AssetMatch::AssetTag {
-            names.tags.extend(self.row.text("asset_tag"));
+            names.tags.extend(self.row.text("asset_tag").map(|tag| Asset::unique_tag(tag.trim()).value));
         }
     }
 
@@ -172,7 +172,7 @@ impl ImportRow {
             },
             AssetMatch::AssetTag => match self.row.text("asset_tag") {
                 None => Ok(Target::New),
-                Some(tag) => match named.asset(&tag) {
+                Some(tag) => match named.asset(tag.trim()) {
                     Some(id) => Ok(Target::Id(id)),
                     None if create_unmatched => Ok(Target::New),
                     None => {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 const MAX_CHARS: usize = 64;
 
-/// A tag of the client's choice: 1 to 64 visible ASCII characters.
+/// A tag of the client's choice: 1 to 64 visible ASCII characters. Not `.` or `..`, which clients take out of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[!-~]{1,64}$", examples("INV-0143"))]
@@ -20,6 +20,9 @@ impl FromStr for AssetTag {
         let text = text.trim();
         let fits = (1..=MAX_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
         let error = || ValueError::new(format!("must be 1 to {MAX_CHARS} visible ASCII characters without spaces"));
+        if [".", ".."].contains(&text) {
+            return Err(ValueError::new("must not be . or .., which no path can name"));
+        }
         fits.then(|| Self(text.to_owned())).ok_or_else(error)
     }
 }
@@ -41,10 +44,10 @@ mod tests {
     #[test]
     fn a_tag_is_visible_and_short() {
         let longest = "x".repeat(64);
-        for text in ["1", "INV/0143#b", " padded ", &longest] {
+        for text in ["1", "...", ".a", "INV/0143#b", " padded ", &longest] {
             assert_eq!(text.parse::<AssetTag>().as_deref(), Ok(text.trim()));
         }
-        for text in ["", " ", "two words", "Ä1", "a\u{7f}", &"x".repeat(65)] {
+        for text in ["", " ", ".", " .. ", "two words", "Ä1", "a\u{7f}", &"x".repeat(65)] {
             assert!(text.parse::<AssetTag>().is_err(), "{text:?}");
         }
     }

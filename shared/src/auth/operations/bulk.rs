@@ -48,6 +48,7 @@ impl Caller {
             if is_good && self.store.is_dry_run() {
                 return Ok(Json(result));
             }
+            let result = result.without_placeholders(|text| checker.store.is_placeholder(text));
             // A repetition gets the same answer, unless the check could not be completed.
             if !is_good && (!result.is_final() || self.store_refusal(&Json(&result).to_stored(Vec::new())?).await?) {
                 return Ok(Json(result));

@@ -179,6 +179,14 @@ impl ImportResult {
         self.data.iter().flat_map(|row| &row.errors).all(|error| !is_temporary(&error.code))
     }
 
+    /// Leaves out IDs in errors that only the real request would have assigned.
+    pub(crate) fn without_placeholders(mut self, is_placeholder: impl Fn(&str) -> bool) -> Self {
+        for error in self.data.iter_mut().flat_map(|row| &mut row.errors) {
+            error.extra.retain(|_, value| !value.as_str().is_some_and(&is_placeholder));
+        }
+        self
+    }
+
     /// With `skips_good_rows`, the good rows were not written.
     ///
     /// # Errors

@@ -87,6 +87,12 @@ impl TenantStore {
         Self { dry_run: Some(dry_run), ..self }
     }
 
+    /// A text that only the real request would assign.
+    #[must_use]
+    pub fn is_placeholder(&self, text: &str) -> bool {
+        self.dry_run.as_ref().is_some_and(|dry_run| dry_run.is_placeholder(text))
+    }
+
     /// For a text that only the real request assigns, such as a new secret. A dry run shows null in its place. IDs of new
     /// records, asset tags and movement numbers need no note.
     pub fn note_assigned(&self, text: &str) {

@@ -46,12 +46,18 @@ impl AssetOperation {
             next_numbers.insert(pattern, principal.store.next_number(range, count).await? + 1 - count);
         }
         for (((operation, id), draft), range) in operations.iter().zip(ids).zip(drafts).zip(ranges) {
-            let tag = range.and_then(|range| {
-                let next = next_numbers.get_mut(&range.counter())?;
-                let tag = range.tag(*next);
-                *next += 1;
-                Some(tag)
-            });
+            let tag = match range {
+                Some(range) => {
+                    let next = next_numbers.entry(range.counter()).or_default();
+                    let mut tag = range.tag(*next);
+                    *next += 1;
+                    while operation.assets.is_brought(&tag) {
+                        tag = range.tag(principal.store.next_number(&range, 1).await?);
+                    }
+                    Some(tag)
+                }
+                None => None,
+            };
             operation.reserve(id, tag, draft);
         }
         Ok(())
@@ -97,7 +103,7 @@ impl AssetOperation {
         }
         let range = inputs.asset.tag_range(principal)?;
         draft.asset_tag = match &reserved.tag {
-            _ if is_retry => free_tag(principal, &range, &draft).await?,
+            _ if is_retry => free_tag(principal, &range, &draft, |tag| self.assets.is_brought(tag)).await?,
             Some(tag) => tag.clone(),
             None => range.tag(principal.store.next_number(&range, 1).await?),
         };
