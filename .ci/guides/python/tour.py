@@ -209,7 +209,7 @@ assert running["instance_id"] == str(instance.id)
 # Submit the steps: one, then the others.
 checked = StepSubmission(step_data=StepData.from_dict({"handover": ["Device", "Power supply"]}))
 ok(advance_instance.sync(instance.id, client=client, body=checked))
-image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
+image = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII="
 signature = StepData.from_dict({"signature": f"data:image/png;base64,{image}"})
 completed = ok(
     advance_instance.sync(instance.id, client=client, body=StepSubmission(step_data=signature, through="complete"))

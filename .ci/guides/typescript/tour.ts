@@ -150,7 +150,7 @@ ok(
     body: { step_data: { handover: ["Device", "Power supply"] } },
   }),
 );
-const image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+const image = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII=";
 const completed = ok(
   await api.POST("/processes/instances/{id}/advance", {
     params: { path: instancePath },

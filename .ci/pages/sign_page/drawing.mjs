@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
 import { errorOf, fill, part, ready, submit, submitButton, typeName } from './form.mjs'
 import { decode, ink, strokes } from './png.mjs'
-import { LEFT, RIGHT, WAVE, draw, inked } from './strokes.mjs'
+import { LEFT, RIGHT, WAVE, draw, inked, pad } from './strokes.mjs'
 import { DESKTOP, PHONE, Visit, sees } from './visit.mjs'
 
 const step = STEPS.signature
@@ -16,7 +16,7 @@ async function open(scene, options) {
   return { handover, visit, page: visit.page }
 }
 
-/** Undo takes one stroke back, clear all of them; without a stroke nothing is sent. */
+/** Undo takes one stroke back, clear all of them; without a stroke nothing is sent, and a tap is none. */
 async function takeBack(scene) {
   const { handover, visit, page } = await open(scene, DESKTOP)
   const press = (name) => part(page, step).getByRole('button', { name }).click()
@@ -31,6 +31,9 @@ async function takeBack(scene) {
   assert.equal(await inked(page), 0, 'Clear leaves ink')
   await submitButton(page).click()
   await sees(errorOf(page, step), 'a missing signature has no error beside it')
+  await pad(page).click()
+  await submitButton(page).click()
+  await sees(errorOf(page, step).filter({ hasText: 'A tap is too short' }), 'a tap has no error beside it')
   await scene.api.expectUntouched(handover)
   await draw(page)
   await submit(page)

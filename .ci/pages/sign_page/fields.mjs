@@ -18,9 +18,9 @@ const EVERY_TYPE = [
   { type: 'complete', key: 'complete', label: 'Hand it over' },
 ]
 
-/** A PNG of one pixel. */
+/** A PNG of a black and a white pixel. */
 const DOT =
-  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg=='
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII='
 
 /** Values that are as awkward as people's. */
 const VALUES = {

@@ -14,6 +14,9 @@ const MAX_EDGES = 48
 /** Where a stroke bends by more, in radians, its edges alone would leave a gap. */
 const MAX_BEND = 0.3
 
+/** What is shorter, in pixels, is a tap. */
+const SHORTEST_SIGNATURE = 10
+
 /** @param {number} number */
 const rounded = (number) => Math.round(number * 100) / 100
 
@@ -134,6 +137,20 @@ function fillStroke(context, stroke) {
   })
   addCircle(lastX, lastY, lastRadius)
   fillBand()
+}
+
+/**
+ * Returns whether something was drawn, and not only tapped.
+ * @param {Stroke[]} strokes
+ */
+function isDrawn(strokes) {
+  let length = 0
+  for (const stroke of strokes) {
+    for (let index = 3; index + 1 < stroke.length; index += 3) {
+      length += Math.hypot((stroke[index] ?? 0) - (stroke[index - 3] ?? 0), (stroke[index + 1] ?? 0) - (stroke[index - 2] ?? 0))
+    }
+  }
+  return length >= SHORTEST_SIGNATURE
 }
 
 /**

@@ -54,11 +54,11 @@ function pictureOf(box, draw) {
 }
 
 /**
- * Returns the picture of strokes, or null if there is no ink.
+ * Returns the picture of strokes, or null if nothing was drawn.
  * @param {Stroke[]} strokes
  */
 function pictureOfStrokes(strokes) {
-  const box = boxOf(strokes)
+  const box = isDrawn(strokes) ? boxOf(strokes) : null
   return box && pictureOf(box, (context) => strokes.forEach((stroke) => fillStroke(context, stroke)))
 }
 

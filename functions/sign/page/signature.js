@@ -68,7 +68,8 @@ function signatureField(open, kept) {
   return Object.assign(field, {
     value: () => (isTyped ? pictureOfName(name.value) : pictureOfStrokes(pad.strokes)),
     check() {
-      const isMissing = isTyped ? pictureOfName(name.value) === null : boxOf(pad.strokes) === null
+      const isMissing = isTyped ? pictureOfName(name.value) === null : !isDrawn(pad.strokes)
+      if (isMissing && !isTyped && pad.strokes.length) return 'Draw your signature with a stroke. A tap is too short.'
       if (!isMissing && !canReadDrawings()) return HIDDEN
       // A stored signature is somebody else's.
       if (!isMissing || !open.step.required) return null

@@ -102,7 +102,7 @@ async fn the_history_of_an_instance_has_its_steps_without_images() {
     let history = history.json();
     assert_eq!(history["verification"], json!({"valid": true, "checked": 2, "broken": null}));
     assert_eq!(history["data"][0]["changes"]["status"], json!({"old": "in_progress", "new": "completed"}));
-    assert_eq!(history["data"][0]["changes"]["step_data"]["new"]["s"]["bytes"], 67);
+    assert_eq!(history["data"][0]["changes"]["step_data"]["new"]["s"]["bytes"], 68);
     // The asset's own history has the change as well.
     let history = client.get(&format!("/assets/{asset}/history")).await.json();
     assert_eq!(history["data"][0]["changes"]["status"], json!({"old": "in_stock", "new": "in_use"}));

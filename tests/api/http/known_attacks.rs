@@ -1,7 +1,7 @@
 //! Attacks that once worked, or that services like this one have fallen to: the processor time and memory of each.
 
 use crate::support::bulk::creations;
-use crate::support::processes::{blank_signature, create_process, start, start_movement};
+use crate::support::processes::{create_process, dotted_signature, start, start_movement};
 use crate::support::signing::step;
 use crate::support::{Api, Client, call, sample};
 use axum::body::{Body, Bytes};
@@ -166,7 +166,7 @@ fn signature_steps(keys: &[String]) -> Value {
     keys.iter().map(|key| step("signature", key)).collect()
 }
 
-/// A transparent image of 32 MB. `mark` is in its first pixel, so that images differ.
+/// A transparent image of 32 MB. `mark` is in its first pixel, which can be seen, so that images differ.
 fn deep_image(mark: u8) -> String {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, 2000, 2000);
@@ -174,6 +174,7 @@ fn deep_image(mark: u8) -> String {
     encoder.set_depth(BitDepth::Sixteen);
     let mut data = vec![0; 2000 * 2000 * 8];
     data[0] = mark;
+    data[6] = 0xff;
     let mut writer = encoder.write_header().unwrap();
     writer.write_image_data(&data).unwrap();
     writer.finish().unwrap();
@@ -194,7 +195,7 @@ async fn images(client: &Client) -> Vec<Attack> {
         [("4 million pixels, three times for 20 assets", 2000), ("16 million pixels, three times for 20 assets", 4096)]
     {
         let movement = start_movement(client, &process, &client.assets(20).await).await;
-        let image = |offset| Value::from(blank_signature(side, side - offset));
+        let image = |offset| Value::from(dotted_signature(side, side - offset));
         let images: Map<String, Value> = keys[..3].iter().cloned().zip((0..).map(image)).collect();
         let path = format!("/movements/{}/advance", movement["id"].as_str().unwrap());
         attacks.push(post_json(name, &path, &json!({"step_data": images})));

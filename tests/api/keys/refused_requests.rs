@@ -1,7 +1,7 @@
 //! The bodies of refused requests cost nothing but their bytes.
 
 use crate::support::operations::operations;
-use crate::support::processes::blank_signature;
+use crate::support::processes::dotted_signature;
 use crate::support::samples::{Samples, content_type};
 use crate::support::{Api, Client, UNKNOWN_ID, sample};
 use axum::body::Bytes;
@@ -33,7 +33,7 @@ fn heavy_bodies() -> Vec<(&'static str, String)> {
     let large = MAX_BODY_BYTES - 1024;
     let patterns: Vec<Value> = (0..200).map(|n| json!({"pattern": format!(r"\pL{{20}}%{n}")})).collect();
     let schema = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": {"allOf": patterns}});
-    let image = blank_signature(2000, 2000);
+    let image = dotted_signature(2000, 2000);
     let images: Map<_, _> = (0..50).map(|n| (format!("s{n}"), json!(image))).collect();
     let users: Map<_, _> = (0..50).map(|n| (format!("u{n}"), json!(UNKNOWN_ID))).collect();
     let marks = "\u{0323}\u{0301}".repeat(large / 8);

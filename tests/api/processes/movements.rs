@@ -1,7 +1,7 @@
 //! Movements: one process for several assets, for example one signature for a laptop, a dock and two screens.
 
 use crate::support::processes::{
-    advance, advance_movement, blank_signature, cancel, create_process, large_signature, start, start_movement,
+    advance, advance_movement, cancel, create_process, dotted_signature, large_signature, start, start_movement,
 };
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::Link;
@@ -287,7 +287,8 @@ async fn the_largest_signatures_cost_no_more_for_many_assets() {
     let (_api, client) = Api::with_tenant().await;
     let steps: Vec<Value> = (0..3).map(|n| json!({"type": "signature", "key": format!("s{n}"), "label": "S"})).collect();
     let process = create_process(&client, json!(steps)).await;
-    let data = json!({"s0": blank_signature(2000, 2000), "s1": blank_signature(2000, 1999), "s2": blank_signature(1999, 2000)});
+    let data =
+        json!({"s0": dotted_signature(2000, 2000), "s1": dotted_signature(2000, 1999), "s2": dotted_signature(1999, 2000)});
     let mut times = Vec::new();
     for count in [2, 20] {
         let mut least = Duration::MAX;

@@ -5,6 +5,10 @@ use crate::support::samples::SIGNATURE;
 use crate::support::{Api, UNKNOWN_ID, over_http};
 use serde_json::{Value, json};
 
+/// A white pixel.
+const BLANK: &str =
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+
 #[tokio::test]
 async fn invalid_steps_are_refused_by_location() {
     let client = over_http().await;
@@ -44,7 +48,7 @@ async fn every_step_type_checks_its_value() {
         (
             plain("signature"),
             vec![json!(SIGNATURE), Value::Null],
-            vec![json!("x"), json!(true), json!(too_large), json!("data:image/png;base64,AAAA")],
+            vec![json!("x"), json!(true), json!(too_large), json!("data:image/png;base64,AAAA"), json!(BLANK)],
         ),
         (plain("complete"), vec![json!(true), Value::Null], vec![json!(false), json!("yes")]),
         (plain("text"), vec![json!("x"), json!("")], vec![json!("x".repeat(256)), json!("a\nb"), json!(1)]),

@@ -1,6 +1,6 @@
 //! The author of a signature: values that others have stored for a step never count as the signer's.
 
-use crate::support::processes::{advance, blank_signature, cancel};
+use crate::support::processes::{advance, cancel, dotted_signature};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, signature_step, started, step};
 use crate::support::{Client, over_http};
@@ -33,7 +33,7 @@ async fn a_signature_that_others_have_stored_does_not_count() {
             assert_eq!(refused.field_errors(), ["/step_data/sign"], "{data}");
         }
         assert_eq!(mary.session().await["steps"][0]["is_stored"], true);
-        let own = blank_signature(3, 2);
+        let own = dotted_signature(3, 2);
         mary.sign(json!({"step_data": {"sign": own}})).await.data();
         let receipt = mary.get("/sign/receipt").await.json()["receipt"].clone();
         let step = receipt["steps"].as_array().unwrap().iter().find(|step| step["step"]["key"] == "sign").unwrap().clone();
@@ -93,4 +93,23 @@ async fn a_session_names_whom_a_submission_picks_for_a_later_step() {
         assert_eq!((&after["steps"][0]["value"], &after["steps"][0]["user_name"]), (&json!(user), &json!("Boss")));
         assert_eq!(signer.session().await, after);
     }
+}
+
+#[tokio::test]
+async fn a_blank_image_is_no_signature() {
+    let client = over_http().await;
+    let path = started(&client, json!([signature_step()])).await;
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    for blank in [
+        // A white pixel, and two transparent ones of different colours.
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==",
+        "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAYAAAD0In+KAAAAEUlEQVR42mNgZGJmOMHJyQAAA34A4Y34FcwAAAAASUVORK5CYII=",
+    ] {
+        let body = json!({"step_data": {"sign": format!("data:image/png;base64,{blank}")}});
+        for refused in [signer.sign(body.clone()).await, client.post(&format!("{path}/advance"), body).await] {
+            assert_eq!(refused.field_errors(), ["/step_data/sign"]);
+            assert!(refused.text().contains("is blank"), "{}", refused.text());
+        }
+    }
+    signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
 }

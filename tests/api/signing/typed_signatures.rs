@@ -44,7 +44,7 @@ async fn assert_says_who_typed(client: &Client, path: &str) {
     let receipt = check(&text, &public_keys(client).await).unwrap();
     let signature = &receipt["steps"][0];
     let hash = signature["value"]["sha256"].as_str().unwrap();
-    assert_eq!(signature["value"], json!({"sha256": hash, "bytes": 67, "typed": true}));
+    assert_eq!(signature["value"], json!({"sha256": hash, "bytes": 68, "typed": true}));
     let signer = json!({"key_id": null, "key_name": "signing link", "user_id": null, "user_name": "Ada <b>", "link_id": LINK});
     assert_eq!((&signature["submitted_by"], &signature["closed_by"]), (&signer, &signer));
     let of_key = receipt["steps"][1]["submitted_by"].as_object().unwrap();

@@ -1,6 +1,6 @@
 //! Values that only links accept: e-mail addresses of users, and typed signatures; and the limits of common values.
 
-use crate::support::processes::{advance, blank_signature, large_signature};
+use crate::support::processes::{advance, dotted_signature, large_signature};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, link_status, signature_step, signer_named, started, step};
 use crate::support::{Api, over_http};
@@ -89,7 +89,7 @@ async fn a_signature_has_the_limits_of_any_other() {
     let before = api.dump().await;
     let not_png = shared::domain::values::signature_image::data_url(b"<svg onload=alert(1)>");
     let too_many_bytes = shared::domain::values::signature_image::data_url(&[0; 128 * 1024 + 1]);
-    let oversized = [blank_signature(4097, 1), blank_signature(2001, 2000), not_png, too_many_bytes];
+    let oversized = [dotted_signature(4097, 1), dotted_signature(2001, 2000), not_png, too_many_bytes];
     for wrong in oversized.iter().map(String::as_str).chain(["x", "data:text/html,x"]) {
         assert_eq!(signer.sign(json!({"step_data": {"sign": wrong}})).await.field_errors(), ["/step_data/sign"]);
     }

@@ -68,14 +68,16 @@ pub fn large_signature() -> String {
     shared::domain::values::signature_image::data_url(&bytes)
 }
 
-/// An empty PNG as a data URL: a few kilobytes for any size.
-pub fn blank_signature(width: u32, height: u32) -> String {
+/// A PNG with a single dot, as a data URL: a few kilobytes for any size.
+pub fn dotted_signature(width: u32, height: u32) -> String {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(png::ColorType::Grayscale);
     encoder.set_depth(png::BitDepth::One);
     let mut writer = encoder.write_header().unwrap();
-    writer.write_image_data(&vec![0; (width.div_ceil(8) * height) as usize]).unwrap();
+    let mut pixels = vec![0; (width.div_ceil(8) * height) as usize];
+    pixels[0] = 0x80;
+    writer.write_image_data(&pixels).unwrap();
     writer.finish().unwrap();
     shared::domain::values::signature_image::data_url(&bytes)
 }

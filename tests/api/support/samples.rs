@@ -10,9 +10,9 @@ pub const SIGNING_PAGE: &str = "/v1/sign";
 const RECEIPT_KEYS: &str = "/v1/.well-known/receipt-keys";
 const LABELS: &str = "/v1/assets/labels";
 
-/// The smallest possible PNG, as a data URL.
+/// A black and a white pixel, as a data URL: a signature is not blank.
 pub const SIGNATURE: &str =
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII=";
 
 /// A serial number that no asset has yet.
 const NEW_SERIAL: &str = "SN%2F1";

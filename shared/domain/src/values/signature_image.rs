@@ -125,6 +125,7 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
     let mut decoder = png::Decoder::new_with_limits(std::io::Cursor::new(bytes), png::Limits { bytes: MAX_DECODER_BYTES });
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(true);
+    decoder.set_transformations(png::Transformations::normalize_to_color8());
     let mut reader = decoder.read_info().map_err(broken)?;
     // The header comes first, so the size is checked before anything is inflated.
     let info = reader.info();
@@ -146,12 +147,54 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
         return Err(ValueError::new(text));
     }
     // Row by row, so that even the largest image needs memory for one row only.
-    while reader.next_row().map_err(broken)?.is_some() {}
+    let (samples, mut paper) = (reader.output_color_type().0.samples(), Paper::default());
+    while let Some(row) = reader.next_row().map_err(broken)? {
+        paper.add(row.data(), samples);
+    }
     reader.finish().map_err(broken)?;
+    if !paper.has_ink {
+        return Err(ValueError::new("is blank: every pixel has the same colour on white paper"));
+    }
     match bytes_after_end(bytes) {
         0 => Ok(()),
         more => Err(ValueError::new(format!("must end with its chunk IEND; {more} bytes follow it"))),
     }
+}
+
+/// White paper below an image.
+#[derive(Default)]
+struct Paper {
+    /// The colour of the first pixel.
+    colour: Option<[u8; 3]>,
+    /// Another pixel has another colour.
+    has_ink: bool,
+}
+
+impl Paper {
+    /// A row has so many bytes a pixel.
+    fn add(&mut self, row: &[u8], samples: usize) {
+        if self.has_ink {
+            return;
+        }
+        // Most rows are even, which comparing bytes shows sooner.
+        let is_even = row.len() > samples && row[samples..] == row[..row.len() - samples];
+        for pixel in row.chunks_exact(samples).take(if is_even { 1 } else { usize::MAX }) {
+            let colour = on_white(pixel);
+            self.has_ink |= *self.colour.get_or_insert(colour) != colour;
+        }
+    }
+}
+
+fn on_white(pixel: &[u8]) -> [u8; 3] {
+    let (colour, alpha) = match *pixel {
+        [grey] => ([grey; 3], u8::MAX),
+        [grey, alpha] => ([grey; 3], alpha),
+        [red, green, blue] => ([red, green, blue], u8::MAX),
+        [red, green, blue, alpha] => ([red, green, blue], alpha),
+        _ => ([u8::MAX; 3], u8::MAX),
+    };
+    let darkness = |sample: u8| u16::from(u8::MAX - sample) * u16::from(alpha) / u16::from(u8::MAX);
+    colour.map(|sample| u8::MAX - u8::try_from(darkness(sample)).unwrap_or(u8::MAX))
 }
 
 /// The number of bytes after the chunk IEND of a PNG file that could be decoded.
@@ -191,7 +234,9 @@ mod tests {
         encoder.set_depth(png::BitDepth::One);
         let row = width.div_ceil(8) as usize;
         let mut writer = encoder.write_header().expect("a header");
-        writer.write_image_data(&vec![0; row * height as usize]).expect("data");
+        let mut pixels = vec![0; row * height as usize];
+        pixels[0] = 0x80;
+        writer.write_image_data(&pixels).expect("data");
         writer.finish().expect("an end");
         bytes
     }
@@ -210,7 +255,9 @@ mod tests {
         let mut encoder = png::Encoder::new(&mut wide, 4096, 64);
         encoder.set_color(png::ColorType::Rgba);
         encoder.set_depth(png::BitDepth::Sixteen);
-        encoder.write_header().expect("a header").write_image_data(&vec![0; 4096 * 64 * 8]).expect("data");
+        let mut pixels = vec![0; 4096 * 64 * 8];
+        pixels[6] = 0xff;
+        encoder.write_header().expect("a header").write_image_data(&pixels).expect("data");
         assert!(SignatureImage::from_data_url(&data_url(&wide)).is_ok(), "the largest possible rows");
     }
 
@@ -245,6 +292,50 @@ mod tests {
     }
 
     #[test]
+    fn an_image_of_one_colour_is_blank() {
+        let encoded = |width: u32, color, depth, palette: &'static [u8], transparent: &'static [u8], pixels: &[u8]| {
+            let mut bytes = Vec::new();
+            let mut encoder = png::Encoder::new(&mut bytes, width, 2);
+            encoder.set_color(color);
+            encoder.set_depth(depth);
+            if !palette.is_empty() {
+                encoder.set_palette(palette);
+            }
+            if !transparent.is_empty() {
+                encoder.set_trns(transparent);
+            }
+            encoder.write_header().expect("a header").write_image_data(pixels).expect("data");
+            SignatureImage::from_data_url(&data_url(&bytes)).map_err(|error| error.to_string())
+        };
+        use png::BitDepth::{Eight, One, Sixteen};
+        use png::ColorType::{Grayscale, GrayscaleAlpha, Indexed, Rgb, Rgba};
+        for blank in [
+            encoded(1, Grayscale, Eight, &[], &[], &[255, 255]),
+            encoded(1, Grayscale, Eight, &[], &[], &[0, 0]),
+            encoded(9, Grayscale, One, &[], &[], &[255, 128, 255, 128]),
+            encoded(1, Rgb, Eight, &[], &[], &[1, 2, 3, 1, 2, 3]),
+            // Of different colours that nobody sees.
+            encoded(1, Rgba, Eight, &[], &[], &[1, 2, 3, 0, 9, 9, 9, 0]),
+            encoded(1, GrayscaleAlpha, Eight, &[], &[], &[0, 0, 255, 255]),
+            encoded(1, Rgba, Sixteen, &[], &[], &[0; 16]),
+            encoded(1, Indexed, Eight, &[0, 0, 0, 255, 255, 255], &[0, 255], &[0, 1]),
+            encoded(1, Grayscale, Eight, &[], &[0, 7], &[7, 255]),
+        ] {
+            assert!(blank.as_ref().is_err_and(|error| error.starts_with("is blank")), "{blank:?}");
+        }
+        for signed in [
+            encoded(1, Grayscale, Eight, &[], &[], &[255, 0]),
+            encoded(9, Grayscale, One, &[], &[], &[255, 128, 255, 0]),
+            encoded(1, Rgba, Eight, &[], &[], &[0, 0, 0, 0, 0, 0, 0, 255]),
+            encoded(1, GrayscaleAlpha, Eight, &[], &[], &[0, 10, 0, 200]),
+            encoded(1, Indexed, Eight, &[0, 0, 0, 255, 255, 255], &[], &[0, 1]),
+            encoded(3, Rgb, Eight, &[], &[], &[9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 8]),
+        ] {
+            assert!(signed.is_ok(), "{signed:?}");
+        }
+    }
+
+    #[test]
     fn an_image_is_decoded_once() {
         let (images, url) = (DecodedImages::default(), data_url(&image(8, 8)));
         let [first, second] = [(); 2].map(|()| images.image(&url).expect("an image"));
@@ -256,17 +347,17 @@ mod tests {
     fn an_indexed_image_without_a_palette_is_refused() {
         let indexed = |palette: &'static [u8]| {
             let mut bytes = Vec::new();
-            let mut encoder = png::Encoder::new(&mut bytes, 1, 1);
+            let mut encoder = png::Encoder::new(&mut bytes, 2, 1);
             encoder.set_color(png::ColorType::Indexed);
             encoder.set_palette(palette);
-            encoder.write_header().expect("a header").write_image_data(&[0]).expect("data");
+            encoder.write_header().expect("a header").write_image_data(&[0, 1]).expect("data");
             bytes
         };
-        let good = indexed(&[1, 2, 3]);
+        let good = indexed(&[1, 2, 3, 4, 5, 6]);
         assert!(SignatureImage::from_data_url(&data_url(&good)).is_ok());
-        // The chunk PLTE: length, name, one colour, checksum.
+        // The chunk PLTE: length, name, two colours, checksum.
         let start = good.windows(4).position(|name| name == b"PLTE").expect("a palette") - 4;
-        let without = [&good[..start], &good[start + 15..]].concat();
+        let without = [&good[..start], &good[start + 18..]].concat();
         assert!(SignatureImage::from_data_url(&data_url(&without)).is_err());
     }
 

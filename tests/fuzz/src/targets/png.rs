@@ -39,7 +39,7 @@ fn assert_accepted_after_encoding_again(image: &[u8]) {
     let mut reader = png::Decoder::new(Cursor::new(image)).read_info().expect("an accepted image has a header");
     let info = reader.info();
     let (width, height, color, depth) = (info.width, info.height, info.color_type, info.bit_depth);
-    let palette = info.palette.clone();
+    let (palette, transparent) = (info.palette.clone(), info.trns.clone());
     let Some(size) = reader.output_buffer_size().filter(|size| *size <= 1024 * 1024) else { return };
     let mut pixels = vec![0; size];
     reader.next_frame(&mut pixels).expect("an accepted image is decoded");
@@ -49,6 +49,9 @@ fn assert_accepted_after_encoding_again(image: &[u8]) {
     encoder.set_depth(depth);
     if let Some(palette) = palette {
         encoder.set_palette(palette);
+    }
+    if let Some(transparent) = transparent {
+        encoder.set_trns(transparent);
     }
     let mut writer = encoder.write_header().expect("writing a header to memory succeeds");
     writer.write_image_data(&pixels).expect("writing pixels to memory succeeds");

@@ -122,8 +122,9 @@ mod tests {
     /// A PNG that differs for each width.
     fn signature(width: u32) -> String {
         let mut bytes = Vec::new();
-        let encoder = png::Encoder::new(&mut bytes, width, 1);
-        encoder.write_header().expect("a header").write_image_data(&vec![0; width as usize]).expect("data");
+        let encoder = png::Encoder::new(&mut bytes, width, 2);
+        let pixels = [vec![0; width as usize], vec![255; width as usize]].concat();
+        encoder.write_header().expect("a header").write_image_data(&pixels).expect("data");
         data_url(&bytes)
     }
 

@@ -2,11 +2,11 @@
 
 use super::*;
 
-/// PNGs of one pixel, of different colours.
+/// PNGs of a white pixel beside one of different colours.
 fn image(colour: u8) -> Value {
     let mut bytes = Vec::new();
-    let encoder = png::Encoder::new(&mut bytes, 1, 1);
-    encoder.write_header().expect("a header").write_image_data(&[colour]).expect("data");
+    let encoder = png::Encoder::new(&mut bytes, 2, 1);
+    encoder.write_header().expect("a header").write_image_data(&[255, colour]).expect("data");
     json!(crate::values::signature_image::data_url(&bytes))
 }
 
