@@ -4,6 +4,7 @@
 //! A header of the caller decides only where there is no gateway of AWS: in the dev server, `sam local` and
 //! `cargo lambda watch`.
 
+use super::error::ApiError;
 use super::openapi::describe::{Describe, Schemas};
 use crate::aws::environment::variable;
 use axum::Router;
@@ -87,6 +88,17 @@ pub fn with_host_header<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> 
         }
         request
     }))
+}
+
+/// Marks a request of HTTP/1.1 with several `Host` headers or none, which a server must refuse (RFC 9112 §3.2).
+#[derive(Debug, Clone, Copy)]
+pub struct WithoutOneHost;
+
+pub(super) async fn refuse_without_one_host(request: Request) -> Result<Request, ApiError> {
+    match request.extensions().get::<WithoutOneHost>() {
+        Some(WithoutOneHost) => Err(ApiError::Malformed("The request must have one Host header.".to_owned())),
+        None => Ok(request),
+    }
 }
 
 /// A host that can stand in a URL, with a port or without one.

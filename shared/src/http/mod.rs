@@ -17,7 +17,7 @@ mod unmatched;
 
 use crate::app::App;
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_request};
 pub(crate) use request_context::RequestContext;
 
 /// The service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID for each request.
@@ -25,6 +25,7 @@ pub fn service(routes: Router<App>, app: App) -> Router {
     routes
         .fallback(unmatched::refuse)
         .method_not_allowed_fallback(unmatched::refuse)
+        .layer(map_request(base_url::refuse_without_one_host))
         .layer(from_fn_with_state(app.clone(), deadline::enforce))
         .layer(from_fn_with_state(app.clone(), observe::observe))
         .with_state(app)

@@ -5,13 +5,14 @@ mod writes;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, Response, header};
+use axum::http::{HeaderValue, Request, Response, Version, header};
 use axum::serve::Listener;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use shared::http::base_url::WithoutOneHost;
 use std::convert::Infallible;
 use std::panic::resume_unwind;
 use std::pin::pin;
@@ -94,7 +95,11 @@ async fn respond(
     limits: Limits,
     place: Arc<OwnedSemaphorePermit>,
 ) -> Result<Response<Body>, Infallible> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let hosts = parts.headers.get_all(header::HOST).iter().count();
+    if hosts > 1 || hosts == 0 && parts.version == Version::HTTP_11 {
+        parts.extensions.insert(WithoutOneHost);
+    }
     let (body, rest) = body::timed(Body::new(body), limits);
     let response = router.oneshot(Request::from_parts(parts, body));
     let handled = spawn_blocking(move || {

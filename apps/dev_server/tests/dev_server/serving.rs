@@ -81,6 +81,27 @@ async fn what_needs_no_key_is_answered_without_one() {
 }
 
 #[tokio::test]
+async fn a_request_must_have_one_host() {
+    let server = Server::start(Limits::default()).await;
+    for (line, hosts, status) in [
+        ("GET /v1/health HTTP/1.1", "", 400),
+        ("GET /v1/health HTTP/1.1", "host: a\r\nhost: b\r\n", 400),
+        ("GET /v1/health HTTP/1.1", "host: a\r\nhost: a\r\n", 400),
+        ("GET /v1/nothing HTTP/1.1", "", 400),
+        ("GET /v1/health HTTP/1.0", "", 200),
+        ("GET /v1/health HTTP/1.0", "host: a\r\nhost: b\r\n", 400),
+        ("GET /v1/health HTTP/1.1", "host: a\r\n", 200),
+    ] {
+        let mut client = server.connect().await;
+        client.send(&format!("{line}\r\n{hosts}\r\n")).await;
+        let response = client.response().await;
+        let begin = |version: &str| format!("HTTP/{version} {status} ");
+        assert!(["1.0", "1.1"].iter().any(|version| response.starts_with(&begin(version))), "{line} {hosts}: {response}");
+        assert!(response.to_lowercase().contains("\r\nx-request-id: "), "{response}");
+    }
+}
+
+#[tokio::test]
 async fn a_connection_without_requests_is_closed() {
     let server = Server::start(Limits { headers: SHORT, ..Limits::default() }).await;
     for sent in ["", "GET /v1/health HTTP/1.1\r\nhost:"] {
