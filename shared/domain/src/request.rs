@@ -1,13 +1,12 @@
 //! The parts of a request besides its body: an idempotency key, and the versions that it expects (`If-Match`).
 
+use crate::keys::token::{BearerToken, Credential};
 use crate::processes::instance::ImageName;
 use crate::processes::process::Steps;
 use crate::values::field_error::ValueError;
 use crate::values::hex;
-use crate::values::id::Id;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use std::str::FromStr;
 use uuid::Uuid;
 
@@ -42,7 +41,8 @@ pub struct IdempotentRequest {
     /// The API key or the signing link that it was sent with.
     pub by: Uuid,
     pub key: IdempotencyKey,
-    /// The hash of its path, query and body. A different request with the same idempotency key has another one and is refused.
+    /// HMAC of its path, query and body, under the secret of the credential. A different request with the same idempotency key has
+    /// another one and is refused. Who reads the table can't test a guess of the body, as after the erasure of a person.
     pub fingerprint: String,
 }
 
@@ -55,12 +55,8 @@ impl IdempotentRequest {
     }
 
     #[must_use]
-    pub fn new(by: impl Id, key: IdempotencyKey, path: &str, body: &[u8]) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(path);
-        hash.update([0]);
-        hash.update(body);
-        Self { by: by.uuid(), key, fingerprint: hex::encode(&hash.finalize()) }
+    pub fn new<C: Credential>(by: &BearerToken<C>, key: IdempotencyKey, path: &str, body: &[u8]) -> Self {
+        Self { by: by.id.uuid(), key, fingerprint: by.secret.authenticate(&[path.as_bytes(), &[0], body]) }
     }
 }
 
@@ -237,6 +233,7 @@ fn is_separator(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::token::Secret;
 
     #[test]
     fn an_idempotency_key_is_printable_ascii() {
@@ -291,10 +288,14 @@ mod tests {
     }
 
     #[test]
-    fn path_and_body_make_up_the_fingerprint() {
-        let by: crate::values::id::ApiKeyId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().expect("an id");
+    fn path_body_and_secret_make_up_the_fingerprint() {
+        let id: crate::values::id::ApiKeyId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().expect("an id");
+        let tenant = "01890a5d-ac96-774b-bcce-b302099a8058".parse().expect("an id");
+        let by = |byte| BearerToken::new(tenant, id, Secret::new([byte; 32]));
         let key: IdempotencyKey = "k".parse().expect("a key");
-        let of = |path, body: &[u8]| IdempotentRequest::new(by, key.clone(), path, body).fingerprint;
+        let of = |path, body: &[u8]| IdempotentRequest::new(&by(1), key.clone(), path, body).fingerprint;
+        assert_ne!(of("/v1/assets", b"{}"), IdempotentRequest::new(&by(2), key.clone(), "/v1/assets", b"{}").fingerprint);
+        assert_ne!(of("/v1/assets", b"{}"), hex::sha256("/v1/assets\0{}"), "nobody without the secret can compute it");
         assert_eq!(of("/v1/assets", b"{}"), of("/v1/assets", b"{}"));
         assert_ne!(of("/v1/assets", b"{}"), of("/v1/users", b"{}"));
         assert_ne!(of("/v1/assets", b"{}"), of("/v1/assets", b"{ }"));

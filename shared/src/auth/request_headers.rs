@@ -1,5 +1,6 @@
 //! The headers that make a change repeatable or conditional: `Idempotency-Key` and `If-Match`.
 
+use crate::domain::keys::token::{BearerToken, Credential};
 use crate::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, Precondition};
 use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::{Id, TenantId};
@@ -38,7 +39,11 @@ impl RequestHeaders {
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] for a bad idempotency key.
-    pub(super) fn idempotent_request(&self, by: impl Id, body: &[u8]) -> Result<Option<IdempotentRequest>, ApiError> {
+    pub(super) fn idempotent_request<C: Credential>(
+        &self,
+        by: &BearerToken<C>,
+        body: &[u8],
+    ) -> Result<Option<IdempotentRequest>, ApiError> {
         match &self.idempotency_key {
             None => Ok(None),
             Some(Ok(key)) => Ok(Some(IdempotentRequest::new(by, key.clone(), &self.path, body))),

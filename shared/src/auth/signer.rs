@@ -77,7 +77,7 @@ impl UnverifiedRequest<LinkId> {
         if let Some(status) = link.value.end_reason(now) {
             return Err(ApiError::BadLink(Some(status)));
         }
-        let (inputs, idempotency) = futures_util::join!(read(store.clone(), link.clone()), self.idempotency(&store, token.id));
+        let (inputs, idempotency) = futures_util::join!(read(store.clone(), link.clone()), self.idempotency(&store, token));
         let signer = &link.value.signer;
         let actor = Actor::signer(link.value.id, &signer.name, signer.user_id);
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None, is_erasure: false };

@@ -129,7 +129,7 @@ impl UnverifiedRequest {
             None => (Ok(check.credentials().await?), store.clone()),
         };
         // In a box: some handlers' reads are large, and each layer would copy them.
-        let read = Box::pin(async { futures_util::join!(read(reads.clone()), self.idempotency(&reads, token.id)) });
+        let read = Box::pin(async { futures_util::join!(read(reads.clone()), self.idempotency(&reads, token)) });
         let verify = check.verify(key, &batch);
         let ((inputs, idempotency), caller) = if check.known().is_some() {
             // The reads are polled first, so that they join the batch. An error of the key ends them.
@@ -190,7 +190,7 @@ impl<C: Credential> UnverifiedRequest<C> {
         }
     }
 
-    pub(super) async fn idempotency(&self, store: &TenantStore, by: C) -> Result<Idempotency, ApiError> {
+    pub(super) async fn idempotency(&self, store: &TenantStore, by: &BearerToken<C>) -> Result<Idempotency, ApiError> {
         // A body that is not whole is refused before the request could be repeated.
         let ReceivedBody::Whole(body) = &self.received.body else { return Ok(None) };
         if store.is_dry_run() {

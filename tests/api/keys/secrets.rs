@@ -277,7 +277,7 @@ async fn no_value_prints_the_secret_that_it_holds() {
     let scopes = std::iter::once("assets:read".parse().unwrap()).collect();
     let record = ApiKey::new(token.id, "k".parse().unwrap(), scopes, hash.clone(), 1);
     let record = record.rotated(SecretHash("0".repeat(64)), now, now.plus_seconds(60));
-    let idempotency = IdempotentRequest::new(token.id, "k".parse().unwrap(), "/v1/keys", key.as_bytes());
+    let idempotency = IdempotentRequest::new(&token, "k".parse().unwrap(), "/v1/keys", key.as_bytes());
     let context = ChangeContext {
         actor: Actor::operator(),
         at: now,

@@ -8,6 +8,7 @@ use crate::keys::api_key::SecretHash;
 use crate::values::base62::{self, WIDTH};
 use crate::values::hex;
 use crate::values::id::{ApiKeyId, Id, LinkId, TenantId};
+use ring::hmac;
 use subtle::ConstantTimeEq;
 
 /// The identifier of a kind of credential. One kind can't be used as another: the checksum includes the prefix.
@@ -43,6 +44,14 @@ impl Secret {
     #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash(hex::sha256(self.0))
+    }
+
+    /// HMAC-SHA256 under the secret, in lower-case hexadecimal: of a text that only its holder can compute it for.
+    #[must_use]
+    pub fn authenticate(&self, parts: &[&[u8]]) -> String {
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.0));
+        parts.iter().for_each(|part| context.update(part));
+        hex::encode(context.sign().as_ref())
     }
 
     /// Compares in constant time.

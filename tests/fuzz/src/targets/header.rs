@@ -2,8 +2,9 @@
 
 use super::{lines, text};
 use axum::http::HeaderValue;
+use shared::domain::keys::token::{Secret, Token};
 use shared::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, entity_tag, if_none_match_contains};
-use shared::domain::values::id::{ApiKeyId, Id};
+use shared::domain::values::id::{ApiKeyId, Id, TenantId};
 use uuid::Uuid;
 
 /// A valid list of entity tags stays valid with one tag more, which it then contains. A valid idempotency key can be sent as
@@ -31,8 +32,8 @@ pub fn run(bytes: &[u8]) {
 
     if let Ok(key) = value.parse::<IdempotencyKey>() {
         assert!(HeaderValue::from_str(value).is_ok(), "{value:?} is not a valid header value");
-        let api_key_id = ApiKeyId::from_uuid(Uuid::nil());
-        let fingerprint = |path: &str, body: &[u8]| IdempotentRequest::new(api_key_id, key.clone(), path, body).fingerprint;
+        let api_key = Token::new(TenantId::from_uuid(Uuid::nil()), ApiKeyId::from_uuid(Uuid::nil()), Secret::new([1; 32]));
+        let fingerprint = |path: &str, body: &[u8]| IdempotentRequest::new(&api_key, key.clone(), path, body).fingerprint;
         assert_eq!(key.hash().len(), 64);
         assert_eq!(fingerprint("/v1/assets", body.as_bytes()), fingerprint("/v1/assets", body.as_bytes()));
         assert_ne!(fingerprint("/v1/assets", body.as_bytes()), fingerprint("/v1/asset", format!("s{body}").as_bytes()));
