@@ -22,7 +22,13 @@ pub fn pseudonymous_email(user: UserId) -> String {
     format!("erased-{}{DOMAIN}", user.short())
 }
 
-/// Whether a text is the pseudonym of somebody. What was erased for one person stays so when another one is erased.
+/// No user can take such an address: it would be in the way of an erasure.
+#[must_use]
+pub fn is_reserved(folded_email: &str) -> bool {
+    folded_email.ends_with(DOMAIN)
+}
+
+/// Whether a text looks like the pseudonym of somebody. Anybody can write one.
 #[must_use]
 pub fn is_pseudonym(text: &str) -> bool {
     let is_name =

@@ -1,7 +1,7 @@
 //! The users of a tenant, to whom assets are assigned.
 
 use crate::keys::scope::Role;
-use crate::pseudonym::{pseudonym, pseudonymous_email};
+use crate::pseudonym::{is_reserved, pseudonym, pseudonymous_email};
 use crate::record::{Kind, Record, Reference, Requirement, Unique, fields};
 use crate::record_change::record_change;
 use crate::values::field_error::ValueError;
@@ -32,6 +32,16 @@ impl Email {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// # Errors
+    ///
+    /// Returns an error for an address that only a user who was erased can have.
+    pub fn check_free(&self) -> Result<(), ValueError> {
+        match is_reserved(&self.folded()) {
+            true => Err(ValueError::new("must not be in the domain erased.invalid, which is for users who were erased")),
+            false => Ok(()),
+        }
     }
 }
 

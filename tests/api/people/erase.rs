@@ -198,3 +198,55 @@ async fn two_people_of_one_process_are_erased_one_after_the_other() {
     assert!(shown["step_data"]["note"].as_str().unwrap().starts_with("Erased user "), "{shown}");
     assert_histories_hold(&api, &client, &[path]).await;
 }
+
+#[tokio::test]
+async fn a_text_that_looks_like_a_pseudonym_is_erased_too() {
+    let (api, client) = Api::with_tenant().await;
+    let looks = [
+        format!("erased-{MARK} lives in Berlin @erased.invalid"),
+        "Erased user Zyx9Mark".to_owned(),
+        format!("erased-{MARK}@erased.invalid"),
+    ];
+    let user = client.post("/users", json!({"email": format!("{MARK}@example.com"), "display_name": looks[1]})).await.id();
+    let process = create_process(&client, json!([step("user_picker", "who"), step("text", "note"), step("text", "last")])).await;
+    for text in &looks {
+        let asset = client.asset(json!({"name": "Laptop", "assigned_to": user, "notes": text})).await;
+        let instance = start(&client, &process, &asset).await;
+        advance(&client, &instance, json!({"who": user})).await.data();
+        advance(&client, &instance, json!({"note": text})).await.data();
+        client.post(&format!("/processes/instances/{instance}/cancel"), json!({"reason": text})).await.data();
+        client.patch(&format!("/assets/{asset}"), json!({"assigned_to": null})).await.data();
+    }
+    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
+    api.advance_clock(60);
+    erase_all(&client, &user).await;
+    assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
+    let again = erase(&client, &user).await.data();
+    assert_eq!((&again["done"], &again["removed"]["entries"]), (&json!(true), &json!(0)), "{again}");
+    let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    assert_eq!(verified.broken_links, []);
+}
+
+#[tokio::test]
+async fn no_user_takes_an_address_of_the_erased() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    for email in ["x@erased.invalid", "ERASED-1@Erased.Invalid"] {
+        let body = json!({"email": email, "display_name": "X"});
+        assert_eq!(client.post("/users", body.clone()).await.field_errors(), ["/email"]);
+        assert_eq!(client.patch(&format!("/users/{user}"), json!({"email": email})).await.field_errors(), ["/email"]);
+        let batch = client.batch("/users/batch", &[json!({"op": "create", "body": body})], true).await;
+        assert_eq!(batch.field_errors(), ["/operations/0/body/email"]);
+        let rows = client.import("/users", "", &format!("email,display_name\n{email},X\n")).await.data();
+        assert_eq!((&rows[0]["outcome"], &rows[0]["errors"][0]["column"]), (&json!("refused"), &json!("email")), "{rows}");
+    }
+    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
+    api.advance_clock(60);
+    erase_all(&client, &user).await;
+    // What was read or exported can be sent back.
+    let erased = client.get(&format!("/users/{user}")).await.data();
+    client.patch(&format!("/users/{user}"), json!({"email": erased["email"]})).await.data();
+    let csv = client.export("/users/export?format=csv").await.concat();
+    let rows = client.import("/users", "?match=id", &csv).await.data();
+    assert!(rows.as_array().unwrap().iter().all(|row| row["outcome"] == "unchanged"), "{rows}");
+}

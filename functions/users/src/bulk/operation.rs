@@ -7,7 +7,7 @@ use shared::auth::{Caller, Command, Operation, Principal};
 use shared::domain::keys::scope::Role;
 use shared::domain::record::{Kind, Record, Stored};
 use shared::domain::request::{ExpectedVersions, StoredResponse};
-use shared::domain::user::{User, UserChange};
+use shared::domain::user::{Email, User, UserChange};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
 use shared::http::bulk::import::RowResult;
@@ -128,6 +128,7 @@ impl UserOperation {
         let missing = [("email", email.is_none()), ("display_name", display_name.is_none())];
         let missing = missing.into_iter().filter(|(field, is_missing)| *is_missing && !has_error(field));
         errors.extend(missing.map(|(field, _)| FieldError::field(field, "is required")));
+        errors.extend(email.as_ref().and_then(reserved));
         match (email, display_name) {
             (Some(email), Some(display_name)) if errors.is_empty() => Ok(User {
                 id: self.new_id,
@@ -140,6 +141,10 @@ impl UserOperation {
             _ => Err(self.invalid(errors)),
         }
     }
+}
+
+fn reserved(email: &Email) -> Option<FieldError> {
+    email.check_free().err().map(|error| FieldError::field("email", error.to_string()))
 }
 
 fn erased() -> ApiError {
@@ -192,6 +197,9 @@ impl Command for UserOperation {
             return Err(self.invalid(errors).into());
         }
         let next = old.value.changed(&write.change);
+        if let Some(error) = Some(&next.email).filter(|email| **email != old.value.email).and_then(reserved) {
+            return Err(self.invalid(vec![error]).into());
+        }
         if next != old.value && old.value.erased_at.is_some() {
             return Err(erased().into());
         }

@@ -5,13 +5,12 @@
 //! the array `_sd` of the object that has the value.
 
 use crate::history::event::{canonical, hash};
-use crate::pseudonym::is_pseudonym;
 use base64_simd::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 /// 128 bits (RFC 9901 §9.3).
@@ -111,6 +110,16 @@ impl Commitments {
         old != new || digest("old").zip(digest("new")).is_some_and(|(old, new)| old != new)
     }
 
+    /// The pointers to the pseudonyms in an erasure's own entry: new values that read as the old ones, which were erased at once.
+    fn written_by_erasure(&self, entry: &Value) -> BTreeSet<String> {
+        let written = |pointer: &str| {
+            let (_, field) = side_and_field(pointer).filter(|(side, _)| *side == "old")?;
+            let new = pointer_to("new", &field);
+            (entry.pointer(pointer) == entry.pointer(&new)).then_some(new)
+        };
+        self.erased().filter_map(written).collect()
+    }
+
     /// The pointers to what was erased.
     pub fn erased(&self) -> impl Iterator<Item = &str> {
         self.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Digest(_))).map(|(pointer, _)| pointer)
@@ -145,13 +154,13 @@ impl Commitments {
     /// values are gone.
     pub fn erase(&mut self, entry: &mut Value, pseudonym: impl Fn(&str) -> Option<String>) -> usize {
         let mut erased = 0;
+        let written = self.written_by_erasure(entry);
         for (pointer, commitment) in &mut self.0 {
-            let (Commitment::Salt(salt), Some(value)) = (*commitment, entry.pointer_mut(pointer)) else { continue };
-            let (Some(text), Some((_, name))) = (pseudonym(pointer), pointer.rsplit_once('/')) else { continue };
-            // The erasure's own entry has a pseudonym as its new value, perhaps that of another person.
-            if value.as_str().is_some_and(is_pseudonym) {
+            if written.contains(pointer) {
                 continue;
             }
+            let (Commitment::Salt(salt), Some(value)) = (*commitment, entry.pointer_mut(pointer)) else { continue };
+            let (Some(text), Some((_, name))) = (pseudonym(pointer), pointer.rsplit_once('/')) else { continue };
             let Ok(digest) = salted(&salt, name, value) else { continue };
             (*value, *commitment) = (Value::String(text), Commitment::Digest(digest));
             erased += 1;

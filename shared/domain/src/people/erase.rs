@@ -26,10 +26,15 @@ fn name(person: UserId) -> Name {
     Name::from_stored(pseudonym(person))
 }
 
-/// A text that was erased for somebody else stays as it is.
-fn notes(present: Option<&Notes>, person: UserId, is_about: bool) -> Option<Notes> {
-    let is_erased = |notes: &Notes| !is_about || is_pseudonym(notes);
-    present.map(|notes| if is_erased(notes) { notes.clone() } else { Notes::from_stored(pseudonym(person)) })
+/// A text that was erased for somebody else stays as it is. Anybody can write one that looks so, and a table that was restored can
+/// have an older text than its history.
+fn is_erased(text: &str, field: &str, traces: &Traces) -> bool {
+    traces.erased.contains(field) && is_pseudonym(text)
+}
+
+fn notes(present: Option<&Notes>, person: UserId, field: &str, traces: &Traces) -> Option<Notes> {
+    let stays = |notes: &Notes| !traces.fields.contains(field) || is_erased(notes, field, traces);
+    present.map(|notes| if stays(notes) { notes.clone() } else { Notes::from_stored(pseudonym(person)) })
 }
 
 impl Erase for User {
@@ -58,7 +63,7 @@ impl Erase for Link {
 
 impl Erase for Asset {
     fn without(&self, person: UserId, traces: &Traces, _: Timestamp) -> Self {
-        Self { notes: notes(self.notes.as_ref(), person, traces.fields.contains("notes")), ..self.clone() }
+        Self { notes: notes(self.notes.as_ref(), person, "notes", traces), ..self.clone() }
     }
 }
 
@@ -67,7 +72,7 @@ impl Erase for Instance {
         let mut erased = self.clone();
         for field in &traces.fields {
             let step = field.strip_prefix("step_data/").and_then(|step| erased.step_values.0.get_mut(step));
-            if let Some(value) = step.filter(|value| !value.as_str().is_some_and(is_pseudonym)) {
+            if let Some(value) = step.filter(|value| !value.as_str().is_some_and(|text| is_erased(text, field, traces))) {
                 *value = Value::String(pseudonym(person));
             }
         }
@@ -77,7 +82,7 @@ impl Erase for Instance {
             }
         }
         if let State::Cancelled { reason, .. } = &mut erased.state {
-            *reason = notes(reason.as_ref(), person, traces.fields.contains("cancel_reason"));
+            *reason = notes(reason.as_ref(), person, "cancel_reason", traces);
         }
         if traces.is_creator {
             erased.started_by_name = pseudonym(person);

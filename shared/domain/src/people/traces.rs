@@ -55,6 +55,8 @@ pub struct Traces {
     pub entries: Vec<Vec<String>>,
     /// The fields whose present values are about the person, such as `notes` or `step_data/sign`.
     pub fields: BTreeSet<String>,
+    /// The fields whose present values were erased, perhaps for somebody else.
+    pub erased: BTreeSet<String>,
     /// The keys of steps that the person submitted.
     pub submitted: BTreeSet<String>,
     /// The person made the record.
@@ -94,6 +96,10 @@ impl Traces {
                             _ => belongs,
                         };
                         about.insert(field.clone(), is_about);
+                        match commitments.erased().any(|erased| erased == pointer) {
+                            true => drop(traces.erased.insert(field.clone())),
+                            false => drop(traces.erased.remove(&field)),
+                        }
                         match field.strip_prefix("step_data/").filter(|_| kind == Kind::Instance) {
                             Some(step) if is_own => drop(traces.submitted.insert(step.to_owned())),
                             Some(step) => drop(traces.submitted.remove(step)),
