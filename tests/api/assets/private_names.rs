@@ -150,9 +150,9 @@ async fn stored_custom_fields_are_data_whatever_their_names_are() {
         let history = client.get(&format!("{path}/history?verify=true")).await;
         assert_eq!(history.json()["verification"]["valid"], true, "{}", history.text());
         assert_eq!(history.data()[0]["changes"]["custom_fields"]["old"], hidden(text));
+        api.advance_clock(60);
         let feed = client.get("/events?limit=100").await;
         assert!(feed.text().contains(RAW_VALUE), "{}", feed.text());
-        api.advance_clock(60);
         let now = api.now();
         assert_eq!(client.get(&format!("{path}?as_of={now}")).await.data()["custom_fields"], json!({"a": 1}));
         client.patch(&path, json!({"assigned_to": null})).await.data();

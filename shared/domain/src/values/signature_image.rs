@@ -139,7 +139,10 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
     if info.color_type == png::ColorType::Indexed && info.palette.is_none() {
         return Err(ValueError::new("must contain the palette that its colours refer to"));
     }
-    let size = (info.raw_row_length() as u64).saturating_mul(info.height.into());
+    // Of fewer bits than a byte, each sample is made one, and takes the time of one.
+    let samples = reader.output_color_type().0.samples();
+    let row = (info.raw_row_length() as u64).max(u64::from(info.width) * samples as u64);
+    let size = row.saturating_mul(info.height.into());
     *decoded = decoded.saturating_add(size);
     if *decoded > MAX_DECODED_BYTES {
         let megabytes = MAX_DECODED_BYTES / 1024 / 1024;
@@ -147,7 +150,7 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
         return Err(ValueError::new(text));
     }
     // Row by row, so that even the largest image needs memory for one row only.
-    let (samples, mut paper) = (reader.output_color_type().0.samples(), Paper::default());
+    let mut paper = Paper::default();
     while let Some(row) = reader.next_row().map_err(broken)? {
         paper.add(row.data(), samples);
     }
@@ -220,8 +223,8 @@ mod tests {
     #[test]
     fn the_images_of_a_request_are_bounded_together() {
         let url = data_url(&image(8, 1));
-        // A row has a byte for its filter, too.
-        let mut decoded = MAX_DECODED_BYTES - 2;
+        // Each of its pixels is a byte once it is decoded.
+        let mut decoded = MAX_DECODED_BYTES - 8;
         assert!(SignatureImage::decode(&url, &mut decoded).is_ok());
         let error = SignatureImage::decode(&url, &mut decoded).expect_err("too much");
         assert_eq!(error.to_string(), "must take at most 64 MiB decoded, together with the other images of the request");

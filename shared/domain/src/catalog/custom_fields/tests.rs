@@ -163,7 +163,7 @@ fn the_deepest_schemas_need_less_than_half_the_stack_of_a_request() {
             Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("units");
         }
     };
-    // A thread of tokio has 2 MiB.
+    // A thread that handles requests has 2 MiB.
     std::thread::Builder::new().stack_size(1024 * 1024).spawn(check).expect("a thread").join().expect("enough stack");
 }
 

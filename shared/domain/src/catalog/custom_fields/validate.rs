@@ -71,7 +71,8 @@ impl Validations {
         if let Some(errors) = done.errors.get(&key) {
             return Ok(errors.clone());
         }
-        if done.spent >= MAX_UNITS {
+        let left = MAX_UNITS.saturating_sub(done.spent);
+        if left == 0 {
             return Err(SchemaError::BudgetSpent);
         }
         // First of all, since estimating follows references, too.
@@ -86,7 +87,6 @@ impl Validations {
                 return Ok(vec![FieldError::field("custom_fields", detail)]);
             }
         };
-        let left = MAX_UNITS.saturating_sub(done.spent);
         let errors = match cost::estimate(schema.as_value(), &value, MAX_UNITS, left) {
             Cost::Units { units, .. } if units <= left => {
                 let reports_all = units <= MAX_UNITS_FOR_ALL_ERRORS;

@@ -17,8 +17,12 @@ fn errors(instance: &Instance, data: Value) -> Vec<(String, String)> {
 
 fn image(width: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let encoder = png::Encoder::new(&mut bytes, width, 1);
-    encoder.write_header().expect("a header").write_image_data(&vec![0; width as usize]).expect("data");
+    let encoder = png::Encoder::new(&mut bytes, width, 2);
+    encoder
+        .write_header()
+        .expect("a header")
+        .write_image_data(&[vec![0; width as usize], vec![255; width as usize]].concat())
+        .expect("data");
     bytes
 }
 

@@ -11,8 +11,12 @@ fn object(data: Value) -> Map<String, Value> {
 
 fn image(width: u32) -> String {
     let mut bytes = Vec::new();
-    let encoder = png::Encoder::new(&mut bytes, width, 1);
-    encoder.write_header().expect("a header").write_image_data(&vec![0; width as usize]).expect("data");
+    let encoder = png::Encoder::new(&mut bytes, width, 2);
+    encoder
+        .write_header()
+        .expect("a header")
+        .write_image_data(&[vec![0; width as usize], vec![255; width as usize]].concat())
+        .expect("data");
     data_url(&bytes)
 }
 
