@@ -85,21 +85,6 @@ impl EventView {
         Some(Self::new(event, entry.hash, entry.commitments))
     }
 
-    /// The values about people that it has.
-    #[must_use]
-    pub fn personal_values(&self) -> Vec<&str> {
-        let Actor { key_name, user_name, .. } = &self.actor;
-        let value = |pointer: &str| match pointer.rsplit_once('/')? {
-            ("/actor", "key_name") => Some(key_name.as_str()),
-            ("/actor", _) => user_name.as_deref(),
-            _ => {
-                let (field, rest) = pointer.strip_prefix("/changes/")?.split_once('/')?;
-                self.changes.as_ref()?.get(field)?.pointer(&format!("/{rest}"))?.as_str()
-            }
-        };
-        self.commitments.disclosed().filter_map(value).collect()
-    }
-
     #[must_use]
     pub fn new(event: Event, hash: String, commitments: Commitments) -> Self {
         let Event { id, at, event_type, entity_id, version, actor, changes, previous_hash } = event;
@@ -133,14 +118,6 @@ impl FeedEntry {
     #[must_use]
     pub fn event(&self) -> &EventView {
         &self.event
-    }
-
-    /// The values about people that it has.
-    #[must_use]
-    pub fn personal_values(&self) -> Vec<&str> {
-        let is_of_user = record(&self.event).is_some_and(|(kind, _)| kind == Kind::User);
-        let name = self.entity_name.as_deref().filter(|_| is_of_user);
-        self.event.personal_values().into_iter().chain(name).collect()
     }
 }
 

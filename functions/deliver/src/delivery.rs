@@ -10,7 +10,6 @@ use shared::domain::history::chain::HistoryEntry;
 use shared::domain::history::commitments::Commitments;
 use shared::domain::values::id::Id;
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhooks::echo::{NOT_KEPT, repeats};
 use shared::domain::webhooks::{
     Attempt, Attempted, Decision, Delivery, DeliveryRequest, Health, TEST_EVENT, Webhook, WebhookSecret, decide, delivery_body,
     test_event,
@@ -87,10 +86,7 @@ impl Deliver {
         let body = delivery_body(event_type, *time_of_event, &*entry)?;
         let at = self.store.now();
         let delivery = signed(webhook, request, at, &secrets, body);
-        let mut attempt = self.transport.send(delivery, at).await;
-        if attempt.response.as_deref().is_some_and(|response| repeats(response, entry.personal_values())) {
-            attempt.response = Some(NOT_KEPT.to_owned());
-        }
+        let attempt = self.transport.send(delivery, at).await;
         log(request, &attempt);
         self.settle(store, request, before, Attempted { event_type: event_type.clone(), attempt }).await
     }

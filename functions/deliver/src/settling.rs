@@ -4,7 +4,7 @@ use super::{Deliver, Failure, Outcome};
 use futures_util::future::join;
 use shared::domain::record::Stored;
 use shared::domain::webhooks::{
-    Attempt, Attempted, Delivery, DeliveryRequest, DeliveryStatus, Health, Message, Race, Retries, Webhook, after_race,
+    Attempted, Delivery, DeliveryRequest, DeliveryStatus, Health, Message, Race, Retries, Webhook, after_race,
 };
 use shared::log::error_chain;
 use shared::queue::{NewMessage, SOON};
@@ -35,8 +35,7 @@ impl Deliver {
         };
         let DeliveryRequest { tenant_id, webhook_id, event_id, .. } = request;
         tracing::error!(%tenant_id, %webhook_id, %event_id, cause = error_chain(&*failure), "an attempt can't be recorded yet");
-        let attempt = Attempt { response: None, ..attempted.attempt };
-        let to_record = DeliveryRequest { attempted: Some(Attempted { attempt, ..attempted }), ..request.clone() };
+        let to_record = DeliveryRequest { attempted: Some(attempted), ..request.clone() };
         let to_record = NewMessage { message: Message::Delivery(to_record), delay: self.store.jittered(SOON) };
         self.queue.send_retry(vec![to_record]).await?;
         Ok(Outcome::Done)

@@ -33,9 +33,6 @@ pub struct AttemptView {
     error: Option<AttemptFailure>,
     /// How long it took, in milliseconds.
     duration_ms: u64,
-    /// The first 256 bytes of the response's body.
-    #[schema(required)]
-    response: Option<String>,
 }
 
 /// An event on its way to a webhook.
@@ -86,8 +83,8 @@ pub struct DeliveryDetails {
 
 impl From<Attempt> for AttemptView {
     fn from(attempt: Attempt) -> Self {
-        let Attempt { at, status, error, duration_ms, response } = attempt;
-        Self { at, status, error, duration_ms, response }
+        let Attempt { at, status, error, duration_ms } = attempt;
+        Self { at, status, error, duration_ms }
     }
 }
 

@@ -76,9 +76,7 @@ async fn deliveries_are_listed_newest_first_and_by_status() {
     assert_eq!(ids(&all), expected(None));
     let shown = json!({
         "id": deliveries[0].event_id, "webhook_id": webhook["id"], "event_type": "asset.created", "status": "failed",
-        "attempts": [{
-            "at": deliveries[0].requested_at, "status": 500, "error": null, "duration_ms": 12, "response": "a response"
-        }],
+        "attempts": [{"at": deliveries[0].requested_at, "status": 500, "error": null, "duration_ms": 12}],
         "attempt_count": 1, "next_attempt_at": null, "created_at": deliveries[0].requested_at,
         "requested_at": deliveries[0].requested_at
     });
@@ -108,8 +106,7 @@ async fn a_list_counts_the_newest_five_hundred_at_a_bounded_cost() {
     // Records of 1 KB.
     let stored = |n: u32, status| {
         let mut delivery = delivery(id, start.plus_seconds(n), status);
-        let attempt = Attempt { response: Some("x".repeat(200)), ..delivery.attempts[0].clone() };
-        delivery.attempts = vec![attempt; 3];
+        delivery.attempts = vec![delivery.attempts[0].clone(); 10];
         delivery
     };
     let failed: Vec<Delivery> = (1..=505).map(|n| stored(n, DeliveryStatus::Failed)).collect();

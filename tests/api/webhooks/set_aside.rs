@@ -132,7 +132,7 @@ async fn an_attempt_whose_record_can_not_be_written_is_recorded_later_and_not_ma
         assert_eq!((arrived(&pipeline).len(), hooks[0].delivery(&event).await), (3, None));
         let sent = pipeline.queue.take_sent_retries();
         let attempted = only_delivery(&sent).attempted.clone().expect("an attempt to record");
-        assert_eq!((attempted.attempt.status, attempted.attempt.response), (Some(status), None), "without the response's text");
+        assert_eq!(attempted.attempt.status, Some(status));
         assert!((5..=10).contains(&sent[0].delay.as_secs()));
         api.advance_clock(10);
         pipeline.run().await;

@@ -1,6 +1,5 @@
 //! Sends a delivery over HTTP, to public addresses only.
 
-mod beginning;
 mod connection;
 mod connector;
 mod failure;
@@ -37,15 +36,13 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 struct Limits {
     /// From the name of the host to the head of the response.
     total: Duration,
-    /// The beginning of the response's body, after its head. It ends with `total`, too.
-    body: Duration,
     /// The time that an unused connection is kept. Many servers close theirs after 5 seconds or later.
     idle: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { total: Duration::from_secs(15), body: Duration::from_secs(1), idle: Duration::from_secs(15) }
+        Self { total: Duration::from_secs(15), idle: Duration::from_secs(15) }
     }
 }
 
@@ -106,16 +103,12 @@ impl Sender {
             Some(request) => timeout_at(end, self.response(request)).await.unwrap_or(Err(AttemptFailure::TimedOut)),
             None => Err(AttemptFailure::AddressNotAllowed),
         };
-        let (status, error, response) = match head {
-            Ok(response) => {
-                let status = response.status().as_u16();
-                let until = end.min(Instant::now() + self.limits.body);
-                (Some(status), None, beginning::read(response.into_body(), until).await)
-            }
-            Err(error) => (None, Some(error), None),
+        let (status, error) = match head {
+            Ok(response) => (Some(response.status().as_u16()), None),
+            Err(error) => (None, Some(error)),
         };
         let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Attempt { at, status, error, duration_ms, response }
+        Attempt { at, status, error, duration_ms }
     }
 
     /// The body of the response is not read. A receiver may close an unused connection just when it is used again. Then the

@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn attempt(seconds: i64, status: u16) -> Attempt {
-        Attempt { at: at(seconds), status: Some(status), error: None, duration_ms: 250, response: None }
+        Attempt { at: at(seconds), status: Some(status), error: None, duration_ms: 250 }
     }
 
     const RETRIES: Retries<'static> = Retries { delays: &RETRY_DELAYS, random: 0 };

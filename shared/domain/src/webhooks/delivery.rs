@@ -23,8 +23,6 @@ pub const RETRY_DELAYS: [TimeDelta; 9] = [
 pub const RETENTION: TimeDelta = TimeDelta::days(30);
 /// The record of a delivery keeps the newest.
 pub const MAX_ATTEMPTS_KEPT: usize = 20;
-/// The bytes of a response that an attempt keeps.
-pub const MAX_RESPONSE_BYTES: usize = 256;
 
 string_enum! {
     /// What became of a delivery.
@@ -57,6 +55,7 @@ string_enum! {
     }
 }
 
+/// Nothing of the response but its status: receivers may repeat names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub at: Timestamp,
@@ -66,16 +65,13 @@ pub struct Attempt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<AttemptFailure>,
     pub duration_ms: u64,
-    /// The first [`MAX_RESPONSE_BYTES`] of the response's body, with U+FFFD for what is not UTF-8.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response: Option<String>,
 }
 
 impl Attempt {
     /// Recorded in place of an attempt, because the webhook is not active.
     #[must_use]
     pub fn not_made(at: Timestamp) -> Self {
-        Self { at, status: None, error: Some(AttemptFailure::WebhookDisabled), duration_ms: 0, response: None }
+        Self { at, status: None, error: Some(AttemptFailure::WebhookDisabled), duration_ms: 0 }
     }
 
     /// The receiver has taken the event: any status from 200 to 299.

@@ -68,7 +68,7 @@ mod tests {
     }
 
     fn attempt(at: Timestamp, status: u16, duration_ms: u64) -> Attempt {
-        Attempt { at, status: Some(status), error: None, duration_ms, response: None }
+        Attempt { at, status: Some(status), error: None, duration_ms }
     }
 
     fn failing(since: Option<i64>) -> Health {

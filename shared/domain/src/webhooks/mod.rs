@@ -4,7 +4,6 @@ mod address;
 mod body;
 mod decision;
 mod delivery;
-pub mod echo;
 mod events;
 mod fanout;
 mod health;
@@ -21,7 +20,7 @@ pub use address::{AddressPolicy, WebhookUrl};
 pub use body::{TEST_EVENT, delivery_body, test_event};
 pub use decision::{Decision, Race, Retries, after_race, decide};
 pub use delivery::{
-    Attempt, AttemptFailure, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS, TestEvent,
+    Attempt, AttemptFailure, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, RETENTION, RETRY_DELAYS, TestEvent,
 };
 pub use events::{MAX_EVENT_TYPES, WebhookEvents};
 pub use fanout::{EventRequest, FanoutRequest, NewEvent};

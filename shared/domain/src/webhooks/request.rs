@@ -20,7 +20,7 @@ pub struct DeliveryRequest {
     pub attempted: Option<Attempted>,
 }
 
-/// An attempt without the text of its response.
+/// An attempt that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempted {
     pub event_type: String,

@@ -24,7 +24,7 @@ pub async fn follow(scenario: &Scenario) {
     scenario.at("15:30");
     let now = scenario.api.now();
     let missed = delivery(&webhook, now, DeliveryStatus::Pending);
-    let attempt = Attempt { status: Some(503), response: Some("Down for maintenance".to_owned()), ..missed.attempts[0].clone() };
+    let attempt = Attempt { status: Some(503), ..missed.attempts[0].clone() };
     let missed = Delivery { attempts: vec![attempt], ..missed };
     scenario.api.queue.put(scenario.client.tenant, &missed).await;
     scenario.get(&format!("{path}/deliveries?status=pending")).await;

@@ -6,7 +6,6 @@ use serde_json::Value;
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{Attempt, AttemptFailure};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::task::yield_now;
 
@@ -41,8 +40,6 @@ pub struct Receivers {
     script: Arc<Mutex<Script>>,
     /// Addresses whose receivers take two seconds, by their word.
     slow: Arc<Mutex<HashSet<String>>>,
-    /// They respond with what they got.
-    echo: Arc<AtomicBool>,
 }
 
 impl Default for Receivers {
@@ -51,7 +48,6 @@ impl Default for Receivers {
             received: Arc::default(),
             script: Arc::new(Mutex::new(Box::new(|_| 204))),
             slow: Arc::default(),
-            echo: Arc::default(),
         }
     }
 }
@@ -70,10 +66,6 @@ impl Receivers {
 
     pub fn set_slow(&self, urls: &[&str]) {
         *self.slow.lock().unwrap() = urls.iter().map(|url| (*url).to_owned()).collect();
-    }
-
-    pub fn echo(&self) {
-        self.echo.store(true, Ordering::Relaxed);
     }
 
     pub fn take(&self) -> Vec<Arrival> {
@@ -98,11 +90,10 @@ impl Transport for Receivers {
             let received = Arrival { url: url.as_str().to_owned(), id, seconds, signatures, body, at };
             let duration_ms = if self.slow.lock().unwrap().contains(&received.url) { 2_000 } else { 0 };
             let status = (self.script.lock().unwrap())(&received);
-            let response = if self.echo.load(Ordering::Relaxed) { received.body.clone() } else { "ok".to_owned() };
             self.received.lock().unwrap().push(received);
             yield_now().await;
             let (status, error) = if status == 0 { (None, Some(AttemptFailure::TimedOut)) } else { (Some(status), None) };
-            Attempt { at, status, error, duration_ms, response: status.map(|_| response) }
+            Attempt { at, status, error, duration_ms }
         })
     }
 }

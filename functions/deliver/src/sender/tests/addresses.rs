@@ -177,7 +177,6 @@ async fn redirects_are_not_followed() {
             let names = Arc::new(Names::with_receiver());
             let attempt = send(&sender(test_rules(), &names, Limits::default()), &receiver.url()).await;
             assert_status(&attempt, status);
-            assert_eq!(attempt.response.as_deref(), Some("moved"));
             assert_eq!(receiver.requests().len(), 1);
             assert_eq!(names.asked(), [NAME]);
         }

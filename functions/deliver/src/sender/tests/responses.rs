@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::time::sleep;
 
 #[tokio::test]
-async fn the_status_and_the_beginning_of_the_body_are_kept() {
+async fn the_status_decides() {
     for status in [200, 201, 202, 204, 304, 400, 401, 404, 410, 413, 429, 500, 503, 599] {
         let receiver = Receiver::plain(move |accepted| async move {
             let body = if matches!(status, 204 | 304) { "" } else { "content-length: 6\r\n" };
@@ -21,7 +21,6 @@ async fn the_status_and_the_beginning_of_the_body_are_kept() {
         .await;
         let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
         assert_status(&attempt, status);
-        assert_eq!(attempt.response.as_deref(), (!matches!(status, 204 | 304)).then_some("thanks"));
     }
 }
 
@@ -55,7 +54,7 @@ async fn the_first_final_status_counts_and_heads_are_bounded() {
 }
 
 #[tokio::test]
-async fn an_endless_body_is_read_to_its_beginning() {
+async fn an_endless_body_is_not_waited_for() {
     let (ended, mut end) = tokio::sync::mpsc::channel(1);
     let receiver = Receiver::plain(move |mut accepted| {
         let ended = ended.clone();
@@ -69,7 +68,6 @@ async fn an_endless_body_is_read_to_its_beginning() {
     .await;
     let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
     assert_status(&attempt, 200);
-    assert_eq!(attempt.response, Some("abcdefgh".repeat(32)));
     assert!(attempt.duration_ms < 1_000, "{attempt:?}");
     // The connection is closed, instead of kept for the rest of the body.
     assert_eq!(end.recv().await, Some(()));
@@ -85,7 +83,6 @@ async fn a_body_that_breaks_keeps_the_status() {
         .await;
         let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
         assert_status(&attempt, 200);
-        assert!(attempt.response.is_some_and(|response| "hello".starts_with(&response)), "{ending}");
     }
 }
 

@@ -70,28 +70,24 @@ async fn a_handshake_without_an_answer_times_out() {
     assert_error(&attempt, AttemptFailure::TimedOut);
 }
 
-/// The status decides, so a slow body is cut: after a second, or when the whole time is over.
+/// The status decides.
 #[tokio::test]
-async fn slow_bodies_are_cut() {
-    let body_only = Limits { body: Duration::from_millis(200), ..Limits::default() };
-    for (limits, range) in [(body_only, 200..900), (short(300), 300..900), (Limits::default(), 1_000..1_900)] {
-        let hanging = Receiver::plain(|accepted| async move {
-            accepted.respond_once("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nabc").await;
-        })
-        .await;
-        let dripping = Receiver::plain(|mut accepted| async move {
-            accepted.read().await;
-            accepted.write("HTTP/1.1 200 OK\r\n\r\nabc").await;
-            while accepted.write("a").await {
-                sleep(Duration::from_millis(50)).await;
-            }
-        })
-        .await;
-        for receiver in [hanging, dripping] {
-            let attempt = send(&plain_sender(limits), &receiver.plain_url()).await;
-            assert_status(&attempt, 200);
-            assert!(attempt.response.as_ref().is_some_and(|response| response.starts_with("abc")), "{attempt:?}");
-            assert!(range.contains(&attempt.duration_ms), "{attempt:?}");
+async fn slow_bodies_are_not_waited_for() {
+    let hanging = Receiver::plain(|accepted| async move {
+        accepted.respond_once("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nabc").await;
+    })
+    .await;
+    let dripping = Receiver::plain(|mut accepted| async move {
+        accepted.read().await;
+        accepted.write("HTTP/1.1 200 OK\r\n\r\nabc").await;
+        while accepted.write("a").await {
+            sleep(Duration::from_millis(50)).await;
         }
+    })
+    .await;
+    for receiver in [hanging, dripping] {
+        let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
+        assert_status(&attempt, 200);
+        assert!(attempt.duration_ms < 900, "{attempt:?}");
     }
 }
