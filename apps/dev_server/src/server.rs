@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::Client;
 use axum::Router;
 use axum::http::{HeaderName, Method};
 use chrono::TimeDelta;
-use deliver::{Deliver, Resolver, Sender};
+use deliver::{Deliver, Sender};
 use fanout::Fanout;
 use serde::Serialize;
 use shared::app::{App, system_clock};
@@ -127,7 +127,7 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
         }
         None => None,
     };
-    let sender = Sender::new(options.address_policy(), Arc::new(Resolver));
+    let sender = Sender::new(options.address_policy())?;
     let webhooks = start_webhooks(&engine, &store, queue, key_encryption, sender).await?;
 
     let ready = ReadyFile {

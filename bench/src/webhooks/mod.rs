@@ -10,7 +10,7 @@ mod report;
 use crate::service::ApiClient;
 use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
-use deliver::{Deliver, Resolver, Sender};
+use deliver::{Deliver, Sender};
 use deliver_thread::DeliverThread;
 use dev_server::engine::{self, Engine};
 use dev_server::queue::SqliteQueue;
@@ -112,7 +112,7 @@ async fn set_up(options: &Options) -> Result<Setup> {
         receivers.push(receiver);
     }
     let fanout = Fanout::new(store, Arc::new(queue.clone()));
-    let sender = Sender::new(policy, Arc::new(Resolver));
+    let sender = Sender::new(policy)?;
     let retry_delays = RETRY_DELAYS.iter().map(|delay| *delay / i32::from(options.hurry)).collect();
     let store = Store::new(Client::from_conf(engine::config(&engine.url).build()), TABLE, system_clock());
     let deliver = Deliver::new(store, Arc::new(queue.clone()), key_encryption, sender).with_retry_delays(retry_delays);

@@ -13,7 +13,7 @@ mod sweep;
 mod transport;
 mod webhooks;
 
-pub use sender::{Resolve, Resolver, Sender, SignedDelivery};
+pub use sender::{Sender, SignedDelivery};
 pub use transport::Transport;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};

@@ -1,6 +1,6 @@
 //! Runs when messages arrive in the queues of deliveries and of retries.
 
-use deliver::{Deliver, Resolver, Sender};
+use deliver::{Deliver, Sender};
 use shared::aws::environment::EnvironmentError;
 use shared::domain::webhooks::AddressPolicy;
 use std::error::Error;
@@ -14,7 +14,7 @@ async fn main() -> ExitCode {
         let queue = queue.with_retries_from_env()?;
         let key_encryption = key_encryption::from_env(Box::new(key_encryption::function_client))?;
         let key_encryption = key_encryption.ok_or(EnvironmentError::Missing(key_encryption::KMS_KEY))?;
-        let sender = Sender::new(AddressPolicy::Public, Arc::new(Resolver));
+        let sender = Sender::new(AddressPolicy::Public)?;
         Ok(Deliver::new(store, Arc::new(queue), key_encryption, sender))
     })
     .await

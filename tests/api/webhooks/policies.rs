@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use deliver::{Deliver, Resolver, Sender};
+use deliver::{Deliver, Sender};
 use fanout::Fanout;
 use serde_json::{Value, json};
 use shared::app::App;
@@ -111,7 +111,7 @@ async fn the_role_of_deliver_allows_its_calls_and_no_others() {
     let messages = queue.take();
     let [Message::Event(sent)] = messages.as_slice() else { panic!("{messages:?}") };
     assert_eq!(sent.webhook_ids.len(), 3);
-    let sender = Sender::new(AddressPolicy::PublicOrLoopback, Arc::new(Resolver));
+    let sender = Sender::new(AddressPolicy::PublicOrLoopback).unwrap();
     let deliver = Deliver::new(store, queue.clone(), Arc::clone(&api.key_encryption), sender);
     api.faults.take_requests();
     deliver.handle(batch(&messages[0])).await;

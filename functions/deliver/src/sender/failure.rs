@@ -5,22 +5,23 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
+/// By the resolver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ConnectError(pub AttemptFailure);
+pub(super) struct Refused(pub AttemptFailure);
 
-impl fmt::Display for ConnectError {
+impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no connection: {:?}", self.0)
+        write!(f, "no address of the name is used: {:?}", self.0)
     }
 }
 
-impl Error for ConnectError {}
+impl Error for Refused {}
 
 /// From the first known cause. Unknown errors count as a failed connection.
 pub(super) fn classify(error: &(dyn Error + 'static)) -> AttemptFailure {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(ConnectError(meaning)) = error.downcast_ref() {
+        if let Some(Refused(meaning)) = error.downcast_ref() {
             return *meaning;
         }
         if error.is::<rustls::Error>() {
@@ -38,7 +39,7 @@ pub(super) fn classify(error: &(dyn Error + 'static)) -> AttemptFailure {
 
 #[cfg(test)]
 mod tests {
-    use super::{AttemptFailure, ConnectError, Error, classify, io};
+    use super::{AttemptFailure, Refused, Error, classify, io};
     use std::fmt;
 
     /// An error of a library that wraps another.
@@ -64,11 +65,11 @@ mod tests {
     #[test]
     fn errors_have_the_meaning_of_their_cause() {
         let tls = || rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
-        let refused = || ConnectError(AttemptFailure::AddressNotAllowed);
+        let refused = || Refused(AttemptFailure::AddressNotAllowed);
         let cases: Vec<(Box<dyn Error>, AttemptFailure)> = vec![
             (Box::new(refused()), AttemptFailure::AddressNotAllowed),
             (Box::new(wrapped(refused())), AttemptFailure::AddressNotAllowed),
-            (Box::new(wrapped(wrapped(ConnectError(AttemptFailure::NameNotFound)))), AttemptFailure::NameNotFound),
+            (Box::new(wrapped(wrapped(Refused(AttemptFailure::NameNotFound)))), AttemptFailure::NameNotFound),
             (Box::new(io::Error::other(refused())), AttemptFailure::AddressNotAllowed),
             (Box::new(tls()), AttemptFailure::TlsFailed),
             (Box::new(io::Error::new(io::ErrorKind::InvalidData, tls())), AttemptFailure::TlsFailed),

@@ -1,48 +1,34 @@
 //! Sends a delivery over HTTP, to public addresses only.
 
-mod connection;
-mod connector;
 mod failure;
 mod resolver;
-mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use resolver::{Resolve, Resolver};
-
-use connection::AwaitsNextResponse;
-use connector::{Connector, tls_config};
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
-use hyper::{Request, Response, Uri};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rules::Rules;
-use rustls::RootCertStore;
+use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::{Client, redirect};
+use resolver::CheckedResolver;
+use rustls::{ClientConfig, RootCertStore};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{AddressPolicy, Attempt, AttemptFailure, WebhookUrl};
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
-use url::{Position, Url};
+use tokio::time::{Instant, timeout};
 
 /// The value of `User-Agent`.
 const CLIENT: &str = concat!("asset-lifecycle-webhooks/", env!("CARGO_PKG_VERSION"));
 const MAX_IDLE_CONNECTIONS: usize = 8;
-const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// From the name of the host to the head of the response.
     total: Duration,
-    /// The time that an unused connection is kept. Many servers close theirs after 5 seconds or later.
+    /// The time that an unused connection is kept. Many servers close theirs after 5 seconds.
     idle: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { total: Duration::from_secs(15), idle: Duration::from_secs(15) }
+        Self { total: Duration::from_secs(15), idle: Duration::from_secs(4) }
     }
 }
 
@@ -61,81 +47,70 @@ pub struct SignedDelivery<'a> {
 
 /// Sends deliveries. Connections are kept for a short time, and used again for other deliveries to the same host.
 pub struct Sender {
-    pooled: Client<Connector, Full<Bytes>>,
-    /// Makes a connection for each request.
-    unpooled: Client<Connector, Full<Bytes>>,
+    http: Client,
+    policy: AddressPolicy,
     limits: Limits,
 }
 
 impl Sender {
     /// Trusts the certificate authorities that Mozilla trusts.
-    #[must_use]
-    pub fn new(policy: AddressPolicy, resolver: Arc<dyn Resolve>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there can't be an HTTP client, which doesn't happen with these settings.
+    pub fn new(policy: AddressPolicy) -> reqwest::Result<Self> {
         let roots = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
-        Self::with(Rules::new(policy), resolver, roots, Limits::default())
+        Self::with(CheckedResolver::new(policy), roots, Limits::default())
     }
 
     /// With everything that tests replace.
-    fn with(rules: Rules, resolver: Arc<dyn Resolve>, roots: RootCertStore, limits: Limits) -> Self {
-        let connector = Connector::new(rules, resolver, tls_config(roots), limits.total);
-        let client = |max_idle| {
-            Client::builder(TokioExecutor::new())
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(limits.idle)
-                .pool_max_idle_per_host(max_idle)
-                .http1_max_buf_size(MAX_HEAD_BYTES)
-                .build(connector.clone())
-        };
-        Self { pooled: client(MAX_IDLE_CONNECTIONS), unpooled: client(0), limits }
+    fn with(resolver: CheckedResolver, roots: RootCertStore, limits: Limits) -> reqwest::Result<Self> {
+        // A provider that was installed before is fine, too.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let policy = resolver.policy;
+        let http = Client::builder()
+            .user_agent(CLIENT)
+            .tls_backend_preconfigured(tls)
+            .http1_only()
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .dns_resolver(resolver)
+            .connect_timeout(limits.total)
+            .pool_idle_timeout(limits.idle)
+            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
+            .build()?;
+        Ok(Self { http, policy, limits })
     }
 
     /// Sends a delivery once. Takes at most 15 seconds.
     pub async fn send(&self, delivery: SignedDelivery<'_>, at: Timestamp) -> Attempt {
+        // Here, because no resolver is asked about a host that is an address.
+        if delivery.url.check(self.policy).is_err() {
+            return Attempt { at, status: None, error: Some(AttemptFailure::AddressNotAllowed), duration_ms: 0 };
+        }
         let url = delivery.url.as_str().to_owned();
         self.send_to(&url, delivery, at).await
     }
 
-    /// Sends a delivery to an address that need not be a [`WebhookUrl`].
+    /// Sends a delivery to an address that need not be one of webhooks. The body of the response is not read.
     async fn send_to(&self, url: &str, delivery: SignedDelivery<'_>, at: Timestamp) -> Attempt {
         let begin = Instant::now();
-        let end = begin + self.limits.total;
-        let head = match request(url, delivery) {
-            Some(request) => timeout_at(end, self.response(request)).await.unwrap_or(Err(AttemptFailure::TimedOut)),
-            None => Err(AttemptFailure::AddressNotAllowed),
-        };
-        let (status, error) = match head {
-            Ok(response) => (Some(response.status().as_u16()), None),
-            Err(error) => (None, Some(error)),
+        let request = self
+            .http
+            .post(url)
+            .header(HeaderName::from_static("webhook-id"), delivery.id)
+            .header(HeaderName::from_static("webhook-timestamp"), delivery.seconds)
+            .header(HeaderName::from_static("webhook-signature"), delivery.signatures)
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .body(delivery.body);
+        let (status, error) = match timeout(self.limits.total, request.send()).await {
+            Ok(Ok(response)) => (Some(response.status().as_u16()), None),
+            Ok(Err(error)) => (None, Some(failure::classify(&error))),
+            Err(_) => (None, Some(AttemptFailure::TimedOut)),
         };
         let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         Attempt { at, status, error, duration_ms }
     }
-
-    /// The body of the response is not read. A receiver may close an unused connection just when it is used again. Then the
-    /// request is sent once more, over a new connection: another unused one may break in the same way, and the receiver may have
-    /// read the request before it closed.
-    async fn response(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, AttemptFailure> {
-        let result = match self.pooled.request(request.clone()).await {
-            Err(error) if error.connect_info().is_some_and(AwaitsNextResponse::is_set) => self.unpooled.request(request).await,
-            result => result,
-        };
-        result.map_err(|error| failure::classify(&error))
-    }
-}
-
-/// `None` if it has no address that can be requested, or one with a user's name or password.
-fn request(url: &str, delivery: SignedDelivery<'_>) -> Option<Request<Full<Bytes>>> {
-    // Reads hosts as browsers do: `0x7f.1` is 127.0.0.1.
-    let url = Url::parse(url).ok()?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return None;
-    }
-    Request::post(url[..Position::AfterQuery].parse::<Uri>().ok()?)
-        .header(HeaderName::from_static("webhook-id"), delivery.id)
-        .header(HeaderName::from_static("webhook-timestamp"), delivery.seconds)
-        .header(HeaderName::from_static("webhook-signature"), delivery.signatures)
-        .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-        .header(USER_AGENT, HeaderValue::from_static(CLIENT))
-        .body(Full::from(delivery.body))
-        .ok()
 }

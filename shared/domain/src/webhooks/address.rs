@@ -76,7 +76,8 @@ impl WebhookUrl {
 }
 
 /// No public host has such a name, which may end with a dot: names without a dot, and those of reserved domains.
-fn is_local_name(name: &str) -> bool {
+#[must_use]
+pub fn is_local_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_in = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     !name.contains('.') || LOCAL_DOMAINS.iter().any(|domain| is_in(domain))

@@ -16,7 +16,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use address::{AddressPolicy, WebhookUrl};
+pub use address::{AddressPolicy, WebhookUrl, is_local_name};
 pub use body::{TEST_EVENT, delivery_body, test_event};
 pub use decision::{Decision, Race, Retries, after_race, decide};
 pub use delivery::{

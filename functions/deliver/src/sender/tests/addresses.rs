@@ -2,10 +2,12 @@
 
 use super::receiver::{OK, Receiver};
 use super::{
-    AddressPolicy, Arc, AttemptFailure, Limits, NAME, Names, PUBLIC, Rules, any_port, assert_error, assert_status, send, sender,
+    AddressPolicy, Arc, AttemptFailure, Limits, NAME, Names, PUBLIC, Rules, assert_error, assert_status, send, send_checked, sender,
     test_rules,
 };
-use crate::sender::{Resolver, Sender};
+use crate::sender::Sender;
+use crate::sender::resolver::CheckedResolver;
+use shared::domain::webhooks::WebhookUrl;
 
 /// Hosts that are addresses, in each way of writing them.
 const LITERALS: &[&str] = &[
@@ -92,20 +94,22 @@ async fn literals_of_other_addresses_are_refused() {
     assert_status(&send(&permitted, &format!("https://127.0.0.1:{}/", receiver.port)).await, 200);
     assert_eq!(receiver.connections(), [PUBLIC]);
 
-    for rules in [any_port(), Rules { policy: AddressPolicy::PublicOrLoopback, ..any_port() }] {
-        let sender = sender(rules, &names, Limits::default());
+    for policy in [AddressPolicy::Public, AddressPolicy::PublicOrLoopback] {
+        let sender = sender(Rules::of_service(policy), &names, Limits::default());
         for host in LITERALS {
             for scheme in ["https", "http"] {
-                let url = format!("{scheme}://{host}:{}/", receiver.port);
-                // The dev server permits loopback addresses, however they are written.
-                let parsed = url::Url::parse(&url).unwrap();
-                let is_loopback = match parsed.host() {
-                    Some(url::Host::Ipv4(address)) => address.is_loopback(),
-                    Some(url::Host::Ipv6(address)) => address.is_loopback(),
-                    _ => panic!("{host} is no literal"),
-                };
-                if rules.policy == AddressPolicy::Public || !is_loopback {
-                    assert_error(&send(&sender, &url).await, AttemptFailure::AddressNotAllowed);
+                // With a port that is permitted, so that only the address can be the reason.
+                for url in [format!("{scheme}://{host}/"), format!("{scheme}://{host}:{}/", receiver.port)] {
+                    // The dev server permits loopback addresses, however they are written.
+                    let parsed = url::Url::parse(&url).unwrap();
+                    let is_loopback = match parsed.host() {
+                        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+                        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+                        _ => panic!("{host} is no literal"),
+                    };
+                    if policy == AddressPolicy::Public || !is_loopback {
+                        assert_error(&send_checked(&sender, &url).await, AttemptFailure::AddressNotAllowed);
+                    }
                 }
             }
         }
@@ -121,7 +125,7 @@ async fn names_of_other_addresses_are_refused() {
     assert_status(&send(&sender(test_rules(), &names, Limits::default()), &receiver.url()).await, 200);
     for addresses in ANSWERS {
         let names = Arc::new(Names::new().with(NAME, addresses));
-        let attempt = send(&sender(any_port(), &names, Limits::default()), &receiver.url()).await;
+        let attempt = send(&sender(Rules::of_service(AddressPolicy::Public), &names, Limits::default()), &receiver.url()).await;
         assert_error(&attempt, AttemptFailure::AddressNotAllowed);
         assert_eq!(names.asked(), [NAME], "{addresses:?}");
     }
@@ -132,11 +136,12 @@ async fn names_of_other_addresses_are_refused() {
 async fn names_in_the_systems_resolver_are_checked() {
     let receiver = Receiver::responding(OK).await;
     let url = format!("https://localhost:{}/", receiver.port);
-    let refusing = Sender::with(any_port(), Arc::new(Resolver), rustls::RootCertStore::empty(), Limits::default());
+    let resolver = CheckedResolver::new(AddressPolicy::Public);
+    let refusing = Sender::with(resolver, rustls::RootCertStore::empty(), Limits::default()).unwrap();
     assert_error(&send(&refusing, &url).await, AttemptFailure::AddressNotAllowed);
     assert!(receiver.connections().is_empty());
 
-    let local = Sender::new(AddressPolicy::PublicOrLoopback, Arc::new(Resolver));
+    let local = Sender::new(AddressPolicy::PublicOrLoopback).unwrap();
     assert_error(&send(&local, &url).await, AttemptFailure::TlsFailed);
     assert_eq!(receiver.connections().len(), 1);
 }
@@ -188,17 +193,15 @@ async fn redirects_are_not_followed() {
 async fn other_ports_schemes_and_userinfo_are_refused_before_the_name_is_resolved() {
     let receiver = Receiver::responding(OK).await;
     let names = Arc::new(Names::with_receiver());
-    // By the rules of the service, apart from the address, which is public here.
-    let rules = Rules { is_public_port: Rules::new(AddressPolicy::Public).is_public_port, ..test_rules() };
-    let strict = sender(rules, &names, Limits::default());
+    let strict = sender(test_rules(), &names, Limits::default());
     let port = receiver.port;
     let mut urls =
         vec![receiver.url(), format!("http://{NAME}:{port}/"), format!("http://{NAME}/"), format!("http://{NAME}:443/")];
     urls.extend([1, 22, 25, 80, 444, 3306, 8080, 8442, 8444, 65535].map(|port| format!("https://{NAME}:{port}/")));
     for url in urls {
-        assert_error(&send(&strict, &url).await, AttemptFailure::AddressNotAllowed);
+        assert_error(&send_checked(&strict, &url).await, AttemptFailure::AddressNotAllowed);
     }
-    let open = sender(test_rules(), &names, Limits::default());
+    // Nor can a webhook have these.
     for url in [
         format!("https://user@{NAME}:{port}/"),
         format!("https://user:password@{NAME}:{port}/"),
@@ -210,16 +213,16 @@ async fn other_ports_schemes_and_userinfo_are_refused_before_the_name_is_resolve
         "not an address".to_owned(),
         String::new(),
     ] {
-        assert_error(&send(&open, &url).await, AttemptFailure::AddressNotAllowed);
+        assert!(url.parse::<WebhookUrl>().is_err(), "{url}");
     }
     assert!(names.asked().is_empty());
     assert!(receiver.connections().is_empty());
 
     // Only the port makes the difference: these are resolved.
     let names = Arc::new(Names::new());
-    let strict = sender(Rules::new(AddressPolicy::Public), &names, Limits::default());
+    let strict = sender(Rules::of_service(AddressPolicy::Public), &names, Limits::default());
     for url in [format!("https://{NAME}/"), format!("https://{NAME}:443/"), format!("https://{NAME}:8443/")] {
-        assert_error(&send(&strict, &url).await, AttemptFailure::NameNotFound);
+        assert_error(&send_checked(&strict, &url).await, AttemptFailure::NameNotFound);
     }
     assert_eq!(names.asked(), [NAME; 3]);
 }
@@ -231,13 +234,13 @@ async fn the_dev_servers_policy_adds_loopback_only() {
     let names = Names::new().with("local.test", &["127.0.0.1"]).with("mixed.test", &["127.0.0.1", "1.1.1.1"]);
     let names = names.with("private.test", &["127.0.0.1", "192.168.1.1"]).with("public.test", &["1.1.1.1"]);
     let names = Arc::new(names.with("any.test", &["0.0.0.0"]).with("mapped.test", &["::ffff:127.0.0.1"]));
-    let sender = sender(Rules::new(AddressPolicy::PublicOrLoopback), &names, Limits::default());
+    let sender = sender(Rules::of_service(AddressPolicy::PublicOrLoopback), &names, Limits::default());
     for host in ["127.0.0.1", "local.test"] {
-        assert_status(&send(&sender, &url(host)).await, 200);
+        assert_status(&send_checked(&sender, &url(host)).await, 200);
     }
     assert_eq!(receiver.connections().len(), 2);
     for host in ["mixed.test", "private.test", "public.test", "any.test", "mapped.test", "0.0.0.0", "[::ffff:127.0.0.1]"] {
-        assert_error(&send(&sender, &url(host)).await, AttemptFailure::AddressNotAllowed);
+        assert_error(&send_checked(&sender, &url(host)).await, AttemptFailure::AddressNotAllowed);
     }
     assert_eq!(receiver.connections().len(), 2);
 }

@@ -8,14 +8,12 @@ mod responses;
 mod times;
 mod tls;
 
-use super::resolver::Resolve;
-use super::rules::Rules;
+use super::resolver::CheckedResolver;
 use super::{Limits, Sender, SignedDelivery};
-use futures_util::future::BoxFuture;
 use receiver::certificates;
 use rustls::RootCertStore;
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhooks::{AddressPolicy, Attempt, AttemptFailure, is_public};
+use shared::domain::webhooks::{AddressPolicy, Attempt, AttemptFailure, WebhookUrl, is_public};
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -25,16 +23,24 @@ use std::time::Duration;
 /// The address that counts as public in tests. It is one that a receiver can have.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The name of receivers.
-const NAME: &str = "receiver.test";
+const NAME: &str = "receiver.example.com";
 
-/// The rules of the service, but with any port.
-fn any_port() -> Rules {
-    Rules { is_public_port: |_| true, ..Rules::new(AddressPolicy::Public) }
+/// What the resolver checks addresses by.
+#[derive(Clone, Copy)]
+struct Rules {
+    policy: AddressPolicy,
+    is_public: fn(IpAddr) -> bool,
 }
 
-/// The rules of the service, but with any port, and [`PUBLIC`] as a public address.
+impl Rules {
+    fn of_service(policy: AddressPolicy) -> Self {
+        Self { policy, is_public }
+    }
+}
+
+/// The rules of the service, and [`PUBLIC`] as a public address.
 fn test_rules() -> Rules {
-    Rules { is_public: |address| address == PUBLIC || is_public(address), ..any_port() }
+    Rules { is_public: |address| address == PUBLIC || is_public(address), policy: AddressPolicy::Public }
 }
 
 /// Short limits, for tests that wait in vain.
@@ -74,26 +80,27 @@ impl Names {
     }
 }
 
-impl Resolve for Names {
-    fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, io::Error>> {
+impl Names {
+    fn answer(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let times = asked.iter().filter(|asked| *asked == name).count();
         asked.push(name.to_owned());
         let answer = self.answers.get(name).and_then(|answers| answers.get(times).or(answers.last()));
-        let answer = answer.cloned().ok_or_else(|| io::Error::other("not found"));
-        Box::pin(async move { answer })
+        answer.cloned().ok_or_else(|| io::Error::other("not found"))
     }
 }
 
-fn sender(rules: Rules, names: &Arc<Names>, limits: Limits) -> Sender {
+fn sender(Rules { policy, is_public }: Rules, names: &Arc<Names>, limits: Limits) -> Sender {
     let mut roots = RootCertStore::empty();
     roots.add(certificates().root.clone()).unwrap();
-    Sender::with(rules, Arc::clone(names) as Arc<dyn Resolve>, roots, limits)
+    let names = Arc::clone(names);
+    let lookup = move |name: String| Box::pin(std::future::ready(names.answer(&name))) as _;
+    Sender::with(CheckedResolver { policy, is_public, lookup: Arc::new(lookup) }, roots, limits).unwrap()
 }
 
 /// For receivers without TLS, by the rules of the dev server.
 fn plain_sender(limits: Limits) -> Sender {
-    sender(Rules::new(AddressPolicy::PublicOrLoopback), &Arc::new(Names::new()), limits)
+    sender(Rules::of_service(AddressPolicy::PublicOrLoopback), &Arc::new(Names::new()), limits)
 }
 
 async fn send(sender: &Sender, url: &str) -> Attempt {
@@ -102,14 +109,23 @@ async fn send(sender: &Sender, url: &str) -> Attempt {
 
 async fn send_body(sender: &Sender, url: &str, body: &str) -> Attempt {
     let address = "https://example.com/".parse().unwrap();
-    let delivery = SignedDelivery {
-        url: &address,
+    sender.send_to(url, delivery(&address, body), Timestamp::from_millis(1_700_000_000_123)).await
+}
+
+/// As the service does it: the address is checked first.
+async fn send_checked(sender: &Sender, url: &str) -> Attempt {
+    let address = url.parse().unwrap_or_else(|error| panic!("{url}: {error}"));
+    sender.send(delivery(&address, "{}"), Timestamp::from_millis(0)).await
+}
+
+fn delivery<'a>(url: &'a WebhookUrl, body: &str) -> SignedDelivery<'a> {
+    SignedDelivery {
+        url,
         id: "evt_1".to_owned(),
         seconds: 1_700_000_000,
         signatures: "v1,one v1,two".to_owned(),
         body: body.to_owned(),
-    };
-    sender.send_to(url, delivery, Timestamp::from_millis(1_700_000_000_123)).await
+    }
 }
 
 #[track_caller]

@@ -1,15 +1,19 @@
 //! Receivers on this machine: each handles its connections as its test says.
 
-use crate::sender::connection::Stream;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
+
+/// The bytes of a connection, with TLS or without.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// A response without a body, after which the connection can be used again.
 pub const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
@@ -22,7 +26,7 @@ pub struct Identity {
 pub struct Certificates {
     /// The authority that senders trust.
     pub root: CertificateDer<'static>,
-    /// Issued by it for `receiver.test` and the addresses of loopback.
+    /// Issued by it for the name of receivers and the addresses of loopback.
     pub valid: Identity,
     /// Issued by it for another name.
     pub other_name: Identity,
@@ -110,11 +114,7 @@ impl Receiver {
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let address = stream.local_addr().map(|address: SocketAddr| address.ip().to_canonical());
-                let number = {
-                    let mut seen = log.lock().unwrap_or_else(PoisonError::into_inner);
-                    seen.connections.extend(address);
-                    seen.connections.len()
-                };
+                log.lock().unwrap_or_else(PoisonError::into_inner).connections.extend(address);
                 let (acceptor, log, handle) = (acceptor.clone(), Arc::clone(&log), Arc::clone(&handle));
                 tokio::spawn(async move {
                     let stream: Box<dyn Stream> = match acceptor {
@@ -124,7 +124,7 @@ impl Receiver {
                         },
                         None => Box::new(stream),
                     };
-                    handle(Accepted { number, stream, seen: log }).await;
+                    handle(Accepted { stream, seen: log }).await;
                 });
             }
         });
@@ -164,8 +164,6 @@ fn acceptor(identity: &Identity) -> TlsAcceptor {
 }
 
 pub struct Accepted {
-    /// The connection's number, from 1.
-    pub number: usize,
     stream: Box<dyn Stream>,
     seen: Arc<Mutex<Seen>>,
 }

@@ -38,7 +38,7 @@ async fn the_first_final_status_counts_and_heads_are_bounded() {
         (switching.to_owned(), Some(101)),
         (head(60, 500), Some(200)),
         // It would be over soon, but is more than anybody needs.
-        (head(4, 50_000), None),
+        (head(9, 50_000), None),
     ] {
         let receiver = Receiver::plain(move |accepted| {
             let response = response.clone();
@@ -135,7 +135,7 @@ async fn all_addresses_of_a_name_are_tried() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let names = Arc::new(Names::new().with("local.test", &["127.0.0.2", "::1", "127.0.0.1"]));
-    let sender = sender(Rules::new(AddressPolicy::PublicOrLoopback), &names, short(5_000));
+    let sender = sender(Rules::of_service(AddressPolicy::PublicOrLoopback), &names, short(5_000));
     let url = format!("http://local.test:{port}/");
     let (attempt, accepted) = tokio::join!(send(&sender, &url), async {
         let (mut stream, _) = listener.accept().await?;

@@ -1,27 +1,23 @@
 //! The time limits of attempts.
 
 use super::receiver::Receiver;
-use super::{AddressPolicy, AttemptFailure, Limits, Rules, assert_error, assert_status, plain_sender, send, short};
-use crate::sender::{Resolve, Sender};
-use futures_util::future::{BoxFuture, pending};
-use std::io;
-use std::net::IpAddr;
+use super::{AddressPolicy, AttemptFailure, Limits, assert_error, assert_status, plain_sender, send, short};
+use crate::sender::Sender;
+use crate::sender::resolver::CheckedResolver;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// A resolver that does not respond.
-struct Silent;
-
-impl Resolve for Silent {
-    fn addresses<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, io::Error>> {
-        Box::pin(pending())
-    }
+/// With a resolver that does not respond.
+fn silent(policy: AddressPolicy, limits: Limits) -> Sender {
+    let resolver = CheckedResolver { lookup: Arc::new(|_| Box::pin(pending())), ..CheckedResolver::new(policy) };
+    Sender::with(resolver, rustls::RootCertStore::empty(), limits).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_ends_after_15_seconds() {
-    let attempt = send(&Sender::new(AddressPolicy::Public, Arc::new(Silent)), "https://example.com/").await;
+    let attempt = send(&silent(AddressPolicy::Public, Limits::default()), "https://example.com/").await;
     assert_error(&attempt, AttemptFailure::TimedOut);
     assert!((15_000..15_010).contains(&attempt.duration_ms), "{attempt:?}");
 }
@@ -64,8 +60,7 @@ async fn slow_heads_time_out() {
 #[tokio::test]
 async fn a_handshake_without_an_answer_times_out() {
     let receiver = Receiver::plain(super::receiver::Accepted::until_closed).await;
-    let rules = Rules::new(AddressPolicy::PublicOrLoopback);
-    let sender = Sender::with(rules, Arc::new(Silent), rustls::RootCertStore::empty(), short(200));
+    let sender = silent(AddressPolicy::PublicOrLoopback, short(200));
     let attempt = send(&sender, &format!("https://127.0.0.1:{}/", receiver.port)).await;
     assert_error(&attempt, AttemptFailure::TimedOut);
 }
