@@ -47,8 +47,8 @@ pub trait Queue: Send + Sync {
     /// Returns a [`QueueError`] when the queue did not take all of them.
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
 
-    /// Sends messages to the queue of retries: those that wait for their next attempt, those that would hold up others, and those
-    /// of sweeps. If it fails, some may have been sent.
+    /// Sends messages to the queue of retries: those that wait for their next attempt, and those that would hold up others. If it
+    /// fails, some may have been sent.
     ///
     /// # Errors
     ///

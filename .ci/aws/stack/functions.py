@@ -106,7 +106,6 @@ def snapshot():
     """Invokes what the schedule names, as the schedule would."""
     rules = pages("events", "list_rules", "Rules")
     targets = [target for rule in rules for target in pages("events", "list_targets_by_rule", "Targets", Rule=rule["Name"])]
-    # The other one is a queue, to which a sweep is sent.
     (target,) = [target for target in targets if target["Arn"].endswith(f":{resources(FUNCTION)['SnapshotsFunction']}")]
     result = client("lambda").invoke(FunctionName=target["Arn"], Payload=target.get("Input", "{}"))
     expect("FunctionError" not in result, f"snapshots: {result['Payload'].read()!r}")

@@ -2,16 +2,22 @@
 
 use crate::output::{Field, Output, cell};
 use anyhow::{Result, bail};
+use chrono::TimeDelta;
 use indicatif::{ProgressBar, ProgressStyle};
+use queue::Sqs;
 use serde_json::{Value, json};
+use shared::domain::webhooks::{DeliveryRequest, Message};
+use shared::queue::Queue;
 use shared::store::{CheckMode, CheckReport, Finding, StoreError, TenantStore};
 use terminal::Column;
 
 /// Repairs before the check reports the rest. One repair can make another possible.
 const MAX_ROUNDS: u32 = 3;
+/// The time after which the message of a delivery counts as lost.
+const OVERDUE: TimeDelta = TimeDelta::hours(1);
 
 /// Checks a tenant; with [`CheckMode::Repair`], repairs the findings and checks again. The exit code is 0 if nothing is left.
-pub async fn tenant(store: &TenantStore, mode: CheckMode) -> Result<Output> {
+pub async fn tenant(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Output> {
     let mut report = run(store, mode).await?;
     if report.records == 0 && report.events == 0 && report.findings.is_empty() {
         bail!("tenant {} not found; `admin tenant list` shows all tenants", store.id());
@@ -29,6 +35,7 @@ pub async fn tenant(store: &TenantStore, mode: CheckMode) -> Result<Output> {
             break;
         }
     }
+    findings.extend(overdue_deliveries(store, mode, retry_queue).await?);
     let open = findings.iter().filter(|finding| !finding.is_repaired).count();
     let repairable = findings.iter().filter(|finding| !finding.is_repaired && finding.repair.is_ok()).count();
     let rows: Vec<Value> = findings.into_iter().map(row).collect();
@@ -47,6 +54,31 @@ const FIELDS: &[Field] = &[
         if row["repaired"] == true { format!("{text} (done)") } else { text }
     }),
 ];
+
+/// Deliveries that wait for an attempt that should have been made. A queue that is late is not that late.
+async fn overdue_deliveries(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Vec<Finding>> {
+    let latest = store.store().now().plus(-OVERDUE);
+    let mut overdue = store.pending_requests().await?;
+    overdue.retain(|request| request.due.is_some_and(|due| due <= latest));
+    let is_repaired = match retry_queue {
+        Some(queue) if mode == CheckMode::Repair => {
+            queue.send_retry(overdue.iter().map(|request| Message::Delivery(request.clone()).into()).collect()).await?;
+            true
+        }
+        _ => false,
+    };
+    let repair = match mode {
+        CheckMode::Repair if !is_repaired => Err("name the queue of retries with --retry-queue".to_owned()),
+        _ => Ok("sends its message again".to_owned()),
+    };
+    let finding = |DeliveryRequest { webhook_id, event_id, due, .. }: DeliveryRequest| Finding {
+        subject: format!("delivery {event_id} to webhook {webhook_id}"),
+        problem: format!("its attempt of {} is overdue", due.unwrap_or(latest)),
+        repair: repair.clone(),
+        is_repaired,
+    };
+    Ok(overdue.into_iter().map(finding).collect())
+}
 
 async fn run(store: &TenantStore, mode: CheckMode) -> Result<CheckReport, StoreError> {
     // Drawn on stderr, and only on a terminal.

@@ -6,19 +6,27 @@ use crate::options::{Command, KeyCommand, Options, ReceiptKeyCommand, RecordComm
 use crate::output::Output;
 use crate::{check, doctor, environment, erasures, events, keys, receipts, records, tenants, verify};
 use anyhow::{Result, bail};
+use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
+use queue::Sqs;
 use shared::app::system_clock;
 use shared::store::{CheckMode, Store, StoreError, WriteError, client};
 use std::time::Duration;
 
 /// With a clock that agrees with the service's.
-async fn store_from_env(table: &str) -> Result<Store> {
-    let config = environment::load().await?;
+async fn store_from_env(table: &str) -> Result<(Store, SdkConfig)> {
+    let aws = environment::load().await?;
     let samples = ClockSamples::default();
-    let config = client::configure(aws_sdk_dynamodb::config::Builder::from(&config)).interceptor(samples.clone());
+    let config = client::configure(aws_sdk_dynamodb::config::Builder::from(&aws)).interceptor(samples.clone());
     let client = Client::from_conf(config.build());
     let clock = samples.service_clock(&Store::new(client.clone(), table, system_clock())).await?;
-    Ok(Store::new(client, table, clock))
+    Ok((Store::new(client, table, clock), aws))
+}
+
+fn retry_queue(aws: &SdkConfig, url: String) -> Sqs {
+    let config = queue::configure(queue::sdk::config::Builder::from(aws)).build();
+    let connect = move || Ok(queue::sdk::Client::from_conf(config.clone()));
+    Sqs::new(Box::new(connect), url.clone()).with_retries(url)
 }
 
 pub async fn run(options: Options) -> Result<Output> {
@@ -31,14 +39,17 @@ pub async fn run(options: Options) -> Result<Output> {
         return doctor::run(&options.table, *lambda_limit, parameters).await;
     }
     let is_table_error = |error: &anyhow::Error| error.is::<StoreError>() || error.is::<WriteError>();
-    let executed = async { execute(&store_from_env(&options.table).await?, &options.table, options.command).await };
+    let executed = async {
+        let (store, aws) = store_from_env(&options.table).await?;
+        execute(&store, &aws, &options.table, options.command).await
+    };
     executed.await.map_err(|error| match is_table_error(&error) {
         true => error.context(format!("table {}", options.table)),
         false => error,
     })
 }
 
-async fn execute(store: &Store, table: &str, command: Command) -> Result<Output> {
+async fn execute(store: &Store, aws: &SdkConfig, table: &str, command: Command) -> Result<Output> {
     match command {
         Command::Tenant(TenantCommand::Create { name, admin_email, allow_same_name, effect }) => {
             if !allow_same_name {
@@ -82,12 +93,12 @@ async fn execute(store: &Store, table: &str, command: Command) -> Result<Output>
             _ => bail!("name a tenant and a user, or a file to repeat"),
         },
         Command::Verify { tenant } => verify::tenant(&tenants::existing(store, &tenant).await?).await,
-        Command::Check { tenant, repair, dry_run } => {
+        Command::Check { tenant, repair, dry_run, retry_queue: url } => {
             let mode = if repair && !dry_run { CheckMode::Repair } else { CheckMode::ReadOnly };
             // The tenant's own record may be among what is lost.
             let store = store.tenant(tenants::id_of(store, &tenant).await?);
             tenants::refuse_deletion(&store).await?;
-            check::tenant(&store, mode).await
+            check::tenant(&store, mode, url.map(|url| retry_queue(aws, url))).await
         }
     }
 }

@@ -79,8 +79,9 @@ pub enum Command {
     /// Check that a tenant's items agree with one another, as after a restore. Exits with code 1 if something is open.
     ///
     /// A point-in-time restore may hold only a part of the last transactions. The check compares records, their history,
-    /// processes, references, unique values and stored responses, and prints what differs and what would repair it. Stop
-    /// whatever writes to the tenant first.
+    /// processes, references, unique values and stored responses, and prints what differs and what would repair it. It also
+    /// finds deliveries to webhooks whose next attempt is an hour overdue: their message is lost. Stop whatever writes to the
+    /// tenant first.
     #[command(after_help = examples("admin check --tenant Acme\nadmin check --tenant Acme --repair --dry-run"))]
     Check {
         /// Tenant ID or name.
@@ -92,6 +93,9 @@ pub enum Command {
         /// Print what --repair would do, and write nothing. So does a check without --repair.
         #[arg(long)]
         dry_run: bool,
+        /// Queue of retries, to which --repair sends the messages of overdue deliveries again: the stack's output RetryQueueUrl.
+        #[arg(long, env = "RETRY_QUEUE_URL", value_name = "URL")]
+        retry_queue: Option<String>,
     },
     /// List the erasures of people in a tenant, the oldest user first. They name nobody: keep them outside of the table.
     ///

@@ -18,7 +18,6 @@ use deliver::{Deliver, Sender};
 use fanout::Fanout;
 use serde::Serialize;
 use shared::app::{App, system_clock};
-use shared::domain::webhooks::SWEEP_INTERVAL;
 use shared::http::base_url::with_host_header;
 use shared::key_encryption::KeyEncryption;
 use shared::queue::Queue;
@@ -196,8 +195,7 @@ async fn start_webhooks(
     let messages: Arc<dyn Queue> = Arc::new(queue.clone());
     let fanout = Arc::new(Fanout::new(store.clone(), Arc::clone(&messages)));
     let deliver = Arc::new(Deliver::new(store.clone(), messages, key_encryption, sender));
-    let settings = Settings { sweeps: SWEEP_INTERVAL.to_std().ok(), ..Settings::default() };
-    Pipeline::start(engine, TABLE, queue, fanout, deliver, settings).await
+    Pipeline::start(engine, TABLE, queue, fanout, deliver, Settings::default()).await
 }
 
 /// Serves requests until a signal, which it passes on to webhooks, and then lets those in progress finish. Returns the deadline

@@ -3,13 +3,10 @@
 
 mod delivery;
 mod disabling;
-mod first_attempts;
 mod replay;
 mod secrets;
 mod sender;
 mod settling;
-mod shared_reads;
-mod sweep;
 mod transport;
 mod webhooks;
 
@@ -18,16 +15,15 @@ pub use transport::Transport;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::TimeDelta;
-use delivery::Place;
+use delivery::{EventOfMessage, Place};
 use futures_util::future::join_all;
 use secrets::Secrets;
-use shared::domain::webhooks::{DeliveryRequest, Message, RETRY_DELAYS};
+use shared::domain::webhooks::{DeliveryRequest, FanoutRequest, Message, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
 use shared::lambda::BatchHandler;
 use shared::log::error_chain;
-use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError, SOON};
-use shared::store::{Store, StoreError, WriteError};
-use shared_reads::SharedReads;
+use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError};
+use shared::store::{Store, max_event_delay};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,18 +31,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use webhooks::{Age, RecentWebhooks};
 
-/// The least time until a message of the queue of retries that failed is tried again.
-const LATER: Duration = Duration::from_secs(60);
-
-/// The message is tried again.
-type Failure = Box<dyn Error + Send + Sync>;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Done,
-    /// The delivery is attempted after this time, in the queue of retries.
-    Later(TimeDelta),
-}
+/// The message comes back.
+pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// The state that the function keeps between invocations.
 pub struct Deliver {
@@ -79,17 +65,26 @@ impl Deliver {
 
     /// Handles the messages at the same time. Returns the unfinished ones, which come back later.
     pub async fn handle(&self, event: SqsEvent) -> SqsBatchResponse {
-        let reads = self.shared_reads();
-        let finished = join_all(event.records.iter().map(|message| self.finish(&reads, message))).await;
+        let batch = self.next_batch();
+        let finished = join_all(event.records.iter().map(|message| self.finish(batch, message))).await;
         response(&event.records, &finished)
     }
 
-    fn shared_reads(&self) -> SharedReads {
-        SharedReads::new(self.batches.fetch_add(1, Ordering::Relaxed))
+    /// Handles a message. `is_retry` says that it is of the queue of retries.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`Failure`] when the table, the queue or the key encryption fails. The message is to come back later.
+    pub async fn handle_message(&self, message: &Message, is_retry: bool) -> Result<(), Failure> {
+        self.handle_of_batch(self.next_batch(), message, is_retry).await
+    }
+
+    fn next_batch(&self) -> u64 {
+        self.batches.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns whether the message is finished.
-    async fn finish(&self, reads: &SharedReads, message: &SqsMessage) -> bool {
+    async fn finish(&self, batch: u64, message: &SqsMessage) -> bool {
         let message_id = message.message_id.as_deref();
         // Without the cause, which may quote the message.
         let Ok(content) = serde_json::from_str::<Message>(message.body.as_deref().unwrap_or_default()) else {
@@ -97,72 +92,49 @@ impl Deliver {
             return false;
         };
         let is_retry = self.queue.is_of_retries(message.event_source_arn.as_deref().unwrap_or_default());
-        let place = Place { reads, is_retry, age: Age::Current };
-        let whole = |failure| (content.clone(), failure);
-        let handled = match &content {
-            Message::Event(request) => self.deliver_event(reads, is_retry, request).await,
-            Message::Delivery(request) => self.deliver_or_wait(place, request).await.map_err(whole),
-            Message::Due(due) => self.deliver_due(place, due).await.map_err(whole),
-            Message::Sweep(sweep) => self.sweep(sweep).await.map_err(whole),
-            Message::SweepWebhook(sweep) => self.sweep_webhook(sweep).await.map_err(whole),
-            Message::Replay(request) => self.replay(request).await.map_err(whole),
-            Message::Fanout(request) => self.fan_out(request).await.map_err(whole),
-        };
-        match handled {
-            Ok(()) => true,
-            Err((rest, failure)) => self.set_aside(message_id, is_retry, rest, failure).await,
+        let handled = self.handle_of_batch(batch, &content, is_retry).await;
+        if let Err(failure) = &handled {
+            tracing::error!(message_id, cause = error_chain(&**failure), "a message can't be handled, and comes back");
+        }
+        handled.is_ok()
+    }
+
+    async fn handle_of_batch(&self, batch: u64, message: &Message, is_retry: bool) -> Result<(), Failure> {
+        let place = Place { batch, is_retry, age: Age::Current };
+        match message {
+            Message::Event(request) => self.deliver_event(place, request).await,
+            Message::Delivery(request) if request.is_waiting(self.store.now()) => Ok(self.send_again(request.clone()).await?),
+            Message::Delivery(request) => self.deliver(place, &EventOfMessage::default(), request).await,
+            Message::Replay(request) => self.replay(request).await,
+            Message::Fanout(request) => self.fan_out(request).await,
         }
     }
 
-    /// Has what failed tried again by a message of its own, so that the failed one is not in flight until then. In the queue of
-    /// retries, only failures of the table that pass: others are counted by the queue, which gives them up in the end.
-    async fn set_aside(&self, message_id: Option<&str>, is_retry: bool, rest: Message, failure: Failure) -> bool {
-        tracing::error!(message_id, cause = error_chain(&*failure), "a message can't be handled");
-        if is_retry && !passes(&*failure) {
-            return false;
-        }
-        let rest = NewMessage { message: rest, delay: self.store.jittered(if is_retry { LATER } else { SOON }) };
-        let sent = self.queue.send_retry(vec![rest]).await;
-        if let Err(error) = &sent {
-            tracing::error!(message_id, cause = error_chain(error), "a message can't be set aside, and comes back");
-        }
-        sent.is_ok()
+    /// Sends a message that waits in the queue of retries until it is due, as long as a message can, and is sent again then.
+    async fn send_again(&self, request: DeliveryRequest) -> Result<(), QueueError> {
+        let left = request.due.map_or(TimeDelta::zero(), |due| due.since(self.store.now()));
+        let delay = left.to_std().unwrap_or(Duration::ZERO).min(MAX_DELAY);
+        self.queue.send_retry(vec![NewMessage { message: Message::Delivery(request), delay }]).await
     }
 
-    /// Attempts a delivery once, or lets it wait. If its message can't be sent, the present one comes back and waits again.
-    async fn deliver_or_wait(&self, place: Place<'_>, request: &DeliveryRequest) -> Result<(), Failure> {
-        match self.deliver(place, request).await? {
-            Outcome::Done => Ok(()),
-            Outcome::Later(left) => Ok(self.wait(request, left).await?),
+    /// Does what the function `fanout` could not do.
+    async fn fan_out(&self, request: &FanoutRequest) -> Result<(), Failure> {
+        let webhooks = self.store.tenant(request.tenant_id).all().await?;
+        let webhooks: Vec<_> = webhooks.into_iter().map(|stored| stored.value).collect();
+        let messages: Vec<NewMessage> =
+            request.requests(&webhooks, max_event_delay()).map(|request| Message::Event(request).into()).collect();
+        if !messages.is_empty() {
+            self.queue.send(messages).await?;
         }
+        Ok(())
     }
 
-    /// Sends a message that waits in the queue of retries, so that the present one is finished. If the function ends in between,
-    /// both are there: one message too many is harmless. A longer wait needs none: a sweep finds the delivery by its record.
-    async fn wait(&self, request: &DeliveryRequest, left: TimeDelta) -> Result<(), QueueError> {
-        let left = left.to_std().unwrap_or(Duration::ZERO);
-        if left > MAX_DELAY {
-            return Ok(());
-        }
-        let next = Message::Delivery(DeliveryRequest { attempted: None, ..request.clone() });
-        self.queue.send_retry(vec![NewMessage { message: next, delay: left }]).await
-    }
-
-    async fn finish_until(&self, reads: &SharedReads, message: &SqsMessage, deadline: Instant) -> bool {
-        timeout_at(deadline, self.finish(reads, message)).await.unwrap_or_else(|_| {
+    async fn finish_until(&self, batch: u64, message: &SqsMessage, deadline: Instant) -> bool {
+        timeout_at(deadline, self.finish(batch, message)).await.unwrap_or_else(|_| {
             tracing::error!(message_id = message.message_id.as_deref(), "a message took too long");
             false
         })
     }
-}
-
-/// The table was too busy, or did not respond.
-fn passes(failure: &(dyn Error + Send + Sync + 'static)) -> bool {
-    let of_write = failure.downcast_ref::<WriteError>().and_then(|error| match error {
-        WriteError::Store(error) => Some(error),
-        _ => None,
-    });
-    matches!(failure.downcast_ref::<StoreError>().or(of_write), Some(StoreError::Unavailable(_)))
 }
 
 fn response(messages: &[SqsMessage], finished: &[bool]) -> SqsBatchResponse {
@@ -181,8 +153,8 @@ impl BatchHandler for Deliver {
     type Response = SqsBatchResponse;
 
     async fn handle_until(&self, batch: SqsEvent, deadline: Instant) -> SqsBatchResponse {
-        let reads = self.shared_reads();
-        let finished = join_all(batch.records.iter().map(|message| self.finish_until(&reads, message, deadline))).await;
+        let number = self.next_batch();
+        let finished = join_all(batch.records.iter().map(|message| self.finish_until(number, message, deadline))).await;
         response(&batch.records, &finished)
     }
 }

@@ -1,17 +1,15 @@
 //! The end of an attempt: health of the webhook, record of the delivery.
 
-use super::{Deliver, Failure, Outcome};
+use super::{Deliver, Failure};
 use futures_util::future::join;
 use shared::domain::record::Stored;
-use shared::domain::webhooks::{
-    Attempted, Delivery, DeliveryRequest, DeliveryStatus, Health, Message, Race, Retries, Webhook, after_race,
-};
+use shared::domain::webhooks::{Attempted, Delivery, DeliveryRequest, Health, Message, Race, Retries, Webhook, after_race};
 use shared::log::error_chain;
-use shared::queue::{NewMessage, SOON};
+use shared::queue::{NewMessage, QueueError, SOON};
 use shared::store::{TenantStore, WriteError};
 
 /// Attempts to write the record of a delivery while others write it.
-pub(crate) const MAX_ROUNDS: u32 = 5;
+const MAX_ROUNDS: u32 = 5;
 
 /// What was read before the attempt.
 pub(crate) struct Before {
@@ -28,26 +26,27 @@ impl Deliver {
         request: &DeliveryRequest,
         before: Before,
         attempted: Attempted,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<(), Failure> {
         let failure = match self.record(store, request, before, &attempted).await {
-            Err(failure) if request.attempted.is_none() => failure,
-            result => return result,
+            Ok(sent) => return Ok(sent?),
+            Err(failure) if request.attempted.is_some() => return Err(failure),
+            Err(failure) => failure,
         };
         let DeliveryRequest { tenant_id, webhook_id, event_id, .. } = request;
         tracing::error!(%tenant_id, %webhook_id, %event_id, cause = error_chain(&*failure), "an attempt can't be recorded yet");
-        let to_record = DeliveryRequest { attempted: Some(attempted), ..request.clone() };
+        let to_record = DeliveryRequest { attempted: Some(attempted), due: None, ..request.clone() };
         let to_record = NewMessage { message: Message::Delivery(to_record), delay: self.store.jittered(SOON) };
-        self.queue.send_retry(vec![to_record]).await?;
-        Ok(Outcome::Done)
+        Ok(self.queue.send_retry(vec![to_record]).await?)
     }
 
+    /// Of an attempt that is recorded, says whether the message of the next one was sent.
     async fn record(
         &self,
         store: &TenantStore,
         request: &DeliveryRequest,
         before: Before,
         attempted: &Attempted,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Result<(), QueueError>, Failure> {
         let Before { webhook, health, record } = before;
         let (next, disabled) = match request.test {
             Some(_) => (health, None),
@@ -69,26 +68,36 @@ impl Deliver {
         recorded
     }
 
-    /// `previous` is the record as it was read before the attempt.
+    /// `previous` is the record as it was read before the attempt. The message of the next attempt is sent before the record
+    /// expects one: a record without a message would wait for ever, and a message without a record ends.
     async fn write_record(
         &self,
         store: &TenantStore,
         request: &DeliveryRequest,
         mut previous: Option<Delivery>,
         Attempted { event_type, attempt }: &Attempted,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Result<(), QueueError>, Failure> {
+        // Without random bytes there is no jitter.
+        let random = u16::from_le_bytes(self.store.random().unwrap_or_default());
+        let retries = Retries { delays: &self.retry_delays, random };
         // An attempt that is only to be recorded may be older than the record.
         let mut is_raced = request.attempted.is_some();
         for _ in 0..MAX_ROUNDS {
-            if is_raced && after_race(request, attempt, previous.as_ref()) != Race::Open {
-                return Ok(self.outcome(request, previous.as_ref()));
+            if let Some(present) = previous.as_ref().filter(|_| is_raced) {
+                match after_race(request, attempt, present) {
+                    Race::Open => {}
+                    Race::Recorded if present.tries < request.number => return Ok(self.send_next(request, present).await),
+                    Race::Recorded | Race::Settled => return Ok(Ok(())),
+                }
             }
-            // Without random bytes there is no jitter.
-            let random = u16::from_le_bytes(self.store.random().unwrap_or_default());
-            let retries = Retries { delays: &self.retry_delays, random };
-            let next = Delivery::after_attempt(previous.as_ref(), request, event_type, attempt.clone(), &retries);
+            let mut next = Delivery::after_attempt(previous.as_ref(), request, event_type, attempt.clone(), &retries);
+            let sent = self.send_next(request, &next).await;
+            if sent.is_err() {
+                // The present message comes back, and waits for the next attempt in place of the one that can't be sent.
+                next.tries -= 1;
+            }
             match store.write_delivery(previous.as_ref(), &next).await {
-                Ok(()) => return Ok(self.outcome(request, Some(&next))),
+                Ok(()) => return Ok(sent),
                 Err(WriteError::Stale) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -98,10 +107,11 @@ impl Deliver {
         Err(WriteError::Stale.into())
     }
 
-    fn outcome(&self, request: &DeliveryRequest, record: Option<&Delivery>) -> Outcome {
-        let is_pending =
-            |record: &&Delivery| record.requested_at == request.requested_at && record.status == DeliveryStatus::Pending;
-        let due = record.filter(is_pending).and_then(|record| record.next_attempt_at);
-        due.map_or(Outcome::Done, |due| Outcome::Later(due.since(self.store.now())))
+    /// Sends the message of the next attempt, if one is to come.
+    async fn send_next(&self, request: &DeliveryRequest, record: &Delivery) -> Result<(), QueueError> {
+        match record.pending_request(request.tenant_id) {
+            Some(next) => self.send_again(next).await,
+            None => Ok(()),
+        }
     }
 }

@@ -1,10 +1,10 @@
-//! The webhooks of tenants, kept for a second.
+//! The webhooks of tenants, kept for a second, and their health, kept for a batch.
 
 use chrono::TimeDelta;
 use shared::domain::record::Stored;
 use shared::domain::values::id::{EventId, Id, TenantId, WebhookId};
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhooks::Webhook;
+use shared::domain::webhooks::{Health, Webhook};
 use shared::store::{StoreError, TenantStore};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,16 @@ type Webhooks = HashMap<WebhookId, Stored<Webhook>>;
 
 /// Every message needs a webhook. One query reads all those of a tenant, for as many units as two or three of them.
 #[derive(Default)]
-pub(crate) struct RecentWebhooks(Mutex<HashMap<TenantId, CachedWebhooks>>);
+pub(crate) struct RecentWebhooks {
+    webhooks: Mutex<HashMap<TenantId, CachedWebhooks>>,
+    health: Mutex<HealthOfBatch>,
+}
+
+#[derive(Default)]
+struct HealthOfBatch {
+    batch: u64,
+    health: HashMap<(TenantId, WebhookId), Arc<OnceCell<Health>>>,
+}
 
 struct CachedWebhooks {
     batch: u64,
@@ -58,8 +67,20 @@ impl RecentWebhooks {
         }
     }
 
+    /// The messages of a batch are often for the same webhooks.
+    pub(crate) async fn health(&self, store: &TenantStore, webhook: WebhookId, batch: u64) -> Result<Health, StoreError> {
+        let cell = {
+            let mut kept = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.batch != batch {
+                *kept = HealthOfBatch { batch, ..HealthOfBatch::default() };
+            }
+            Arc::clone(kept.health.entry((store.id(), webhook)).or_default())
+        };
+        cell.get_or_try_init(|| store.webhook_health(webhook)).await.copied()
+    }
+
     fn cell(&self, tenant: TenantId, age: Age, batch: u64, now: Timestamp) -> Arc<OnceCell<Webhooks>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.webhooks.lock().unwrap_or_else(PoisonError::into_inner);
         let is_after = |kept: &CachedWebhooks, event: EventId| {
             let is_young = (TimeDelta::zero()..MAX_AGE).contains(&now.since(kept.at));
             is_young && kept.at > event.timestamp().plus(MAX_CLOCK_DIFFERENCE)

@@ -121,15 +121,11 @@ pub(crate) fn check_active(webhook: &Webhook) -> Result<(), ApiError> {
 async fn ask_for<V: From<Delivery> + Serialize>(caller: &Caller, delivery: Delivery) -> Result<Data<V>, ApiError> {
     let queue = unavailable::queue(&caller.app)?;
     let is_test = delivery.event_type == TEST_EVENT;
-    let message = Message::Delivery(DeliveryRequest {
-        tenant_id: caller.store.id(),
-        webhook_id: delivery.webhook_id,
-        event_id: delivery.event_id,
-        requested_at: delivery.requested_at,
-        // No history has it.
-        test: is_test.then(|| TestEvent { actor: caller.context.actor.nameless() }),
-        attempted: None,
-    });
+    // No history has a test.
+    let test = is_test.then(|| TestEvent { actor: caller.context.actor.nameless() });
+    let Delivery { webhook_id, event_id, requested_at, .. } = delivery;
+    let request = DeliveryRequest::first(caller.store.id(), webhook_id, event_id, requested_at);
+    let message = Message::Delivery(DeliveryRequest { test, ..request });
     let response = Data { data: V::from(delivery) };
     caller.idempotent_enqueue(queue, message, &response).await?;
     Ok(response)

@@ -109,6 +109,11 @@ impl TestQueue {
         self.state.lock().unwrap().messages.iter().map(|message| message.receives).max().unwrap_or_default()
     }
 
+    /// Loses all messages.
+    pub fn clear(&self) {
+        self.state.lock().unwrap().messages.clear();
+    }
+
     pub fn add(&self, body: &str) {
         let now = self.store.now();
         self.state.lock().unwrap().push(body.to_owned(), false, now);
@@ -121,10 +126,13 @@ impl TestQueue {
     /// Receives up to ten visible messages of one queue and hides them, as the event of a function (AWS Lambda guide, "Example
     /// standard queue message event").
     pub fn receive(&self) -> Option<SqsEvent> {
+        // First attempts come first.
+        self.receive_from(false).or_else(|| self.receive_from(true))
+    }
+
+    pub fn receive_from(&self, is_retry: bool) -> Option<SqsEvent> {
         let now = self.store.now();
         let mut state = self.state.lock().unwrap();
-        // First attempts come first.
-        let is_retry = state.messages.iter().filter(|message| message.visible_at <= now).map(|message| message.is_retry).min()?;
         let is_visible = |message: &&mut Queued| message.visible_at <= now && message.is_retry == is_retry;
         let visible = state.messages.iter_mut().filter(is_visible).take(BATCH);
         let records: Vec<Value> = visible
@@ -144,7 +152,7 @@ impl TestQueue {
                 })
             })
             .collect();
-        Some(serde_json::from_value(json!({"Records": records})).unwrap())
+        (!records.is_empty()).then(|| serde_json::from_value(json!({"Records": records})).unwrap())
     }
 
     pub fn delete(&self, event: &SqsEvent, response: &SqsBatchResponse) {
@@ -177,14 +185,8 @@ impl TestQueue {
 
     async fn deliver_tests(&self, messages: &[NewMessage]) {
         for new in messages {
-            if let Message::Delivery(DeliveryRequest {
-                tenant_id,
-                webhook_id,
-                event_id,
-                requested_at,
-                test: Some(_),
-                attempted: None,
-            }) = &new.message
+            if let Message::Delivery(DeliveryRequest { tenant_id, webhook_id, event_id, requested_at, test: Some(_), .. }) =
+                &new.message
             {
                 let delivered = delivery(&webhook_id.to_string(), *requested_at, DeliveryStatus::Delivered);
                 let delivered = Delivery { event_id: *event_id, event_type: TEST_EVENT.to_owned(), ..delivered };

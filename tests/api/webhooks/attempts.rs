@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::domain::values::id::{EventId, Id};
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhooks::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, Message, ReplayRequest, WebhookEvents};
+use shared::domain::webhooks::{Delivery, DeliveryRequest, DeliveryStatus, Message, ReplayRequest, WebhookEvents};
 
 #[track_caller]
 fn asked(api: &Api) -> DeliveryRequest {

@@ -4,6 +4,8 @@ use crate::support::queue::VISIBILITY;
 use crate::support::webhooks::pipeline::{created, with_webhook};
 use chrono::TimeDelta;
 use shared::domain::webhooks::{AttemptFailure, DeliveryStatus, Message, RETRY_DELAYS};
+use shared::queue::NewMessage;
+use std::collections::HashMap;
 use std::time::Duration;
 
 #[tokio::test]
@@ -33,15 +35,18 @@ async fn failures_are_repeated_by_the_schedule() {
         waits.iter().zip(RETRY_DELAYS).any(|(waited, delay)| *waited > delay + TimeDelta::seconds(1)),
         "no jitter: {waits:?}"
     );
-    // Short waits are messages. For each long one, a sweep finds the delivery in the interval before it is due, and sends one.
-    let sent = pipeline.queue.take_sent_retries();
-    let count = |is_it: fn(&Message) -> bool| sent.iter().filter(|new| is_it(&new.message)).count();
-    assert_eq!(count(|message| matches!(message, Message::Delivery(_))), 1);
-    assert_eq!(
-        (count(|message| matches!(message, Message::Sweep(_))), count(|message| matches!(message, Message::Due(_)))),
-        (7, 7)
-    );
-    assert_eq!(sent.len(), 15);
+    // Each wait is one message, which is sent again as long as it is longer than a delay can be.
+    let mut parts = HashMap::<u32, (Duration, u32)>::new();
+    for new in sent.into_iter().map(|delay| (2, delay)).chain(pipeline.queue.take_sent_retries().iter().map(of_number)) {
+        let (sum, count) = parts.entry(new.0).or_default();
+        (*sum, *count) = (*sum + new.1, *count + 1);
+    }
+    assert_eq!(parts.len(), RETRY_DELAYS.len());
+    for (number, delay) in (2..).zip(RETRY_DELAYS) {
+        let (delay, (sum, count)) = (delay.to_std().unwrap(), parts[&number]);
+        assert!(sum + Duration::from_secs(2) > delay && sum <= delay + delay / 10, "{sum:?} instead of {delay:?}");
+        assert_eq!(count, u32::try_from(sum.as_secs().div_ceil(900)).unwrap(), "{number}");
+    }
     let record = hook.delivery(&event).await.unwrap();
     assert_eq!((record.status, record.tries, record.next_attempt_at), (DeliveryStatus::Failed, 10, None));
     assert!(record.attempts.iter().zip(&received).all(|(attempt, sent)| attempt.at == sent.at && attempt.status == Some(503)));
@@ -64,6 +69,11 @@ async fn a_success_after_failures_ends_the_delivery() {
     let statuses: Vec<Option<u16>> = record.attempts.iter().map(|attempt| attempt.status).collect();
     assert_eq!((record.status, statuses), (DeliveryStatus::Delivered, vec![None, Some(302), Some(500), Some(201)]));
     assert_eq!(pipeline.receivers.len(), 4);
+}
+
+fn of_number(new: &NewMessage) -> (u32, Duration) {
+    let Message::Delivery(request) = &new.message else { panic!("{new:?}") };
+    (request.number, new.delay)
 }
 
 /// A message that comes back, since the one that waits in its place could not be sent, waits again.

@@ -86,7 +86,7 @@ async fn the_functions_read_consistently_and_write_conditionally_in_one_tenant()
     let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
     api.faults.take_requests();
     pipeline.fanout.handle(batch(&records)).await;
-    pipeline.run_messages_to_end(&api).await;
+    pipeline.run_to_end(&api).await;
     let keys = Keys::of(client.tenant);
     let own = [keys.partition(), keys.webhook_partition(hook.id)].map(|partition| partition.as_s().unwrap().clone());
     let mut operations: Vec<String> = Vec::new();

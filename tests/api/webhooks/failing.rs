@@ -130,7 +130,7 @@ async fn tested(api: &Api, pipeline: &Pipeline, hook: &TestWebhook, status: u16)
     pipeline.receivers.respond(move |_| status);
     let (event_id, requested_at) = (api.store.tenant(hook.tenant).new_id(api.now()).unwrap(), api.now());
     let test = Some(TestEvent { actor: Actor::operator() });
-    let request = DeliveryRequest { tenant_id: hook.tenant, webhook_id: hook.id, event_id, requested_at, test, attempted: None };
+    let request = DeliveryRequest { test, ..DeliveryRequest::first(hook.tenant, hook.id, event_id, requested_at) };
     pipeline.queue.send(vec![Message::Delivery(request).into()]).await.unwrap();
     pipeline.run().await;
     event_id.to_string()

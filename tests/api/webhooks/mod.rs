@@ -1,5 +1,6 @@
 //! Webhooks and their deliveries.
 
+mod apart;
 pub mod attempts;
 pub mod capacity;
 mod deliveries;
@@ -16,5 +17,4 @@ pub mod policies;
 mod replays;
 pub mod resources;
 pub mod secrets;
-mod set_aside;
-pub mod sweeps;
+mod waits;

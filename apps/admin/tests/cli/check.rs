@@ -4,11 +4,14 @@ use crate::UNKNOWN_ID;
 use crate::operator::Operator;
 use aws_sdk_dynamodb::types::AttributeValue;
 use dev_server::server;
+use rig::fake_sqs::FakeSqs;
 use serde_json::{Value, json};
 use shared::domain::record::{Kind, Stored};
 use shared::domain::user::User;
-use shared::domain::values::id::Id;
+use shared::domain::values::id::{EventId, Id, WebhookId};
+use shared::domain::webhooks::{Delivery, DeliveryStatus, Message, Webhook};
 use shared::store::keys::{Item, Keys};
+use shared::store::{ChangeContext, UnitOfWork};
 
 fn check(operator: &Operator, tenant: &str, options: &[&str]) -> (Option<i32>, Value) {
     let output = operator.run(&[&["check", "--tenant", tenant], options].concat());
@@ -121,4 +124,71 @@ async fn a_damaged_tenant_or_key_does_not_stop_the_operator() {
     check(&operator, &tenant, &["--repair"]);
     assert_eq!(check(&operator, &tenant, &[]).0, Some(0));
     assert_eq!(operator.json(&["tenant", "list"])["name"], "Acme");
+}
+
+/// A webhook with three deliveries: one is due in an hour, one is a little late, and one an hour and a minute.
+async fn overdue_delivery(operator: &Operator, tenant: &str) -> Delivery {
+    let store = operator.store().tenant(tenant.parse().unwrap());
+    let now = store.store().now();
+    let id: WebhookId = store.new_id(now).unwrap();
+    let webhook = json!({
+        "id": id, "url": "https://example.com/hook", "description": "", "events": ["*"], "is_active": true, "active_since": now,
+        "slot": 0, "secret": "AAAA"
+    });
+    let context = ChangeContext::operator(now);
+    let mut unit = UnitOfWork::new(&store, &context);
+    unit.create::<Webhook>(serde_json::from_value(webhook).unwrap()).unwrap();
+    unit.commit().await.unwrap();
+    let mut last = None;
+    for due in [3600, -3000, -3660] {
+        let event_id: EventId = store.new_id(now).unwrap();
+        let delivery = Delivery {
+            webhook_id: id,
+            event_id,
+            event_type: "asset.created".to_owned(),
+            status: DeliveryStatus::Pending,
+            requested_at: now,
+            tries: 3,
+            attempt_count: 3,
+            attempts: Vec::new(),
+            next_attempt_at: Some(now.plus(chrono::TimeDelta::seconds(due))),
+            test: None,
+        };
+        store.write_delivery(None, &delivery).await.unwrap();
+        last = Some(delivery);
+    }
+    last.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_message_of_an_overdue_delivery_is_sent_again() {
+    let mut operator = Operator::start().await;
+    let (tenant, _) = tenant_with_user(&operator).await;
+    let overdue = overdue_delivery(&operator, &tenant).await;
+    let sqs = FakeSqs::start().await.unwrap();
+    operator.more_variables.push(("AWS_ENDPOINT_URL_SQS", sqs.url.clone()));
+    let queue = sqs.retry_queue_url();
+    let with_queue = ["--repair", "--retry-queue", &queue];
+    for (options, is_repairable) in [(&[][..], true), (&["--repair"], false), (&[&with_queue[..], &["--dry-run"]].concat(), true)]
+    {
+        let (code, report) = check(&operator, &tenant, options);
+        assert_eq!(
+            (code, &report["open"], &report["repairable"]),
+            (Some(1), &json!(1), &json!(u8::from(is_repairable))),
+            "{report}"
+        );
+        let subject = format!("delivery {} to webhook {}", overdue.event_id, overdue.webhook_id);
+        assert_eq!((&report["findings"][0]["subject"], sqs.take_requests().len()), (&json!(subject), 0));
+    }
+    let (code, report) = check(&operator, &tenant, &with_queue);
+    assert_eq!((code, &report["open"], &report["findings"][0]["repaired"]), (Some(0), &json!(0), &json!(true)), "{report}");
+    let [(operation, request)] = &sqs.take_requests()[..] else { panic!("not one request") };
+    assert_eq!((operation.as_str(), &request["QueueUrl"]), ("SendMessageBatch", &json!(queue)));
+    let sent: Vec<Message> = request["Entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| serde_json::from_str(entry["MessageBody"].as_str().unwrap()).unwrap())
+        .collect();
+    assert_eq!(sent, [Message::Delivery(overdue.pending_request(tenant.parse().unwrap()).unwrap())]);
 }

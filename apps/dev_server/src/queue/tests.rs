@@ -45,6 +45,8 @@ pub(crate) fn message(tenant: u8, event: u32) -> Message {
         requested_at: at,
         test: None,
         attempted: None,
+        number: 1,
+        due: None,
     })
 }
 

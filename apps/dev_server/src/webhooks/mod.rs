@@ -84,9 +84,6 @@ impl Pipeline {
         };
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        if let Some(pause) = settings.sweeps {
-            tasks.spawn(worker::sweep_every(pause, queue.clone(), stopped.clone()));
-        }
         let worker = Worker { queue, handler: deliver, settings };
         tasks.spawn(connector.run(stopped.clone()));
         tasks.spawn(worker.run(stopped));

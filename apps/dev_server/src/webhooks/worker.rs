@@ -4,9 +4,6 @@ use super::lambda_events::of_queue;
 use super::{MessageHandler, wait};
 use crate::queue::{ReceivedMessage, SqliteQueue};
 use futures_util::FutureExt;
-use shared::domain::webhooks::{Message, Sweep};
-use shared::log::error_chain;
-use shared::queue::Queue;
 use std::collections::{BTreeMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -25,13 +22,11 @@ pub struct Settings {
     pub capacity: usize,
     /// The time that a message is hidden while it is handled.
     pub visibility: Duration,
-    /// The time between two sweeps, which begin with one of everything that is overdue; `None` for none.
-    pub sweeps: Option<Duration>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { capacity: 256, visibility: Duration::from_secs(180), sweeps: None }
+        Self { capacity: 256, visibility: Duration::from_secs(180) }
     }
 }
 
@@ -68,23 +63,6 @@ impl Worker {
             }
         }
         while batches.join_next().await.is_some() {}
-    }
-}
-
-/// Sends the messages of sweeps, as the schedule in template.yaml does.
-pub(super) async fn sweep_every(pause: Duration, queue: SqliteQueue, mut stop: watch::Receiver<bool>) {
-    let mut next = tokio::time::interval(pause);
-    let mut overdue = true;
-    loop {
-        tokio::select! {
-            _ = next.tick() => {}
-            _ = stop.wait_for(|is_stopped| *is_stopped) => return,
-        }
-        let sweep = Message::Sweep(Sweep { overdue, ..Sweep::default() });
-        match queue.send_retry(vec![sweep.into()]).await {
-            Ok(()) => overdue = false,
-            Err(error) => tracing::error!(cause = error_chain(&error), "a sweep can't be sent"),
-        }
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn classify(error: &(dyn Error + 'static)) -> AttemptFailure {
 
 #[cfg(test)]
 mod tests {
-    use super::{AttemptFailure, Refused, Error, classify, io};
+    use super::{AttemptFailure, Error, Refused, classify, io};
     use std::fmt;
 
     /// An error of a library that wraps another.

@@ -1,47 +1,48 @@
 //! Decisions about a message, and after an attempt.
 
+use super::request::is_early;
 use super::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, MAX_ATTEMPTS_KEPT, Webhook};
 use crate::values::id::TenantId;
 use crate::values::time::Timestamp;
 use chrono::TimeDelta;
 
-/// The most that an attempt may begin before its planned time. Queues count whole seconds.
-const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
-/// Longer waits are swept. Between this and 15 minutes, a message waits as well, so that clocks that differ lose no delivery.
-const MIN_SWEPT_WAIT: TimeDelta = TimeDelta::minutes(10);
+/// The longest delay of a message.
+const MAX_PART: TimeDelta = TimeDelta::minutes(15);
 /// A random number that divides a delay by ten gives the jitter: up to a tenth of the delay.
 const JITTER_PARTS: i64 = 10 * u16::MAX as i64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// The webhook is deleted, a newer request has replaced this one, or it is finished.
+    /// A newer request has replaced this one, it is finished, or another message is for its next attempt.
     Drop,
-    /// Not due; wait this long.
-    Wait(TimeDelta),
+    /// Not due; wait until then.
+    Wait(Timestamp),
     /// Record that the delivery has failed, because the webhook is not active.
     GiveUp,
     Attempt,
 }
 
 /// `record` is that of the delivery; both are as they are at `now`.
+///
+/// Whoever records an attempt has sent the message of the next one before. So a message whose number is not the next one is a
+/// double, or comes before an attempt that is still to be recorded, whose message comes back.
 #[must_use]
-pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: Option<&Webhook>, now: Timestamp) -> Decision {
-    let Some(webhook) = webhook else { return Decision::Drop };
+pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: &Webhook, now: Timestamp) -> Decision {
     if record.is_some_and(|record| record.requested_at > request.requested_at) {
         return Decision::Drop;
     }
     // A record of an earlier request is replaced.
     let same_request = record.filter(|record| record.requested_at == request.requested_at);
-    if same_request.is_some_and(|record| record.status != DeliveryStatus::Pending) {
+    let is_finished = same_request.is_some_and(|record| record.status != DeliveryStatus::Pending);
+    if is_finished || same_request.map_or(0, |record| record.tries) + 1 != request.number {
         return Decision::Drop;
     }
-    // Before its time as well: what waits would else come back for up to a day, to no purpose.
     if !webhook.is_active && request.test.is_none() {
         return Decision::GiveUp;
     }
     let due = same_request.and_then(|record| record.next_attempt_at);
-    match due.map(|due| due.since(now)).filter(|left| *left > TOLERANCE) {
-        Some(left) => Decision::Wait(left),
+    match due.filter(|due| is_early(*due, now)) {
+        Some(due) => Decision::Wait(due),
         None => Decision::Attempt,
     }
 }
@@ -109,14 +110,15 @@ impl Delivery {
         Self::after_attempt(previous, request, event_type, Attempt::not_made(now), &none)
     }
 
-    /// The time of the next attempt, if that is so late that no message waits for it.
+    /// The message of the next attempt is sent several times until then. If one of these was doubled, there are two of it when it
+    /// is due.
     #[must_use]
-    pub fn swept_at(&self) -> Option<Timestamp> {
+    pub fn waits_in_parts(&self) -> bool {
         let since = self.attempts.last().map_or(self.requested_at, Attempt::ended_at);
-        self.next_attempt_at.filter(|due| due.since(since) > MIN_SWEPT_WAIT)
+        self.next_attempt_at.is_some_and(|due| due.since(since) > MAX_PART)
     }
 
-    /// `None` if no attempt is to come.
+    /// The message of the next attempt; `None` if none is to come.
     #[must_use]
     pub fn pending_request(&self, tenant_id: TenantId) -> Option<DeliveryRequest> {
         (self.status == DeliveryStatus::Pending).then(|| DeliveryRequest {
@@ -124,6 +126,8 @@ impl Delivery {
             webhook_id: self.webhook_id,
             event_id: self.event_id,
             requested_at: self.requested_at,
+            number: self.tries + 1,
+            due: self.next_attempt_at,
             test: self.test.clone(),
             attempted: None,
         })
@@ -142,8 +146,7 @@ pub enum Race {
 }
 
 #[must_use]
-pub fn after_race(request: &DeliveryRequest, attempt: &Attempt, present: Option<&Delivery>) -> Race {
-    let Some(present) = present else { return Race::Open };
+pub fn after_race(request: &DeliveryRequest, attempt: &Attempt, present: &Delivery) -> Race {
     if present.attempts.contains(attempt) {
         return Race::Recorded;
     }
@@ -173,9 +176,15 @@ mod tests {
             webhook_id: WebhookId::new(at(0), [1; 10]),
             event_id: EventId::new(at(1), [2; 10]),
             requested_at: at(seconds),
+            number: 1,
+            due: None,
             test: None,
             attempted: None,
         }
+    }
+
+    fn second(seconds: i64) -> DeliveryRequest {
+        DeliveryRequest { number: 2, ..request(seconds) }
     }
 
     fn webhook(is_active: bool) -> Webhook {
@@ -199,8 +208,7 @@ mod tests {
     #[test]
     fn a_message_is_decided_by_record_and_webhook() {
         let active = webhook(true);
-        let decided = |record: Option<&Delivery>, requested, now| decide(&request(requested), record, Some(&active), at(now));
-        assert_eq!(decide(&request(1), None, None, at(2)), Decision::Drop);
+        let decided = |record: Option<&Delivery>, requested, now| decide(&request(requested), record, &active, at(now));
         assert_eq!(decided(None, 1, 2), Decision::Attempt);
         let delivered = after(None, &request(5), attempt(10, 204));
         let failed = after(None, &request(5), attempt(10, 410));
@@ -212,26 +220,51 @@ mod tests {
         }
         // Due at 10.25 + 5 seconds.
         let pending = after(None, &request(5), attempt(10, 500));
-        assert_eq!(decided(Some(&pending), 5, 12), Decision::Wait(TimeDelta::milliseconds(3250)));
+        let due = pending.next_attempt_at.expect("a time");
+        let next = |now| decide(&second(5), Some(&pending), &active, at(now));
+        assert_eq!((next(12), next(16)), (Decision::Wait(due), Decision::Attempt));
         assert_eq!([4, 6].map(|seconds| decided(Some(&pending), seconds, 12)), [Decision::Drop, Decision::Attempt]);
-        let just_before = decide(&request(5), Some(&pending), Some(&active), Timestamp::from_millis(14_250));
-        assert_eq!((just_before, decided(Some(&pending), 5, 16)), (Decision::Attempt, Decision::Attempt));
+        let just_before = decide(&second(5), Some(&pending), &active, Timestamp::from_millis(14_250));
+        assert_eq!(just_before, Decision::Attempt);
+    }
+
+    #[test]
+    fn a_message_is_for_one_attempt() {
+        let active = webhook(true);
+        let pending = after(None, &request(5), attempt(10, 500));
+        let expected = DeliveryRequest { due: pending.next_attempt_at, ..second(5) };
+        assert_eq!(pending.pending_request(request(5).tenant_id), Some(expected));
+        for (number, record, expected) in [
+            (1, None, Decision::Attempt),
+            (2, None, Decision::Drop),
+            (1, Some(&pending), Decision::Drop),
+            (2, Some(&pending), Decision::Attempt),
+            (3, Some(&pending), Decision::Drop),
+        ] {
+            let message = DeliveryRequest { number, ..request(5) };
+            assert_eq!(decide(&message, record, &active, at(1_000)), expected, "{number}");
+            // An inactive webhook gives up no delivery twice.
+            let given_up = if expected == Decision::Drop { Decision::Drop } else { Decision::GiveUp };
+            assert_eq!(decide(&message, record, &webhook(false), at(1_000)), given_up, "{number}");
+        }
+        // A new request begins anew.
+        assert_eq!(decide(&request(6), Some(&pending), &active, at(12)), Decision::Attempt);
     }
 
     #[test]
     fn an_inactive_webhook_gets_only_tests() {
         let inactive = webhook(false);
-        assert_eq!(decide(&request(1), None, Some(&inactive), at(2)), Decision::GiveUp);
+        assert_eq!(decide(&request(1), None, &inactive, at(2)), Decision::GiveUp);
         let test = DeliveryRequest { test: Some(TestEvent { actor: Actor::operator() }), ..request(1) };
-        assert_eq!(decide(&test, None, Some(&inactive), at(2)), Decision::Attempt);
-        // A delivery that waits for its next attempt ends at once: nobody has to wait for that.
+        assert_eq!(decide(&test, None, &inactive, at(2)), Decision::Attempt);
         let pending = after(None, &request(1), attempt(2, 500));
-        assert_eq!(decide(&request(1), Some(&pending), Some(&inactive), at(3)), Decision::GiveUp);
-        assert_eq!(decide(&test, Some(&pending), Some(&inactive), at(3)), Decision::Wait(TimeDelta::milliseconds(4250)));
+        assert_eq!(decide(&second(1), Some(&pending), &inactive, at(9)), Decision::GiveUp);
+        let test = DeliveryRequest { number: 2, ..test };
+        assert_eq!(decide(&test, Some(&pending), &inactive, at(3)), Decision::Wait(pending.next_attempt_at.expect("a time")));
         let given_up = Delivery::given_up(Some(&pending), &request(1), "asset.created", at(9));
         assert_eq!((given_up.status, given_up.attempt_count, given_up.next_attempt_at), (DeliveryStatus::Failed, 2, None));
         assert_eq!(given_up.attempts[1].error, Some(AttemptFailure::WebhookDisabled));
-        assert_eq!(decide(&request(1), Some(&given_up), Some(&webhook(true)), at(9)), Decision::Drop);
+        assert_eq!(decide(&second(1), Some(&given_up), &webhook(true), at(9)), Decision::Drop);
     }
 
     #[test]
@@ -241,6 +274,7 @@ mod tests {
         for (tries, delay) in (1..).zip(RETRY_DELAYS) {
             assert_eq!((record.status, record.tries, record.attempt_count), (DeliveryStatus::Pending, tries, u64::from(tries)));
             assert_eq!(record.next_attempt_at, Some(at(now).plus(delay + TimeDelta::milliseconds(250))));
+            assert_eq!(record.waits_in_parts(), tries > 2);
             now += delay.num_seconds();
             record = after(Some(&record), &request(1), attempt(now, 302));
         }
@@ -289,17 +323,16 @@ mod tests {
         let failure = attempt(10, 500);
         let of_other = |status| after(None, &other, attempt(11, status));
         for (attempt, present, expected) in [
-            (&success, None, Race::Open),
-            (&success, Some(of_other(500)), Race::Open),
-            (&success, Some(of_other(200)), Race::Settled),
-            (&failure, Some(of_other(500)), Race::Settled),
-            (&failure, Some(of_other(200)), Race::Settled),
-            (&success, Some(after(None, &mine, success.clone())), Race::Recorded),
-            (&failure, Some(after(None, &mine, failure.clone())), Race::Recorded),
-            (&failure, Some(after(None, &request(4), attempt_of(500))), Race::Open),
-            (&success, Some(after(None, &request(6), attempt_of(500))), Race::Settled),
+            (&success, of_other(500), Race::Open),
+            (&success, of_other(200), Race::Settled),
+            (&failure, of_other(500), Race::Settled),
+            (&failure, of_other(200), Race::Settled),
+            (&success, after(None, &mine, success.clone()), Race::Recorded),
+            (&failure, after(None, &mine, failure.clone()), Race::Recorded),
+            (&failure, after(None, &request(4), attempt_of(500)), Race::Open),
+            (&success, after(None, &request(6), attempt_of(500)), Race::Settled),
         ] {
-            assert_eq!(after_race(&mine, attempt, present.as_ref()), expected, "{attempt:?} {present:?}");
+            assert_eq!(after_race(&mine, attempt, &present), expected, "{attempt:?} {present:?}");
         }
     }
 

@@ -15,14 +15,10 @@ pub struct EventRequest {
 
 impl EventRequest {
     pub fn deliveries(&self) -> impl Iterator<Item = DeliveryRequest> {
-        self.webhook_ids.iter().map(|webhook_id| DeliveryRequest {
-            tenant_id: self.tenant_id,
-            webhook_id: *webhook_id,
-            event_id: self.event_id,
-            requested_at: self.event_id.timestamp(),
-            test: None,
-            attempted: None,
-        })
+        let requested_at = self.event_id.timestamp();
+        let first =
+            move |webhook_id: &WebhookId| DeliveryRequest::first(self.tenant_id, *webhook_id, self.event_id, requested_at);
+        self.webhook_ids.iter().map(first)
     }
 }
 

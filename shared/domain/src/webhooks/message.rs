@@ -1,6 +1,6 @@
 //! The messages of the queue between the functions `fanout` and `deliver`.
 
-use super::{DeliveryRequest, DueDelivery, EventRequest, FanoutRequest, Sweep, WebhookEvents, WebhookSweep};
+use super::{DeliveryRequest, EventRequest, FanoutRequest, WebhookEvents};
 use crate::values::id::{EventId, Id, TenantId, WebhookId};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,23 +13,17 @@ pub enum Message {
     Delivery(DeliveryRequest),
     Replay(ReplayRequest),
     Fanout(FanoutRequest),
-    Sweep(Sweep),
-    SweepWebhook(WebhookSweep),
-    Due(DueDelivery),
 }
 
 impl Message {
-    /// A tenant's messages are a group: those of one group don't delay the others. Sweeps of all tenants are one, too.
+    /// A tenant's messages are a group: those of one group don't delay the others.
     #[must_use]
     pub fn group(&self) -> String {
         match self {
             Self::Event(EventRequest { tenant_id, .. })
             | Self::Delivery(DeliveryRequest { tenant_id, .. })
             | Self::Replay(ReplayRequest { tenant_id, .. })
-            | Self::Fanout(FanoutRequest { tenant_id, .. })
-            | Self::SweepWebhook(WebhookSweep { tenant_id, .. })
-            | Self::Due(DueDelivery { tenant_id, .. }) => tenant_id.short(),
-            Self::Sweep(_) => "sweep".to_owned(),
+            | Self::Fanout(FanoutRequest { tenant_id, .. }) => tenant_id.short(),
         }
     }
 }
@@ -76,16 +70,8 @@ impl ReplayRequest {
     pub fn part(&self, events: &[EventId], last: Option<EventId>, has_more: bool, complete_until: Timestamp) -> ReplayPart {
         let end = self.end();
         let within = events.iter().filter(|event| event.timestamp() < end);
-        let deliveries: Vec<DeliveryRequest> = within
-            .map(|event| DeliveryRequest {
-                tenant_id: self.tenant_id,
-                webhook_id: self.webhook_id,
-                event_id: *event,
-                requested_at: self.requested_at,
-                test: None,
-                attempted: None,
-            })
-            .collect();
+        let deliveries: Vec<DeliveryRequest> =
+            within.map(|event| DeliveryRequest::first(self.tenant_id, self.webhook_id, *event, self.requested_at)).collect();
         let is_past_end = deliveries.len() < events.len() || last.is_some_and(|last| last.timestamp() >= end);
         let after = last.unwrap_or(self.after);
         let rest = || Self { after, ..self.clone() };

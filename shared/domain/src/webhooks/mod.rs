@@ -12,16 +12,13 @@ mod public_address;
 mod replays;
 mod request;
 mod secret;
-mod sweep;
 #[cfg(test)]
 mod tests;
 
 pub use address::{AddressPolicy, WebhookUrl, is_local_name};
 pub use body::{TEST_EVENT, delivery_body, test_event};
 pub use decision::{Decision, Race, Retries, after_race, decide};
-pub use delivery::{
-    Attempt, AttemptFailure, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, RETENTION, RETRY_DELAYS, TestEvent,
-};
+pub use delivery::{Attempt, AttemptFailure, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, RETENTION, RETRY_DELAYS, TestEvent};
 pub use events::{MAX_EVENT_TYPES, WebhookEvents};
 pub use fanout::{EventRequest, FanoutRequest, NewEvent};
 pub use health::{Health, MAX_FAILING, SLOW_AFTER};
@@ -30,7 +27,6 @@ pub use public_address::{PUBLIC_PORTS, is_public};
 pub use replays::{MAX_REPLAYS_PER_DAY, ReplayRefusal, Replays};
 pub use request::{Attempted, DeliveryRequest};
 pub use secret::{EncryptedSecret, SECRET_BYTES, WebhookSecret};
-pub use sweep::{DueDelivery, DueRow, SWEEP_INTERVAL, Sweep, WebhookSweep, is_taken, swept_until};
 
 use crate::record::{Kind, Patch, Record, Unique, fields};
 use crate::values::id::{ApiKeyId, WebhookId};

@@ -10,7 +10,7 @@ mod webhooks;
 
 pub use events::{EVENTS, LAST_VERSION, commitments_attribute, commitments_of, event_id, event_of, history_entry};
 pub use list_index::{BUCKETS, Section};
-pub use webhooks::{delivered_event, due_row};
+pub use webhooks::delivered_event;
 
 use crate::domain::processes::instance::ImageName;
 use crate::domain::record::{Kind, Unique};
@@ -277,12 +277,6 @@ pub fn registry_partition() -> AttributeValue {
 #[must_use]
 pub fn registry_prefix() -> AttributeValue {
     AttributeValue::S(REGISTRY_PREFIX.to_owned())
-}
-
-/// No tenant's key in the registry is behind it.
-#[must_use]
-pub fn registry_end() -> AttributeValue {
-    AttributeValue::S(format!("{REGISTRY_PREFIX}~"))
 }
 
 #[must_use]

@@ -1,17 +1,14 @@
 //! Keys of the items of webhooks besides their records.
 
-use super::{HS, Item, Key, Keys};
+use super::{Key, Keys};
 use crate::domain::values::id::{EventId, Id, WebhookId};
-use crate::domain::values::time::Timestamp;
-use crate::domain::webhooks::{DeliveryStatus, DueRow};
+use crate::domain::webhooks::DeliveryStatus;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 const DELIVERIES: &str = "DELIVERY#";
 const HEALTH: &str = "HEALTH";
 /// The prefix of the keys of deliveries in the index `list_index`.
 const BY_STATUS: char = 'D';
-/// The prefix of the keys of deliveries that wait for a sweep, in the index `history`. Records' ids are there without a prefix.
-const DUE: &str = "DUE#";
 
 impl Keys {
     /// `T#<tenant>#HOOK#<webhook>`: the partition of a webhook's deliveries and its health, in the table and in the index
@@ -50,19 +47,6 @@ impl Keys {
         AttributeValue::S(format!("{BY_STATUS}#{status}#"))
     }
 
-    /// In the index `history`: `DUE#<due, in milliseconds>#<event>`. Only deliveries that wait for a sweep are there.
-    #[must_use]
-    pub fn due(row: DueRow) -> AttributeValue {
-        AttributeValue::S(format!("{}{}", due_prefix(row.due), row.event_id.short()))
-    }
-
-    /// The first and the last key, in the index `history`, of deliveries after a row and due before `until`.
-    #[must_use]
-    pub fn due_between(after: Option<DueRow>, until: Timestamp) -> (AttributeValue, AttributeValue) {
-        let first = after.map(|row| format!("{}{}~", due_prefix(row.due), row.event_id.short()));
-        (AttributeValue::S(first.unwrap_or_else(|| DUE.to_owned())), AttributeValue::S(due_prefix(until)))
-    }
-
     /// `HEALTH`: the time since the last success of a webhook's deliveries.
     #[must_use]
     pub fn webhook_health(&self, webhook: WebhookId) -> Key {
@@ -79,17 +63,6 @@ impl Keys {
 #[must_use]
 pub fn delivered_event(key: &Key) -> Option<EventId> {
     EventId::from_short(key.sort().strip_prefix(DELIVERIES)?)
-}
-
-fn due_prefix(due: Timestamp) -> String {
-    format!("{DUE}{:015}#", due.millis().max(0))
-}
-
-/// A row of the index `history`; `None` if it is no delivery.
-#[must_use]
-pub fn due_row(item: &Item) -> Option<DueRow> {
-    let (due, event) = item.get(HS)?.as_s().ok()?.strip_prefix(DUE)?.split_once('#')?;
-    Some(DueRow { due: Timestamp::from_millis(due.parse().ok()?), event_id: EventId::from_short(event)? })
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ impl TenantStore {
     }
 
     /// The records of some rows of the index.
-    async fn indexed(&self, webhook: WebhookId, rows: &[Item]) -> Result<Vec<Item>, StoreError> {
+    pub(super) async fn indexed(&self, webhook: WebhookId, rows: &[Item]) -> Result<Vec<Item>, StoreError> {
         let event = |row| delivered_event(&Key::of(row)?);
         let keys: Vec<Key> = rows.iter().filter_map(event).map(|event| self.keys.delivery(webhook, event)).collect();
         let mut items = self.batch_of(&keys, false).await?;
@@ -94,7 +94,7 @@ impl TenantStore {
     }
 
     /// `status` is pending or failed. The index does not contain `expires`.
-    fn deliveries_by_status(&self, webhook: WebhookId, status: DeliveryStatus) -> QueryFluentBuilder {
+    pub(super) fn deliveries_by_status(&self, webhook: WebhookId, status: DeliveryStatus) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).index_name(LIST_INDEX);
         query
             .key_condition_expression("#pk = :pk AND begins_with(#ls, :ls)")

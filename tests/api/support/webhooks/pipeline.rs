@@ -12,9 +12,7 @@ use serde_json::json;
 use shared::domain::record::Stored;
 use shared::domain::values::id::{EventId, TenantId, WebhookId};
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhooks::{
-    Delivery, DeliveryRequest, DueRow, EncryptedSecret, Message, RETENTION, SWEEP_INTERVAL, Sweep, Webhook, WebhookSecret,
-};
+use shared::domain::webhooks::{Delivery, DeliveryRequest, EncryptedSecret, Message, Webhook, WebhookSecret};
 use shared::key_encryption::{KeyEncryption, Purpose};
 use shared::queue::Queue;
 use shared::store::{ChangeContext, Store, StoreError, UnitOfWork};
@@ -157,34 +155,15 @@ impl Pipeline {
         is_disturbed
     }
 
-    /// Delivers until the queue is empty and nothing waits for a sweep: moves the clock to the time when the next message is
-    /// visible or, if that is later, to the next sweep that takes something.
+    /// Delivers until the queue is empty: moves the clock to the time when the next message is visible.
     pub async fn run_to_end(&self, api: &Api) {
-        self.run_all(api, async || next_sweep(api).await).await;
-    }
-
-    /// [`Pipeline::run_to_end`] where nothing waits for a sweep.
-    pub async fn run_messages_to_end(&self, api: &Api) {
-        self.run_all(api, async || None).await;
-    }
-
-    async fn run_all(&self, api: &Api, next_sweep: impl AsyncFn() -> Option<Timestamp>) {
-        for _ in 0..1000 {
+        // A delivery that waits for 24 hours is a message that is sent 96 times.
+        for _ in 0..10_000 {
             self.run().await;
-            let message = self.queue.next_visible();
-            let sweep = next_sweep().await;
-            let Some(next) = message.into_iter().chain(sweep).min() else { return };
+            let Some(next) = self.queue.next_visible() else { return };
             api.advance_clock_millis(next.since(api.now()).num_milliseconds().max(0));
-            if Some(next) == sweep {
-                self.sweep().await;
-            }
         }
         panic!("the queue never becomes empty");
-    }
-
-    /// Sends the message of the schedule.
-    pub async fn sweep(&self) {
-        self.queue.send_retry(vec![Message::Sweep(Sweep::default()).into()]).await.unwrap();
     }
 
     /// Fans out and delivers everything, with all repetitions. Returns the IDs of the events, oldest first.
@@ -193,24 +172,6 @@ impl Pipeline {
         self.run_to_end(api).await;
         events
     }
-}
-
-/// The time of the sweep, in the middle of its interval, that takes the next delivery or, if it was lost, of the second after it.
-async fn next_sweep(api: &Api) -> Option<Timestamp> {
-    let (now, interval) = (api.now(), SWEEP_INTERVAL.num_milliseconds());
-    let mut next = None;
-    for tenant in api.store.tenants_after(None, 1000).await.unwrap() {
-        let store = api.store.tenant(tenant);
-        for webhook in store.webhook_ids().await.unwrap() {
-            for DueRow { due, .. } in store.due_deliveries(webhook, None, now.plus(RETENTION), 1000).await.unwrap() {
-                let middle =
-                    |step: i64| Timestamp::from_millis((due.millis().div_euclid(interval) + step) * interval + interval / 2);
-                let sweeps = [-1, 2, 4, 8, 16, 32].map(middle).into_iter();
-                next = sweeps.filter(|at| *at > now).min().into_iter().chain(next).min();
-            }
-        }
-    }
-    next
 }
 
 pub fn event_id(record: &serde_json::Value) -> String {
@@ -245,14 +206,7 @@ pub async fn created(api: &Api, client: &Client, pipeline: &mut Pipeline) -> (St
 }
 
 pub fn delivery(hook: &TestWebhook, event: &str, requested_at: Timestamp) -> DeliveryRequest {
-    DeliveryRequest {
-        tenant_id: hook.tenant,
-        webhook_id: hook.id,
-        event_id: event.parse().unwrap(),
-        requested_at,
-        test: None,
-        attempted: None,
-    }
+    DeliveryRequest::first(hook.tenant, hook.id, event.parse().unwrap(), requested_at)
 }
 
 /// As the API, when it repeats a delivery.

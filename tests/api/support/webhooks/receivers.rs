@@ -44,11 +44,7 @@ pub struct Receivers {
 
 impl Default for Receivers {
     fn default() -> Self {
-        Self {
-            received: Arc::default(),
-            script: Arc::new(Mutex::new(Box::new(|_| 204))),
-            slow: Arc::default(),
-        }
+        Self { received: Arc::default(), script: Arc::new(Mutex::new(Box::new(|_| 204))), slow: Arc::default() }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::receiver::{OK, Receiver};
 use super::{
-    AddressPolicy, Arc, AttemptFailure, Limits, NAME, Names, PUBLIC, Rules, assert_error, assert_status, send, send_checked, sender,
-    test_rules,
+    AddressPolicy, Arc, AttemptFailure, Limits, NAME, Names, PUBLIC, Rules, assert_error, assert_status, send, send_checked,
+    sender, test_rules,
 };
 use crate::sender::Sender;
 use crate::sender::resolver::CheckedResolver;

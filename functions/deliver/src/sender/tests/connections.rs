@@ -10,10 +10,7 @@ use tokio::time::{sleep, timeout};
 
 #[tokio::test]
 async fn a_connection_is_used_again() {
-    let responses = [
-        OK,
-        "HTTP/1.1 500 No\r\ncontent-length: 5\r\n\r\nhello",
-    ];
+    let responses = [OK, "HTTP/1.1 500 No\r\ncontent-length: 5\r\n\r\nhello"];
     for response in responses {
         let receiver = Receiver::responding(response).await;
         let names = Arc::new(Names::with_receiver());

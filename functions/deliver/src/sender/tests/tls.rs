@@ -1,7 +1,10 @@
 //! Accepted and refused certificates.
 
 use super::receiver::{Certificates, Identity, OK, Receiver, certificates};
-use super::{AddressPolicy, Arc, AttemptFailure, CheckedResolver, Limits, NAME, Names, Sender, assert_error, assert_status, send, sender, test_rules};
+use super::{
+    AddressPolicy, Arc, AttemptFailure, CheckedResolver, Limits, NAME, Names, Sender, assert_error, assert_status, send, sender,
+    test_rules,
+};
 
 #[tokio::test]
 async fn only_valid_certificates_are_accepted() {

@@ -1,0 +1,289 @@
+//! Waits for the next attempt: a message that is sent again until it is due. Nothing gets lost, and no step counts twice.
+
+use crate::support::queue::VISIBILITY;
+use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, created, delivering, delivery, send, webhook, with_webhook};
+use crate::support::{Api, Client, Disturbance, at_each_place, paused_runtime};
+use chrono::TimeDelta;
+use deliver::{Deliver, SignedDelivery, Transport};
+use dev_server::faulty_table::planned::CallFailure;
+use futures_util::future::{BoxFuture, join_all};
+use serde_json::json;
+use shared::domain::actor::Actor;
+use shared::domain::values::id::EventId;
+use shared::domain::values::time::Timestamp;
+use shared::domain::webhooks::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, Message, RETRY_DELAYS, TestEvent};
+use shared::queue::{NewMessage, Queue};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+
+/// A delivery that has failed three times, and is due half an hour later.
+struct Waiting {
+    hook: TestWebhook,
+    event: String,
+    due: Timestamp,
+}
+
+impl Waiting {
+    async fn of(api: &Api, client: &Client, pipeline: &mut Pipeline) -> Self {
+        let hook = webhook(api, client.tenant, "https://example.com/hook", &["asset.created"]).await;
+        pipeline.stream.skip(&api.dynamo, &api.table).await;
+        let (_, event) = created(api, client, pipeline).await;
+        pipeline.receivers.respond(|_| 500);
+        while pipeline.receivers.len() < 3 {
+            pipeline.run().await;
+            advance_to(api, pipeline.queue.next_visible().unwrap());
+        }
+        let due = hook.delivery(&event).await.unwrap().next_attempt_at.unwrap();
+        pipeline.receivers.respond(|_| 200);
+        pipeline.receivers.take();
+        Self { hook, event, due }
+    }
+
+    async fn record(&self) -> Delivery {
+        self.hook.delivery(&self.event).await.unwrap()
+    }
+}
+
+fn advance_to(api: &Api, time: Timestamp) {
+    api.advance_clock_millis(time.since(api.now()).num_milliseconds().max(0));
+}
+
+#[tokio::test]
+async fn a_wait_of_a_day_ends_on_time_and_reads_nothing_until_then() {
+    let (api, _, mut pipeline) = delivering().await;
+    api.stop_clock();
+    let client = api.tenant().await;
+    let waiting = Waiting::of(&api, &client, &mut pipeline).await;
+    // As if it were the last attempt but one.
+    let due = api.now().plus(TimeDelta::hours(24));
+    let record = Delivery { next_attempt_at: Some(due), ..waiting.record().await };
+    pipeline.queue.put(client.tenant, &record).await;
+    pipeline.queue.clear();
+    let message = record.pending_request(client.tenant).unwrap();
+    pipeline.queue.send_retry(vec![Message::Delivery(message).into()]).await.unwrap();
+    pipeline.queue.take_sent_retries();
+    api.faults.take_requests();
+    while due.since(api.now()) > TimeDelta::seconds(1) {
+        pipeline.run().await;
+        assert_eq!((api.faults.take_requests().len(), pipeline.receivers.len(), pipeline.queue.len()), (0, 0, 1));
+        advance_to(&api, pipeline.queue.next_visible().unwrap());
+    }
+    let delays: Vec<u64> = pipeline.queue.take_sent_retries().iter().map(|new| new.delay.as_secs()).collect();
+    assert_eq!(delays, [900; 96]);
+    pipeline.run().await;
+    let received = pipeline.receivers.take();
+    assert_eq!((received.len(), received[0].at.since(due).num_seconds()), (1, 0));
+    assert_eq!((waiting.record().await.status, pipeline.queue.len()), (DeliveryStatus::Delivered, 0));
+}
+
+#[tokio::test]
+async fn ten_webhooks_that_fail_for_three_days_get_each_attempt_once() {
+    let (api, client, mut pipeline) = delivering().await;
+    let mut hooks = Vec::new();
+    for n in 0..10 {
+        hooks.push(webhook(&api, client.tenant, &format!("https://example.com/{n}"), &["asset.created"]).await);
+    }
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    pipeline.receivers.respond(|_| 500);
+    let (_, event) = created(&api, &client, &mut pipeline).await;
+    api.stop_clock();
+    pipeline.run_to_end(&api).await;
+    let mut times = HashMap::<String, Vec<Timestamp>>::new();
+    for arrival in pipeline.receivers.take() {
+        times.entry(arrival.url).or_default().push(arrival.at);
+    }
+    for hook in hooks {
+        let (times, record) = (&times[&hook.url], hook.delivery(&event).await.unwrap());
+        assert_eq!((times.len(), record.attempt_count, record.status), (10, 10, DeliveryStatus::Failed));
+        for (pair, delay) in times.windows(2).zip(RETRY_DELAYS) {
+            let waited = pair[1].since(pair[0]);
+            assert!(waited > delay - TimeDelta::seconds(1) && waited <= delay + delay / 10, "{waited} instead of {delay}");
+        }
+        assert!(hook.read().await.value.is_active);
+    }
+}
+
+/// Each attempt, and one part of each wait, is handled twice: one after the other, or both messages at the same time.
+#[tokio::test]
+async fn a_repeated_step_sends_nothing_again() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    let (_, event) = created(&api, &client, &mut pipeline).await;
+    pipeline.receivers.respond(|_| 500);
+    api.stop_clock();
+    let mut doubled = 0;
+    while let Some(next) = pipeline.queue.next_visible() {
+        advance_to(&api, next);
+        while let Some(received) = pipeline.queue.receive() {
+            let response = pipeline.deliver.handle(received.clone()).await;
+            let body = received.records[0].body.clone().unwrap();
+            let number = match serde_json::from_str(&body).unwrap() {
+                Message::Delivery(DeliveryRequest { number, .. }) => number,
+                _ => 1,
+            };
+            let attempts = u32::try_from(pipeline.receivers.len()).unwrap();
+            if attempts >= number || doubled < number {
+                doubled = number;
+                assert_eq!(pipeline.deliver.handle(received.clone()).await.batch_item_failures, []);
+            }
+            pipeline.queue.delete(&received, &response);
+        }
+    }
+    let record = hook.delivery(&event).await.unwrap();
+    assert_eq!((record.status, record.attempt_count, pipeline.receivers.len()), (DeliveryStatus::Failed, 10, 10));
+    assert_eq!(doubled, 10);
+}
+
+#[tokio::test]
+async fn a_wait_survives_any_disturbance() {
+    let case = async |place, way: Disturbance| {
+        let (api, client, mut pipeline) = delivering().await;
+        let waiting = Waiting::of(&api, &client, &mut pipeline).await;
+        while waiting.due.since(api.now()) > TimeDelta::seconds(1) {
+            pipeline.run().await;
+            advance_to(&api, pipeline.queue.next_visible().unwrap());
+        }
+        let is_disturbed = pipeline.run_disturbed(&api, place, way).await;
+        assert_eq!(waiting.record().await.status, DeliveryStatus::Delivered, "{place} {way:?}");
+        is_disturbed
+    };
+    let ways =
+        [Disturbance::IsDropped, Disturbance::Fails(CallFailure::TimedOutBefore), Disturbance::Fails(CallFailure::TimedOutAfter)];
+    at_each_place(&ways, 3, 3, case).await;
+}
+
+/// A part of a wait that can't be sent again comes back, and goes on.
+#[tokio::test]
+async fn a_wait_survives_failures_of_the_queue() {
+    for after in [false, true] {
+        let (api, client, mut pipeline) = delivering().await;
+        let waiting = Waiting::of(&api, &client, &mut pipeline).await;
+        pipeline.queue.fail_call(0, after);
+        pipeline.run().await;
+        assert!(pipeline.queue.stop_failing());
+        api.advance_clock(VISIBILITY.num_seconds());
+        pipeline.run_to_end(&api).await;
+        let received = pipeline.receivers.take();
+        let late = received[0].at.since(waiting.due);
+        assert!(received.len() == 1 && late > -TimeDelta::seconds(1) && late < TimeDelta::seconds(2), "{late}");
+        assert_eq!(waiting.record().await.status, DeliveryStatus::Delivered);
+    }
+}
+
+/// Every attempt sends the event itself, which no history has.
+#[tokio::test]
+async fn a_test_event_waits_as_well() {
+    let (api, client, pipeline, hook) = with_webhook(&["asset.created"]).await;
+    let event_id: EventId = api.store.tenant(client.tenant).new_id(api.now()).unwrap();
+    let test = Some(TestEvent { actor: Actor::operator() });
+    send(&pipeline, DeliveryRequest { test, ..delivery(&hook, &event_id.to_string(), api.now()) }).await;
+    pipeline.receivers.respond(|_| 500);
+    pipeline.run_to_end(&api).await;
+    let received = pipeline.receivers.take();
+    assert!(received.len() == 10 && received.iter().all(|sent| sent.body == received[0].body), "{}", received.len());
+}
+
+/// What `admin check --repair` and the dev server send again.
+#[tokio::test]
+async fn a_delivery_whose_message_is_lost_goes_on_from_its_record() {
+    let (api, client, mut pipeline) = delivering().await;
+    let waiting = Waiting::of(&api, &client, &mut pipeline).await;
+    pipeline.queue.clear();
+    api.advance_clock(24 * 3600);
+    pipeline.run_to_end(&api).await;
+    assert_eq!(pipeline.receivers.len(), 0);
+    let pending = api.store.tenant(client.tenant).pending_requests().await.unwrap();
+    assert_eq!(pending.len(), 1);
+    assert_eq!(api.store.pending_requests().await.unwrap(), pending);
+    let messages: Vec<NewMessage> = pending.into_iter().map(|request| Message::Delivery(request).into()).collect();
+    // Twice, since the first message was only late.
+    for _ in 0..2 {
+        pipeline.queue.send_retry(messages.clone()).await.unwrap();
+    }
+    pipeline.run_to_end(&api).await;
+    assert_eq!((waiting.record().await.status, pipeline.receivers.len()), (DeliveryStatus::Delivered, 1));
+    assert_eq!(api.store.pending_requests().await.unwrap(), []);
+}
+
+/// Receivers, one of which hangs. They note when the others were reached.
+#[derive(Clone, Default)]
+struct Hanging(Arc<Mutex<Vec<(Instant, String)>>>);
+
+const HANGING: &str = "https://example.com/hanging";
+
+impl Transport for Hanging {
+    fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
+        Box::pin(async move {
+            let url = delivery.url.as_str().to_owned();
+            let (status, duration) = if url == HANGING { (None, 15_000) } else { (Some(204), 20) };
+            sleep(Duration::from_millis(duration)).await;
+            self.0.lock().unwrap().push((Instant::now(), url));
+            let error = status.is_none().then_some(shared::domain::webhooks::AttemptFailure::TimedOut);
+            Attempt { at, status, error, duration_ms: duration }
+        })
+    }
+}
+
+/// Two instances for each queue, as with a concurrency of 2.
+async fn work(pipeline: &Pipeline, deliver: &Deliver) {
+    let instance = async |is_retry: bool| {
+        loop {
+            match pipeline.queue.receive_from(is_retry) {
+                Some(event) => {
+                    let response = deliver.handle(event.clone()).await;
+                    pipeline.queue.delete(&event, &response);
+                }
+                None => sleep(Duration::from_millis(10)).await,
+            }
+        }
+    };
+    join_all([false, false, true, true].map(instance)).await;
+}
+
+/// How long events take to the quick receivers, each of another tenant, beside the one that hangs or without it.
+fn quick_times(with_hanging: bool) -> Vec<Duration> {
+    paused_runtime().block_on(async {
+        let api = Api::start().await;
+        let mut clients = Vec::new();
+        let mut hook = async |url: String| {
+            let client = api.tenant().await;
+            webhook(&api, client.tenant, &url, &["asset.created"]).await;
+            clients.push(client);
+        };
+        if with_hanging {
+            hook(HANGING.to_owned()).await;
+        }
+        for n in 0..20 {
+            hook(format!("https://example.com/{n}")).await;
+        }
+        let mut pipeline = Pipeline::start(&api).await;
+        let receivers = Hanging::default();
+        let queue = Arc::clone(&pipeline.queue) as Arc<dyn Queue>;
+        let deliver = Deliver::new(api.store.clone(), queue, Arc::clone(&api.key_encryption), receivers.clone());
+        let mut times = Vec::new();
+        for round in 0..5 {
+            for client in &clients {
+                client.asset(json!({"name": "a"})).await;
+            }
+            let begin = Instant::now();
+            pipeline.fan_out(&api).await;
+            // The first round, in which the hanging one is found to be slow, takes as long as that does.
+            let _ = timeout(Duration::from_secs(if round == 0 { 20 } else { 2 }), work(&pipeline, &deliver)).await;
+            let arrived = std::mem::take(&mut *receivers.0.lock().unwrap());
+            let quick: Vec<_> = arrived.into_iter().filter(|(_, url)| url != HANGING).map(|(at, _)| at - begin).collect();
+            assert_eq!(quick.len(), 20, "round {round}");
+            times.extend(quick.into_iter().max().filter(|_| round > 0));
+            api.advance_clock_millis(2_000);
+        }
+        times
+    })
+}
+
+#[test]
+fn a_receiver_that_hangs_makes_no_quick_one_wait() {
+    let (alone, beside) = (quick_times(false), quick_times(true));
+    for (alone, beside) in alone.iter().zip(&beside) {
+        assert!(*beside <= *alone + Duration::from_millis(200), "{beside:?} instead of {alone:?}");
+    }
+}
