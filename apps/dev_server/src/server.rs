@@ -5,9 +5,9 @@ use crate::greeting::{Greeting, is_installed};
 use crate::listen::{cant_listen, reachable};
 use crate::log::{self, Format, with_request_lines};
 use crate::options::Options;
-use crate::queue::SqliteQueue;
+use crate::queue::in_memory;
 use crate::serving::{self, Limits};
-use crate::webhooks::{Pipeline, Settings};
+use crate::webhooks::{Pipeline, handler};
 use crate::{demo, engine, table};
 use anyhow::{Context, Result, anyhow};
 use aws_sdk_dynamodb::Client;
@@ -15,12 +15,10 @@ use axum::Router;
 use axum::http::{HeaderName, Method};
 use chrono::TimeDelta;
 use deliver::{Deliver, Sender};
-use fanout::Fanout;
 use serde::Serialize;
 use shared::app::{App, system_clock};
 use shared::http::base_url::with_host_header;
 use shared::key_encryption::KeyEncryption;
-use shared::queue::Queue;
 use shared::store::Store;
 use std::fs;
 use std::io;
@@ -110,7 +108,7 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     let client = Client::from_conf(engine::config(&engine.url).build());
     table::create(&client, TABLE).await?;
     let store = Store::new(client, TABLE, system_clock()).with_snapshots(data.snapshots());
-    let queue = SqliteQueue::open(data.queue().as_deref(), system_clock())?;
+    let (queue, worker) = in_memory();
     let key_encryption: Arc<dyn KeyEncryption> = Arc::new(data.key_encryption()?);
     let app = App::new(store.clone())
         .with_key_encryption(Some(Arc::clone(&key_encryption)))
@@ -127,7 +125,9 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
         None => None,
     };
     let sender = Sender::new(options.address_policy())?;
-    let webhooks = start_webhooks(&engine, &store, queue, key_encryption, sender).await?;
+    // As the functions `fanout` and `deliver` do in AWS.
+    let deliver = Deliver::new(store.clone(), Arc::new(queue.clone()), key_encryption, sender);
+    let webhooks = Pipeline::start(&engine, store.clone(), TABLE, (queue, worker), handler(deliver)).await?;
 
     let ready = ReadyFile {
         base_url: &base_url,
@@ -182,20 +182,6 @@ fn print_greeting(ready: &ReadyFile<'_>, folder: Option<&Path>, is_local: bool) 
     };
     terminal::print_styled(&greeting.text(style::is_output_coloured()))?;
     Ok(())
-}
-
-/// Starts to deliver changes to webhooks, as the functions `fanout` and `deliver` do in AWS.
-async fn start_webhooks(
-    engine: &engine::Engine,
-    store: &Store,
-    queue: SqliteQueue,
-    key_encryption: Arc<dyn KeyEncryption>,
-    sender: Sender,
-) -> Result<Pipeline> {
-    let messages: Arc<dyn Queue> = Arc::new(queue.clone());
-    let fanout = Arc::new(Fanout::new(store.clone(), Arc::clone(&messages)));
-    let deliver = Arc::new(Deliver::new(store.clone(), messages, key_encryption, sender));
-    Pipeline::start(engine, TABLE, queue, fanout, deliver, Settings::default()).await
 }
 
 /// Serves requests until a signal, which it passes on to webhooks, and then lets those in progress finish. Returns the deadline

@@ -1,17 +1,16 @@
 //! The function `deliver` in a thread of its own, whose processor time is that of deliveries alone.
 
 use anyhow::Result;
-use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use deliver::Deliver;
 use dev_server::cpu_time::cpu_time;
-use dev_server::webhooks::MessageHandler;
-use futures_util::future::BoxFuture;
+use dev_server::queue::Handler;
+use shared::domain::webhooks::Message;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 
-type Invocation = (SqsEvent, oneshot::Sender<SqsBatchResponse>);
+type Invocation = ((Message, bool), oneshot::Sender<bool>);
 
 /// Dropping it ends the thread.
 pub struct DeliverThread {
@@ -34,16 +33,15 @@ impl DeliverThread {
         let shared = Arc::clone(&used);
         std::thread::spawn(move || {
             runtime.block_on(async move {
-                while let Some((event, respond)) = received.recv().await {
+                while let Some(((message, is_retry), respond)) = received.recv().await {
                     let (deliver, used) = (Arc::clone(&deliver), Arc::clone(&shared));
                     tokio::spawn(async move {
-                        let messages = event.records.len();
-                        let response = deliver.handle(event).await;
+                        let is_done = deliver.handle_message(&message, is_retry).await.is_ok();
                         let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
-                        *used = Used { messages: used.messages + messages, cpu_time: cpu_time() };
+                        *used = Used { messages: used.messages + 1, cpu_time: cpu_time() };
                         drop(used);
                         // Nobody waits any more when the benchmark ends.
-                        let _ = respond.send(response);
+                        let _ = respond.send(is_done);
                     });
                 }
             });
@@ -56,22 +54,15 @@ impl DeliverThread {
         let Used { messages, cpu_time } = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
         cpu_time / u32::try_from(messages).unwrap_or(u32::MAX).max(1)
     }
-}
 
-fn failed(messages: Vec<String>) -> SqsBatchResponse {
-    let mut response = SqsBatchResponse::default();
-    messages.into_iter().for_each(|message| response.add_failure(message));
-    response
-}
-
-impl MessageHandler for DeliverThread {
-    fn handle(&self, event: SqsEvent) -> BoxFuture<'_, SqsBatchResponse> {
-        Box::pin(async move {
+    /// Hands messages to the thread.
+    pub fn handler(&self) -> Arc<Handler> {
+        let invocations = self.invocations.clone();
+        Arc::new(move |message, is_retry| {
             let (respond, response) = oneshot::channel();
-            let messages: Vec<_> = event.records.iter().filter_map(|message| message.message_id.clone()).collect();
-            let _ = self.invocations.send((event, respond));
-            // After a panic, the messages come back, as in Lambda.
-            response.await.unwrap_or_else(|_| failed(messages))
+            let _ = invocations.send(((message, is_retry), respond));
+            // After a panic, the message comes back.
+            Box::pin(async move { response.await.unwrap_or_default() })
         })
     }
 }

@@ -13,11 +13,10 @@ use aws_sdk_dynamodb::Client;
 use deliver::{Deliver, Sender};
 use deliver_thread::DeliverThread;
 use dev_server::engine::{self, Engine};
-use dev_server::queue::SqliteQueue;
+use dev_server::queue::{MemoryQueue, in_memory};
 use dev_server::server::{self, TABLE};
 use dev_server::table;
-use dev_server::webhooks::{Pipeline, Settings};
-use fanout::Fanout;
+use dev_server::webhooks::Pipeline;
 use key_encryption::FileKeyEncryption;
 use receivers::{Behaviour, Receiver};
 use report::Report;
@@ -59,8 +58,8 @@ pub struct Options {
 struct Setup {
     client: ApiClient,
     receivers: Vec<Receiver>,
-    queue: SqliteQueue,
-    deliver: Arc<DeliverThread>,
+    queue: MemoryQueue,
+    deliver: DeliverThread,
     pipeline: Pipeline,
     _engine: Engine,
 }
@@ -72,7 +71,7 @@ pub async fn run(options: Options) -> Result<()> {
     let records = create_assets(&setup.client, &options).await?;
     let created_in = started.elapsed();
     wait_for_healthy(&setup.receivers, &records).await;
-    let report = Report::new(&setup.receivers, &records, created_in, setup.queue.counts().await?);
+    let report = Report::new(&setup.receivers, &records, created_in, setup.queue.len());
     report.print()?;
 
     for receiver in &setup.receivers {
@@ -81,7 +80,7 @@ pub async fn run(options: Options) -> Result<()> {
     // No replay: what failed must arrive by the attempts that are left.
     let started = Instant::now();
     wait_for_all(&setup.receivers, &records).await;
-    report::print_end(&setup.receivers, &records, started.elapsed(), setup.queue.counts().await?)?;
+    report::print_end(&setup.receivers, &records, started.elapsed(), setup.queue.len())?;
     report::print_cpu_time(setup.deliver.cpu_time_per_message())?;
     setup.pipeline.stop(Instant::now() + Duration::from_secs(5)).await;
 
@@ -97,7 +96,7 @@ async fn set_up(options: &Options) -> Result<Setup> {
     let dynamo = Client::from_conf(engine::config(&engine.url).build());
     table::create(&dynamo, TABLE).await?;
     let store = Store::new(dynamo, TABLE, system_clock());
-    let queue = SqliteQueue::open(None, system_clock())?;
+    let (queue, worker) = in_memory();
     let key_encryption: Arc<dyn KeyEncryption> = Arc::new(FileKeyEncryption::in_memory()?);
     let policy = AddressPolicy::PublicOrLoopback;
     let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption)));
@@ -111,14 +110,12 @@ async fn set_up(options: &Options) -> Result<Setup> {
         send(&client, "POST", "/webhooks", &webhook).await?;
         receivers.push(receiver);
     }
-    let fanout = Fanout::new(store, Arc::new(queue.clone()));
     let sender = Sender::new(policy)?;
     let retry_delays = RETRY_DELAYS.iter().map(|delay| *delay / i32::from(options.hurry)).collect();
-    let store = Store::new(Client::from_conf(engine::config(&engine.url).build()), TABLE, system_clock());
-    let deliver = Deliver::new(store, Arc::new(queue.clone()), key_encryption, sender).with_retry_delays(retry_delays);
-    let deliver = Arc::new(DeliverThread::start(deliver)?);
-    let (fanout, handler) = (Arc::new(fanout), Arc::clone(&deliver));
-    let pipeline = Pipeline::start(&engine, TABLE, queue.clone(), fanout, handler, Settings::default()).await?;
+    let own = Store::new(Client::from_conf(engine::config(&engine.url).build()), TABLE, system_clock());
+    let deliver = Deliver::new(own, Arc::new(queue.clone()), key_encryption, sender).with_retry_delays(retry_delays);
+    let deliver = DeliverThread::start(deliver)?;
+    let pipeline = Pipeline::start(&engine, store, TABLE, (queue.clone(), worker), deliver.handler()).await?;
     Ok(Setup { client, receivers, queue, deliver, pipeline, _engine: engine })
 }
 

@@ -3,14 +3,14 @@
 use super::receivers::{Behaviour, Receiver};
 use crate::statistics::{millis, percentile};
 use anyhow::Result;
-use dev_server::queue::Counts;
 use std::time::Duration;
 
 /// The measurements while three receivers failed.
 pub struct Report {
     events: usize,
     created_in: Duration,
-    queue: Counts,
+    /// Messages that were not finished.
+    queued: usize,
     receivers: Vec<Row>,
 }
 
@@ -23,7 +23,7 @@ struct Row {
 }
 
 impl Report {
-    pub fn new(receivers: &[Receiver], records: &[String], created_in: Duration, queue: Counts) -> Self {
+    pub fn new(receivers: &[Receiver], records: &[String], created_in: Duration, queued: usize) -> Self {
         let row = |receiver: &Receiver| {
             let latencies = receiver.latencies();
             Row {
@@ -34,7 +34,7 @@ impl Report {
             }
         };
         let receivers = receivers.iter().map(row).collect();
-        Self { events: records.len(), created_in, queue, receivers }
+        Self { events: records.len(), created_in, queued, receivers }
     }
 
     /// The longest 99th percentile of the healthy receivers.
@@ -56,21 +56,19 @@ impl Report {
             let [p50, p99, max] = latencies.map(|latency| latency.as_millis());
             text += &format!("{:<22}{accepted:>10}{refused:>10}{p50:>10}{p99:>10}{max:>10}\n", behaviour.name());
         }
-        let Counts { visible, held, hidden, dead } = self.queue;
-        text +=
-            &format!("\nin the queue: {visible} waiting, {held} in flight, {hidden} to be tried later, {dead} dead letters\n");
+        text += &format!("\nin the queues: {} messages\n", self.queued);
         Ok(terminal::print(&text)?)
     }
 }
 
-pub fn print_end(receivers: &[Receiver], records: &[String], took: Duration, queue: Counts) -> Result<()> {
+pub fn print_end(receivers: &[Receiver], records: &[String], took: Duration, queued: usize) -> Result<()> {
     let mut text = format!("\nafter all have recovered ({:.1} s):\n\n", took.as_secs_f64());
     text += &format!("{:<22}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "repeated", "lost");
     for receiver in receivers {
         let (events, repeated, lost) = (receiver.events(), receiver.repetitions(), receiver.missing(records));
         text += &format!("{:<22}{events:>10}{repeated:>10}{lost:>10}\n", receiver.behaviour.name());
     }
-    text += &format!("\ndead letters: {}\n", queue.dead);
+    text += &format!("\nin the queues: {queued} messages\n");
     Ok(terminal::print(&text)?)
 }
 

@@ -1,4 +1,4 @@
-//! The dev server's data folder: the databases of the engine and the queue, the demo tenant and the key that encrypts
+//! The dev server's data folder: the database of the engine, the demo tenant and the key that encrypts
 //! signing keys and webhooks' secrets.
 
 mod snapshots;
@@ -24,13 +24,12 @@ use terminal::Notice;
 use tracing::instrument::WithSubscriber;
 
 const TABLE: &str = "table.db";
-const QUEUE: &str = "queue.db";
 /// The key that encrypts signing keys and webhooks' secrets.
 const KEY: &str = "receipt.key";
 const DEMO: &str = "demo.json";
 const SNAPSHOTS: &str = "snapshots";
 /// Everything in a data folder, without SQLite's files beside a database, and drafts.
-const OWN: [&str; 6] = ["lock", TABLE, QUEUE, SNAPSHOTS, KEY, DEMO];
+const OWN: [&str; 5] = ["lock", TABLE, SNAPSHOTS, KEY, DEMO];
 /// The endings of SQLite's files beside a database.
 const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
@@ -73,10 +72,6 @@ impl DataFolder {
 
     pub fn database(&self) -> Option<PathBuf> {
         self.path(TABLE)
-    }
-
-    pub fn queue(&self) -> Option<PathBuf> {
-        self.path(QUEUE)
     }
 
     /// `None` when the data is in memory.
@@ -124,11 +119,9 @@ fn keep_private(folder: &Path) -> io::Result<()> {
         close_to_others(folder);
     }
     close_to_others(&folder.join(SNAPSHOTS));
-    for database in [TABLE, QUEUE] {
-        open_file(&folder.join(database))?;
-        for log in LOGS {
-            close_to_others(&folder.join(format!("{database}{log}")));
-        }
+    open_file(&folder.join(TABLE))?;
+    for log in LOGS {
+        close_to_others(&folder.join(format!("{TABLE}{log}")));
     }
     Ok(())
 }

@@ -1,10 +1,8 @@
-//! The events that Lambda's event sources make of stream records and messages, in the JSON form that AWS documents ("Using AWS
-//! Lambda with Amazon DynamoDB", "Using Lambda with Amazon SQS", Lambda developer guide).
+//! The events that Lambda's event source makes of stream records, in the JSON form that AWS documents ("Using AWS Lambda with
+//! Amazon DynamoDB", Lambda developer guide).
 
-use crate::queue::ReceivedMessage;
 use anyhow::{Context, Result};
 use aws_lambda_events::event::dynamodb::Event;
-use aws_lambda_events::event::sqs::SqsEvent;
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record};
 use serde_json::{Map, Value, json};
 use shared::store::keys::{EVENTS, SK};
@@ -68,31 +66,4 @@ fn attribute(value: &AttributeValue) -> Value {
         // A type that DynamoDB has added since. `of_stream` fails then.
         _ => json!({}),
     }
-}
-
-/// Without checksums, which Lambda has verified.
-///
-/// # Errors
-///
-/// Returns an error when the event is not as AWS documents it.
-pub fn of_queue(messages: &[ReceivedMessage]) -> Result<SqsEvent> {
-    let record = |message: &ReceivedMessage| {
-        json!({
-            "messageId": message.id,
-            "receiptHandle": message.receipt_handle,
-            "body": message.body,
-            "attributes": {
-                "ApproximateReceiveCount": message.receives.to_string(),
-                "SentTimestamp": message.sent_at.to_string(),
-                "ApproximateFirstReceiveTimestamp": message.first_received_at.to_string(),
-                "SenderId": "local",
-                "MessageGroupId": message.tenant(),
-            },
-            "messageAttributes": {},
-            "eventSource": "aws:sqs",
-            "eventSourceARN": format!("arn:aws:sqs:us-east-1:000000000000:{}", message.queue()),
-            "awsRegion": "us-east-1",
-        })
-    };
-    serde_json::from_value(json!({"Records": messages.iter().map(record).collect::<Vec<_>>()})).context("can't make an event")
 }

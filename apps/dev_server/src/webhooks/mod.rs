@@ -1,92 +1,57 @@
 //! Runs the functions `fanout` and `deliver` as AWS does: the table's stream, a queue, and their connections.
 
-mod connector;
-pub(crate) mod lambda_events;
+mod lambda_events;
+mod reader;
 #[cfg(test)]
 mod tests;
-mod worker;
-
-pub use worker::Settings;
 
 use crate::engine::{self, Engine};
-use crate::queue::SqliteQueue;
+use crate::queue::{Handler, MemoryQueue, Worker};
 use crate::stream;
 use anyhow::Result;
-use aws_lambda_events::event::dynamodb::Event;
-use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use aws_lambda_events::event::streams::DynamoDbEventResponse;
-use connector::Connector;
 use deliver::Deliver;
 use fanout::Fanout;
-use futures_util::future::BoxFuture;
+use reader::StreamReader;
+use shared::domain::webhooks::Message;
+use shared::log::error_chain;
+use shared::queue::Queue;
+use shared::store::Store;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use worker::Worker;
 
-/// A function that runs when records arrive in a stream.
-pub trait StreamHandler: Send + Sync + 'static {
-    /// Names the first record that could not be handled.
-    fn handle(&self, event: Event) -> BoxFuture<'_, DynamoDbEventResponse>;
-}
-
-/// A function that runs when messages arrive in a queue.
-pub trait MessageHandler: Send + Sync + 'static {
-    /// Names the messages that are not done.
-    fn handle(&self, event: SqsEvent) -> BoxFuture<'_, SqsBatchResponse>;
-}
-
-impl StreamHandler for Fanout {
-    fn handle(&self, event: Event) -> BoxFuture<'_, DynamoDbEventResponse> {
-        Box::pin(Self::handle(self, event))
-    }
-}
-
-impl MessageHandler for Deliver {
-    fn handle(&self, event: SqsEvent) -> BoxFuture<'_, SqsBatchResponse> {
-        Box::pin(Self::handle(self, event))
-    }
-}
-
-/// The running delivery of changes to webhooks. Dropping it stops it at once, and loses nothing: the next one with the same table
-/// and queue repeats the work under way.
+/// The running delivery of changes to webhooks. Dropping it stops it at once, and loses nothing that was due: the next one with the
+/// same table goes on from the stream and the records of deliveries.
 pub struct Pipeline {
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
 
 impl Pipeline {
-    /// Enables the table's stream, and starts to give its events to `fanout` and the queue's messages to `deliver`. No other
-    /// worker must have messages of this queue.
+    /// Enables the table's stream, and starts to give its events to `fanout`, the queue's messages to `handler`, and to the queue
+    /// what earlier ones have left.
     ///
     /// # Errors
     ///
-    /// Returns an error when the stream can't be enabled, or the queue's database fails.
+    /// Returns an error when the stream can't be enabled.
     pub async fn start(
         engine: &Engine,
+        store: Store,
         table: &str,
-        queue: SqliteQueue,
-        fanout: Arc<dyn StreamHandler>,
-        deliver: Arc<dyn MessageHandler>,
-        settings: Settings,
+        (queue, worker): (MemoryQueue, Worker),
+        handler: Arc<Handler>,
     ) -> Result<Self> {
-        queue.release().await?;
         let client = aws_sdk_dynamodb::Client::from_conf(engine::config(&engine.url).build());
-        let connector = Connector {
-            streams: stream::client(&engine.url),
-            stream: stream::enable(&client, table).await?,
-            table: table.to_owned(),
-            trimmer: engine.trimmer(),
-            queue: queue.clone(),
-            handler: fanout,
-        };
+        let stream = stream::enable(&client, table).await?;
+        let fanout = Fanout::new(store.clone(), Arc::new(queue.clone()));
+        let reader = StreamReader::new(engine, table, stream, queue.clone(), fanout);
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        let worker = Worker { queue, handler: deliver, settings };
-        tasks.spawn(connector.run(stopped.clone()));
-        tasks.spawn(worker.run(stopped));
+        tasks.spawn(go_on(store, queue));
+        tasks.spawn(reader.run(stopped.clone()));
+        tasks.spawn(worker.run(handler, stopped));
         Ok(Self { stop, tasks })
     }
 
@@ -96,10 +61,38 @@ impl Pipeline {
         self.stop.clone()
     }
 
-    /// Work under way may finish until the deadline; the rest stays in the stream and in the queue.
+    /// Work under way may finish until the deadline; the rest stays in the stream and in the records of deliveries.
     pub async fn stop(mut self, deadline: Instant) {
         let _ = self.stop.send(true);
         let _ = tokio::time::timeout_at(deadline, async { while self.tasks.join_next().await.is_some() {} }).await;
+    }
+}
+
+/// With the function `deliver` in this process.
+#[must_use]
+pub fn handler(deliver: Deliver) -> Arc<Handler> {
+    let deliver = Arc::new(deliver);
+    Arc::new(move |message: Message, is_retry| {
+        let deliver = Arc::clone(&deliver);
+        Box::pin(async move {
+            let handled = deliver.handle_message(&message, is_retry).await;
+            if let Err(failure) = &handled {
+                tracing::error!(cause = error_chain(&**failure), "a message can't be handled, and comes back");
+            }
+            handled.is_ok()
+        })
+    })
+}
+
+/// Sends the messages of pending deliveries, which the last process had.
+async fn go_on(store: Store, queue: MemoryQueue) {
+    let sent = async {
+        let pending = store.pending_requests().await?;
+        queue.send_retry(pending.into_iter().map(|request| Message::Delivery(request).into()).collect()).await?;
+        anyhow::Ok(())
+    };
+    if let Err(error) = sent.await {
+        tracing::error!(error = %format!("{error:#}"), "pending deliveries can't be read; they go on after the next start");
     }
 }
 

@@ -17,7 +17,7 @@ fn set_mode(path: &Path, mode: u32) {
 fn start_and_stop(folder: &Path) {
     let (mut session, _) = start_on(folder, &["--empty"]);
     let files: Vec<PathBuf> = fs::read_dir(folder.join("data")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    for name in ["table.db", "table.db-wal", "queue.db", "queue.db-shm", "demo.json"] {
+    for name in ["table.db", "table.db-wal", "demo.json"] {
         assert!(files.iter().any(|file| file.ends_with(name)), "{name}: {files:?}");
     }
     let open: Vec<&PathBuf> = files.iter().filter(|file| mode(file) & 0o077 != 0).collect();
@@ -35,7 +35,7 @@ fn nobody_else_reads_the_data() {
     assert_eq!((mode(&data), mode(parent.path())), (0o700, 0o755));
     // As an earlier version left it.
     set_mode(&data, 0o755);
-    for file in ["table.db", "queue.db", "lock"] {
+    for file in ["table.db", "lock"] {
         set_mode(&data.join(file), 0o644);
     }
     start_and_stop(parent.path());

@@ -1,0 +1,287 @@
+//! The dev server's queues of deliveries and of retries: a channel of messages, and a heap of those that wait. They are in memory,
+//! and lost with the process. The next one goes on from the records of deliveries, and from the table's stream, whose events stay
+//! until nothing of them is here only. A test, a retry or a replay that was only asked for is lost.
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use shared::domain::webhooks::{DeliveryRequest, Message};
+use shared::queue::{NewMessage, Queue, QueueError, is_arn_of};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+/// The messages of a tenant in one of the queues that are handled at the same time. They delay nobody else's.
+const AT_ONCE: usize = 64;
+/// The time until a message that failed is handled again. In AWS, this is the visibility timeout.
+const RETURN: Duration = Duration::from_secs(60);
+/// Receives of a message before it is given up, as in template.yaml.
+const MAX_RECEIVES: u32 = 30;
+
+/// Handles a message, of the queue of retries if the second argument says so. Returns whether it is finished.
+pub type Handler = dyn Fn(Message, bool) -> BoxFuture<'static, bool> + Send + Sync;
+
+/// Sends messages. Cheap to clone.
+#[derive(Clone)]
+pub struct MemoryQueue {
+    sent: mpsc::UnboundedSender<Queued>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    all: AtomicUsize,
+    /// Those that no record of a delivery has.
+    only_here: AtomicUsize,
+}
+
+struct Queued {
+    due: Instant,
+    message: Message,
+    is_retry: bool,
+    receives: u32,
+}
+
+/// The receiving end.
+pub struct Worker {
+    queue: MemoryQueue,
+    received: mpsc::UnboundedReceiver<Queued>,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    places: HashMap<(String, bool), Arc<Semaphore>>,
+}
+
+/// In the order of their times and, of the same time, of their numbers.
+struct Waiting(Instant, u64, Queued);
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0, self.1).cmp(&(other.0, other.1))
+    }
+}
+
+#[must_use]
+pub fn in_memory() -> (MemoryQueue, Worker) {
+    let (sent, received) = mpsc::unbounded_channel();
+    let queue = MemoryQueue { sent, counts: Arc::default() };
+    (queue.clone(), Worker { queue, received, waiting: BinaryHeap::new(), places: HashMap::new() })
+}
+
+impl MemoryQueue {
+    /// The messages that are not finished.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.counts.all.load(Ordering::Acquire)
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// No message would be lost with the process: the records of deliveries have all of them.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.counts.only_here.load(Ordering::Acquire) == 0
+    }
+
+    fn push(&self, is_retry: bool, messages: Vec<NewMessage>) -> Result<(), QueueError> {
+        for NewMessage { message, delay } in messages {
+            // Before the message that leads to it is finished.
+            self.count(&message, AtomicUsize::fetch_add);
+            let queued = Queued { due: Instant::now() + delay, message, is_retry, receives: 0 };
+            self.sent.send(queued).map_err(|_| QueueError("the server ends".into()))?;
+        }
+        Ok(())
+    }
+
+    fn count(&self, message: &Message, change: fn(&AtomicUsize, usize, Ordering) -> usize) {
+        change(&self.counts.all, 1, Ordering::AcqRel);
+        if !matches!(message, Message::Delivery(DeliveryRequest { number: 2.., attempted: None, .. })) {
+            change(&self.counts.only_here, 1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Queue for MemoryQueue {
+    fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
+        Box::pin(async { self.push(false, messages) })
+    }
+
+    fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
+        Box::pin(async { self.push(true, messages) })
+    }
+
+    fn is_of_retries(&self, arn: &str) -> bool {
+        is_arn_of(arn, "retries")
+    }
+}
+
+impl Worker {
+    /// Has messages handled until it is told to stop. Those under way are handled to their end.
+    pub async fn run(mut self, handler: Arc<Handler>, mut stop: watch::Receiver<bool>) {
+        let (mut handled, mut number) = (JoinSet::<Option<Queued>>::new(), 0);
+        while !*stop.borrow() {
+            let now = Instant::now();
+            while self.waiting.peek().is_some_and(|Reverse(Waiting(due, ..))| *due <= now)
+                && let Some(Reverse(Waiting(_, _, queued))) = self.waiting.pop()
+            {
+                let places = self.places.entry((queued.message.group(), queued.is_retry));
+                let places = Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))));
+                handled.spawn(handle(self.queue.clone(), Arc::clone(&handler), places, stop.clone(), queued));
+            }
+            let next = self.waiting.peek().map(|Reverse(Waiting(due, ..))| *due);
+            let again = tokio::select! {
+                sent = self.received.recv() => sent,
+                Some(done) = handled.join_next() => done.ok().flatten(),
+                () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => None,
+                _ = stop.wait_for(|is_stopped| *is_stopped) => None,
+            };
+            if let Some(queued) = again {
+                number += 1;
+                self.waiting.push(Reverse(Waiting(queued.due, number, queued)));
+            }
+        }
+        while handled.join_next().await.is_some() {}
+    }
+}
+
+/// Returns a message that comes back.
+async fn handle(
+    queue: MemoryQueue,
+    handler: Arc<Handler>,
+    places: Arc<Semaphore>,
+    stop: watch::Receiver<bool>,
+    queued: Queued,
+) -> Option<Queued> {
+    // It is never closed.
+    let _place = places.acquire().await;
+    if *stop.borrow() {
+        return None;
+    }
+    // A panic fails a message, not the server.
+    let is_done = AssertUnwindSafe(handler(queued.message.clone(), queued.is_retry)).catch_unwind().await.unwrap_or_default();
+    let receives = queued.receives + 1;
+    if !is_done && receives < MAX_RECEIVES {
+        return Some(Queued { due: Instant::now() + RETURN, receives, ..queued });
+    }
+    if !is_done {
+        tracing::error!("a message of the queue was never handled, and is given up");
+    }
+    queue.count(&queued.message, AtomicUsize::fetch_sub);
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shared::domain::values::id::{EventId, Id, TenantId, WebhookId};
+    use shared::domain::values::time::Timestamp;
+    use std::sync::Mutex;
+    use tokio::time::{advance, sleep};
+
+    fn message(tenant: u8, number: u32) -> Message {
+        let at = Timestamp::from_millis(0);
+        let (tenant, webhook, event) = (TenantId::new(at, [tenant; 10]), WebhookId::new(at, [1; 10]), EventId::new(at, [2; 10]));
+        Message::Delivery(DeliveryRequest { number, ..DeliveryRequest::first(tenant, webhook, event, at) })
+    }
+
+    fn delayed(message: Message, seconds: u64) -> NewMessage {
+        NewMessage { message, delay: Duration::from_secs(seconds) }
+    }
+
+    type Handled = Arc<Mutex<Vec<(Duration, Message, bool)>>>;
+
+    /// Starts a worker, and returns what it has handled since. The receivers of tenant 9 hang.
+    fn start(worker: Worker, is_done: fn(usize) -> bool) -> (Handled, watch::Sender<bool>) {
+        let (handled, (stop, stopped)) = (Handled::default(), watch::channel(false));
+        let (log, begin) = (Arc::clone(&handled), Instant::now());
+        let hanging = message(9, 1).group();
+        let handler = move |message: Message, is_retry| -> BoxFuture<'static, bool> {
+            let (log, hangs) = (Arc::clone(&log), message.group() == hanging);
+            Box::pin(async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                let times = {
+                    let mut handled = log.lock().unwrap();
+                    handled.push((begin.elapsed(), message, is_retry));
+                    handled.len()
+                };
+                is_done(times)
+            })
+        };
+        tokio::spawn(worker.run(Arc::new(handler), stopped));
+        (handled, stop)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_are_handled_when_they_are_due() {
+        let (queue, worker) = in_memory();
+        let (handled, _stop) = start(worker, |_| true);
+        queue.send_retry([900, 5, 30].map(|seconds| delayed(message(1, 2), seconds)).to_vec()).await.unwrap();
+        queue.send(vec![message(1, 1).into()]).await.unwrap();
+        assert_eq!((queue.len(), queue.is_recorded()), (4, false));
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!((queue.len(), queue.is_recorded()), (3, true), "a first attempt has no record");
+        advance(Duration::from_secs(3)).await;
+        // Another one overtakes those that wait.
+        queue.send_retry(vec![delayed(message(2, 3), 6)]).await.unwrap();
+        sleep(Duration::from_secs(1_000)).await;
+        let times: Vec<_> = handled.lock().unwrap().iter().map(|(at, _, is_retry)| (at.as_secs(), *is_retry)).collect();
+        assert_eq!(times, [(0, false), (5, true), (10, true), (30, true), (900, true)]);
+        assert!(queue.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_that_fails_comes_back_and_is_given_up_in_the_end() {
+        let (queue, worker) = in_memory();
+        let (handled, _stop) = start(worker, |times| {
+            assert!(times != 2, "this is a test");
+            times > 3
+        });
+        queue.send(vec![message(1, 1).into()]).await.unwrap();
+        sleep(Duration::from_secs(1_000)).await;
+        let times: Vec<_> = handled.lock().unwrap().iter().map(|(at, ..)| at.as_secs()).collect();
+        assert_eq!((times, queue.len()), (vec![0, 60, 120, 180], 0));
+        let (queue, worker) = in_memory();
+        let (handled, _stop) = start(worker, |_| false);
+        queue.send(vec![message(1, 1).into()]).await.unwrap();
+        sleep(RETURN * 100).await;
+        assert_eq!((handled.lock().unwrap().len(), queue.len()), (30, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn receivers_that_hang_delay_no_other_tenant() {
+        let (queue, worker) = in_memory();
+        let (handled, stop) = start(worker, |_| true);
+        queue.send((0..500).map(|_| message(9, 1).into()).collect()).await.unwrap();
+        queue.send((0..200).map(|_| message(1, 1).into()).collect()).await.unwrap();
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!((handled.lock().unwrap().len(), queue.len()), (200, 500));
+        // Nothing is begun any more, and nothing of it counts as finished.
+        stop.send(true).unwrap();
+        sleep(Duration::from_millis(1)).await;
+        assert!(queue.send(vec![message(1, 1).into()]).await.is_ok());
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!((handled.lock().unwrap().len(), queue.len(), queue.is_recorded()), (200, 501, false));
+    }
+}

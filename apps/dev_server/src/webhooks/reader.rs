@@ -1,0 +1,114 @@
+//! Reads the table's stream, as Lambda's event source does, and gives the records that pass its filter to the function `fanout`.
+
+use super::lambda_events::{is_new_event, of_stream};
+use super::wait;
+use crate::engine::{Engine, Trimmer};
+use crate::queue::MemoryQueue;
+use crate::stream;
+use anyhow::{Context, Result, ensure};
+use aws_sdk_dynamodbstreams::Client;
+use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType};
+use fanout::Fanout;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// As in template.yaml.
+const BATCH_SIZE: usize = 100;
+/// The pause after an empty read.
+const IDLE: Duration = Duration::from_millis(200);
+/// The pause after a read of records, so that a busy engine is not read all the time.
+const BUSY: Duration = Duration::from_millis(10);
+/// The first and the longest pause after failures.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+
+/// Records stay in the stream until no message about them would be lost with the process. The next one reads them again.
+pub(super) struct StreamReader {
+    streams: Client,
+    stream: String,
+    table: String,
+    trimmer: Trimmer,
+    queue: MemoryQueue,
+    fanout: Fanout,
+    /// The next read.
+    iterator: Option<String>,
+    /// The sequence number of the last record that was fanned out.
+    after: Option<String>,
+    is_trimmed: bool,
+}
+
+impl StreamReader {
+    pub fn new(engine: &Engine, table: &str, stream: String, queue: MemoryQueue, fanout: Fanout) -> Self {
+        let (streams, table, trimmer) = (stream::client(&engine.url), table.to_owned(), engine.trimmer());
+        Self { streams, stream, table, trimmer, queue, fanout, iterator: None, after: None, is_trimmed: true }
+    }
+
+    /// Reads until it is told to stop.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut backoff = BACKOFF.0;
+        while !*stop.borrow() {
+            let pause = match self.step().await {
+                Ok(has_read) => {
+                    backoff = BACKOFF.0;
+                    if has_read { BUSY } else { IDLE }
+                }
+                Err(error) => {
+                    tracing::error!(error = %format!("{error:#}"), "changes can't be given to webhooks yet");
+                    backoff = (backoff * 2).min(BACKOFF.1);
+                    backoff
+                }
+            };
+            wait(pause, &mut stop).await;
+        }
+    }
+
+    /// Reads once, and has the records fanned out. Returns whether there were some.
+    async fn step(&mut self) -> Result<bool> {
+        self.trim().await?;
+        let current = match self.iterator.take() {
+            Some(current) => current,
+            None => self.first_iterator().await?,
+        };
+        let read = self.streams.get_records().shard_iterator(current).send().await.context("can't read the table's stream")?;
+        if let Some(last) = read.records().last() {
+            let new: Vec<&Record> = read.records().iter().filter(|record| is_new_event(record)).collect();
+            for batch in new.chunks(BATCH_SIZE) {
+                let response = self.fanout.handle(of_stream(batch.iter().copied(), &self.stream)?).await;
+                // After a failure, the stream is read from the last complete batch of reads again.
+                ensure!(response.batch_item_failures.is_empty(), "events can't be fanned out");
+            }
+            self.after = Some(sequence_number(last).context("a stream record has no sequence number")?.to_owned());
+            self.is_trimmed = false;
+        }
+        self.iterator = read.next_shard_iterator().map(ToOwned::to_owned);
+        Ok(!read.records().is_empty())
+    }
+
+    /// Deletes what was fanned out, unless some of it is only in memory.
+    async fn trim(&mut self) -> Result<()> {
+        if let Some(after) = self.after.as_deref().filter(|_| !self.is_trimmed && self.queue.is_recorded()) {
+            self.trimmer.trim(&self.table, after).await?;
+            self.is_trimmed = true;
+        }
+        Ok(())
+    }
+
+    /// After the last record that was fanned out, or from the oldest one.
+    async fn first_iterator(&self) -> Result<String> {
+        let described = self.streams.describe_stream().stream_arn(&self.stream).send().await;
+        let described = described.context("can't describe the stream")?;
+        // The engine's streams have one shard, which never ends.
+        let shards = described.stream_description().map(|stream| stream.shards()).unwrap_or_default();
+        let shard = shards.first().and_then(|shard| shard.shard_id()).context("the stream has no shard")?;
+        let request = self.streams.get_shard_iterator().stream_arn(&self.stream).shard_id(shard);
+        let request = match &self.after {
+            Some(after) => request.shard_iterator_type(ShardIteratorType::AfterSequenceNumber).sequence_number(after),
+            None => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
+        };
+        let iterator = request.send().await.context("can't find the place in the stream")?;
+        Ok(iterator.shard_iterator().context("the stream has no iterator")?.to_owned())
+    }
+}
+
+fn sequence_number(record: &Record) -> Option<&str> {
+    record.dynamodb()?.sequence_number()
+}

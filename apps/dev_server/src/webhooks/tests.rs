@@ -1,0 +1,257 @@
+//! The stream of the embedded engine, and the way from it to the queue's messages.
+
+use super::lambda_events::{is_new_event, of_stream};
+use super::*;
+use crate::queue::in_memory;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType};
+use futures_util::future::BoxFuture;
+use rusqlite::Connection;
+use serde_json::json;
+use shared::app::system_clock;
+use shared::domain::values::id::{EventId, TenantId, WebhookId};
+use shared::domain::webhooks::{EventRequest, Webhook};
+use shared::store::{ChangeContext, UnitOfWork};
+use std::path::Path;
+use std::sync::Mutex;
+
+const TABLE: &str = "test";
+/// Long enough for everything, on a busy machine.
+const LONG: Duration = Duration::from_secs(30);
+
+struct Local {
+    engine: Engine,
+    client: Client,
+    store: Store,
+}
+
+/// The events of messages.
+type Events = Arc<Mutex<Vec<EventId>>>;
+
+impl Local {
+    async fn start(folder: Option<&Path>) -> Self {
+        let file = folder.map(|folder| folder.join("table.db"));
+        let engine = Engine::start(file.as_deref(), ([127, 0, 0, 1], 0).into()).unwrap();
+        let client = Client::from_conf(engine::config(&engine.url).build());
+        crate::table::create(&client, TABLE).await.unwrap();
+        let store = Store::new(client.clone(), TABLE, system_clock());
+        Self { engine, client, store }
+    }
+
+    /// Creates a tenant with a webhook for everything.
+    async fn tenant(&self) -> TenantId {
+        let tenant = self.store.create_tenant("Acme".parse().unwrap(), None, 600).await.unwrap().tenant_id;
+        self.webhook(tenant, 0).await;
+        tenant
+    }
+
+    /// Its creation is an event.
+    async fn webhook(&self, tenant: TenantId, slot: u8) {
+        let (store, now) = (self.store.tenant(tenant), self.store.now());
+        let id: WebhookId = store.new_id(now).unwrap();
+        let webhook = json!({
+            "id": id, "url": "https://example.com/hook", "description": "", "events": ["*"], "is_active": true,
+            "active_since": now, "slot": slot, "secret": "AAAA"
+        });
+        let context = ChangeContext::operator(now);
+        let mut unit = UnitOfWork::new(&store, &context);
+        unit.create::<Webhook>(serde_json::from_value(webhook).unwrap()).unwrap();
+        unit.commit().await.unwrap();
+    }
+
+    /// With a function that notes its events, and finishes none of them if it hangs.
+    async fn pipeline(&self, events: &Events, hangs: bool) -> (MemoryQueue, Pipeline) {
+        let (queue, worker) = in_memory();
+        let noted = Arc::clone(events);
+        let handler = move |message: Message, _| -> BoxFuture<'static, bool> {
+            if let Message::Event(EventRequest { event_id, .. }) = message {
+                noted.lock().unwrap().push(event_id);
+            }
+            Box::pin(async move { if hangs { std::future::pending().await } else { true } })
+        };
+        let pipeline =
+            Pipeline::start(&self.engine, self.store.clone(), TABLE, (queue.clone(), worker), Arc::new(handler)).await.unwrap();
+        (queue, pipeline)
+    }
+
+    /// Puts an item whose attribute `n` is a number.
+    async fn put(&self, sort_key: &str, number: usize) {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let put = self.client.put_item().table_name(TABLE).item("PK", text("T#1")).item("SK", text(sort_key));
+        put.item("n", AttributeValue::N(number.to_string())).send().await.unwrap();
+    }
+
+    async fn put_events(&self, numbers: std::ops::Range<usize>) {
+        for number in numbers {
+            self.put(&format!("EVENT#{number:05}"), number).await;
+        }
+    }
+
+    /// The records that the stream still has.
+    async fn records(&self, arn: &str) -> Vec<Record> {
+        let streams = stream::client(&self.engine.url);
+        let described = streams.describe_stream().stream_arn(arn).send().await.unwrap();
+        let shard = described.stream_description().unwrap().shards()[0].shard_id().unwrap();
+        let oldest = ShardIteratorType::TrimHorizon;
+        let iterator = streams.get_shard_iterator().stream_arn(arn).shard_id(shard).shard_iterator_type(oldest);
+        let iterator = iterator.send().await.unwrap().shard_iterator;
+        streams.get_records().set_shard_iterator(iterator).send().await.unwrap().records().to_vec()
+    }
+}
+
+async fn until(is_true: impl AsyncFn() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !is_true().await {
+        assert!(Instant::now() < deadline, "it never became true");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn count(file: &Path) -> usize {
+    let count = "SELECT COUNT(*) FROM _stream_records";
+    Connection::open(file).unwrap().query_row(count, [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test]
+async fn new_events_are_in_order_and_nothing_else_is_one() {
+    let local = Local::start(None).await;
+    let arn = stream::enable(&local.client, TABLE).await.unwrap();
+    local.put_events(0..5).await;
+    // A changed event, a deleted one, and items of other kinds.
+    local.put("EVENT#00000", 99).await;
+    let key = |text: &str| AttributeValue::S(text.to_owned());
+    let delete = local.client.delete_item().table_name(TABLE).key("PK", key("T#1")).key("SK", key("EVENT#00001"));
+    delete.send().await.unwrap();
+    for other in ["ASSET#1", "EVENTS", "DELIVERY#1#EVENT#1"] {
+        local.put(other, 99).await;
+    }
+    local.put_events(5..9).await;
+    let records = local.records(&arn).await;
+    let event = of_stream(records.iter().filter(|record| is_new_event(record)), &arn).unwrap();
+    let event = serde_json::to_value(event).unwrap();
+    let numbers =
+        event["Records"].as_array().unwrap().iter().map(|record| record["dynamodb"]["NewImage"]["n"]["N"].as_str().unwrap());
+    assert_eq!(numbers.collect::<Vec<_>>(), ["0", "1", "2", "3", "4", "5", "6", "7", "8"]);
+}
+
+#[tokio::test]
+async fn a_record_is_as_lambda_has_it() {
+    let local = Local::start(None).await;
+    let arn = stream::enable(&local.client, TABLE).await.unwrap();
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let put = local.client.put_item().table_name(TABLE).item("PK", text("T#1")).item("SK", text("EVENT#1"));
+    let list = AttributeValue::L(vec![AttributeValue::Bool(true), AttributeValue::Null(true)]);
+    let map = AttributeValue::M([("ü".to_owned(), AttributeValue::N("1.50".into()))].into());
+    let bytes = AttributeValue::B(Blob::new([0, 255]));
+    let set = AttributeValue::Ss(vec!["a".into()]);
+    put.item("list", list).item("map", map).item("bytes", bytes).item("set", set).send().await.unwrap();
+    let event = serde_json::to_value(of_stream(&local.records(&arn).await, &arn).unwrap()).unwrap();
+    let record = &event["Records"][0];
+    assert_eq!((&record["eventName"], &record["eventSource"]), (&"INSERT".into(), &"aws:dynamodb".into()), "{record}");
+    assert!(record["eventSourceARN"].as_str().unwrap().contains("table/test/stream/"), "{record}");
+    assert_eq!(record["dynamodb"]["Keys"]["SK"], json!({"S": "EVENT#1"}));
+    assert_eq!(record["dynamodb"]["StreamViewType"], "NEW_IMAGE");
+    let image = &record["dynamodb"]["NewImage"];
+    let expected = json!({
+        "PK": {"S": "T#1"}, "SK": {"S": "EVENT#1"}, "bytes": {"B": "AP8="}, "set": {"SS": ["a"]},
+        "list": {"L": [{"BOOL": true}, {"NULL": true}]}, "map": {"M": {"ü": {"N": "1.5"}}},
+    });
+    assert_eq!(image, &expected);
+}
+
+/// Events stay in the stream until their messages are finished. A new start hands them on again, and goes on with later ones.
+#[tokio::test]
+async fn what_was_not_finished_is_handed_on_by_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("table.db");
+    let local = Local::start(Some(folder.path())).await;
+    stream::enable(&local.client, TABLE).await.unwrap();
+    let tenant = local.tenant().await;
+    let (killed, repeated, last) = (Events::default(), Events::default(), Events::default());
+    let (queue, pipeline) = local.pipeline(&killed, true).await;
+    until(async || !killed.lock().unwrap().is_empty()).await;
+    assert!(!queue.is_recorded() && count(&file) > 0);
+    drop(pipeline);
+    drop(local);
+    let local = Local::start(Some(folder.path())).await;
+    let (_, pipeline) = local.pipeline(&repeated, false).await;
+    until(async || count(&file) == 1).await;
+    let first = std::mem::take(&mut *repeated.lock().unwrap());
+    assert!(killed.lock().unwrap().iter().all(|event| first.contains(event)));
+    local.webhook(tenant, 1).await;
+    until(async || repeated.lock().unwrap().len() == 1 && count(&file) == 1).await;
+    // Records of others' writes are deleted as well, though the function never sees them.
+    for number in 0..20 {
+        local.put("ASSET#1", number).await;
+    }
+    until(async || count(&file) == 1).await;
+    pipeline.stop(Instant::now() + LONG).await;
+    // Written while nobody reads. What was finished does not come again.
+    local.webhook(tenant, 2).await;
+    drop(local);
+    let local = Local::start(Some(folder.path())).await;
+    let _pipeline = local.pipeline(&last, false).await;
+    until(async || count(&file) == 1 && !last.lock().unwrap().is_empty()).await;
+    assert_eq!(last.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_stream_of_existing_data_begins_when_it_is_enabled() {
+    let folder = tempfile::tempdir().unwrap();
+    let local = Local::start(Some(folder.path())).await;
+    local.put_events(100..110).await;
+    drop(local);
+    let local = Local::start(Some(folder.path())).await;
+    let arn = stream::enable(&local.client, TABLE).await.unwrap();
+    assert_eq!(stream::enable(&local.client, TABLE).await.unwrap(), arn);
+    local.put_events(0..3).await;
+    assert_eq!(local.records(&arn).await.len(), 3);
+}
+
+/// Fails if a statement of the engine on stream records reads more of them than it needs.
+#[tokio::test]
+async fn writes_do_not_get_slower_with_what_was_written_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let _local = Local::start(Some(folder.path())).await;
+    let connection = Connection::open(folder.path().join("table.db")).unwrap();
+    let number = "CAST(sequence_number AS INTEGER)";
+    for (statement, range) in [
+        (format!("SELECT COALESCE(MAX({number}), 0) + 1 FROM _stream_records WHERE table_name = 'a'"), "table_name=?"),
+        (
+            format!(
+                "SELECT event_name FROM _stream_records WHERE table_name = 'a' AND shard_id = 'b' AND {number} > 1
+                 ORDER BY {number} ASC LIMIT 10"
+            ),
+            "table_name=? AND <expr>>?",
+        ),
+        (format!("DELETE FROM _stream_records WHERE table_name = 'a' AND {number} < 1"), "table_name=? AND <expr><?"),
+    ] {
+        let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
+        let steps: Vec<String> = plan.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+        let expected = format!("INDEX stream_records_in_order ({range})");
+        assert!(steps.len() == 1 && steps[0].ends_with(&expected), "{steps:?}");
+    }
+}
+
+#[tokio::test]
+async fn engines_in_memory_have_records_of_their_own() {
+    let (one, other) = (Local::start(None).await, Local::start(None).await);
+    let arns = [stream::enable(&one.client, TABLE).await.unwrap(), stream::enable(&other.client, TABLE).await.unwrap()];
+    one.put_events(0..3).await;
+    other.put_events(0..1).await;
+    assert_eq!((one.records(&arns[0]).await.len(), other.records(&arns[1]).await.len()), (3, 1));
+}
+
+#[tokio::test]
+async fn only_numbers_of_the_stream_can_be_trimmed_to() {
+    let local = Local::start(None).await;
+    let trimmer = local.engine.trimmer();
+    for invented in ["", "7", "x", "999999999999999999999999999999999999999"] {
+        assert!(trimmer.trim(TABLE, invented).await.is_err(), "{invented}");
+    }
+    assert_eq!(trimmer.trim(TABLE, "100000000000000000007").await.unwrap(), 0);
+    drop(local.engine);
+    assert!(trimmer.trim(TABLE, "100000000000000000007").await.is_err());
+}
