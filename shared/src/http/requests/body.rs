@@ -146,10 +146,10 @@ impl<'a> Fields<'a> {
     pub fn read_only(&mut self, read_only: &[&str]) -> ReadOnlyFields {
         let mut fields: Vec<(String, Option<serde_json::Value>)> = Vec::new();
         for (name, raw) in self.members.iter_mut().filter(|(name, _)| read_only.contains(&name.as_str())) {
-            if let Some(raw) = raw.take() {
-                if !self.refused.contains(name) {
-                    fields.push((name.clone(), json::parse(raw.get()).ok()));
-                }
+            if let Some(raw) = raw.take()
+                && !self.refused.contains(name)
+            {
+                fields.push((name.clone(), json::parse(raw.get()).ok()));
             }
         }
         fields.into()
