@@ -107,8 +107,8 @@ impl Sender {
             .body(delivery.body);
         let (status, error) = match timeout(self.limits.total, request.send()).await {
             Ok(Ok(response)) => (Some(response.status().as_u16()), None),
-            Ok(Err(error)) => (None, Some(failure::classify(&error))),
-            Err(_) => (None, Some(AttemptFailure::TimedOut)),
+            Ok(Err(error)) if !error.is_timeout() => (None, Some(failure::classify(&error))),
+            Ok(Err(_)) | Err(_) => (None, Some(AttemptFailure::TimedOut)),
         };
         let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         Attempt { at, status, error, duration_ms }

@@ -46,16 +46,16 @@ async fn signatures_are_what_the_standards_library_verifies() {
     // The library refuses what is not of now.
     let seconds = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap();
     let id = "0199a1b2-0000-7000-8000-000000000001";
-    let url = receiver.url().parse().unwrap();
+    let url = receiver.url();
     let delivery = SignedDelivery {
-        url: &url,
+        url: &url.parse().unwrap(),
         id: id.to_owned(),
         seconds,
         signatures: secrets.each_ref().map(|secret| secret.sign(id, seconds, body)).join(" "),
         body: body.to_owned(),
     };
     let sender = sender(test_rules(), &Arc::new(Names::with_receiver()), Limits::default());
-    assert_status(&sender.send(delivery, Timestamp::from_millis(0)).await, 200);
+    assert_status(&sender.send_to(&url, delivery, Timestamp::from_millis(0)).await, 200);
 
     let [request] = receiver.requests().try_into().unwrap();
     let (head, received) = request.split_once("\r\n\r\n").unwrap();
