@@ -239,7 +239,7 @@ def check_bucket(template):
     check("VersioningConfiguration" not in properties, "replaced snapshots would not expire")
     check("BucketEncryption" in properties, "the bucket is not encrypted")
     schedules = [rule["ScheduleExpression"] for rule in of_type(template, "AWS::Events::Rule").values()]
-    check(sorted(schedules) == ["cron(0/5 * * * ? *)", "rate(10 minutes)"], f"schedules {schedules}")
+    check(schedules == ["rate(10 minutes)"], f"schedules {schedules}")
 
 
 def check_queues(template):
