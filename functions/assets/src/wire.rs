@@ -9,7 +9,7 @@ use shared::domain::assets::asset_tag::AssetTag;
 use shared::domain::assets::change::AssetChange;
 use shared::domain::assets::details::AssetDetailsChange;
 use shared::domain::catalog::AssetKind;
-use shared::domain::catalog::custom_fields::CustomFields;
+use shared::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch};
 use shared::domain::record::{Patch, Stored};
 use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::values::money::{Price, PriceNumber};
@@ -52,6 +52,8 @@ shared::body! {
         nullable notes: Notes,
         /// Custom field values, as the asset type's schema requires.
         nullable custom_fields: CustomFields,
+        /// Single custom fields to set after `custom_fields`. Null removes one.
+        optional custom_fields_patch: CustomFieldsPatch,
         /// Assigned user, who must be active.
         nullable assigned_to: UserId,
     }
@@ -78,6 +80,8 @@ shared::body! {
         nullable notes: Notes,
         /// All custom field values. Values that are missing from the object are removed.
         nullable custom_fields: CustomFields,
+        /// Single custom fields to set; the others stay. Null removes one. With `custom_fields` in the body, that comes first.
+        optional custom_fields_patch: CustomFieldsPatch,
         /// Assigned user, who must be active. Null ends the assignment.
         nullable assigned_to: UserId,
     }

@@ -51,6 +51,125 @@ async fn custom_fields_come_back_as_sent() {
     }
 }
 
+/// A type whose assets need a memory size, and may have a color.
+async fn laptops(client: &Client) -> String {
+    let properties = json!({"ram_gb": {"type": "integer"}, "color": {"type": "string"}, "ports": {"items": {"type": "string"}}});
+    let schema = json!({"required": ["ram_gb"], "additionalProperties": false, "properties": properties});
+    let body = json!({"name": "Laptop", "code": "LAP", "kind": "physical", "custom_fields_schema": schema});
+    client.post("/catalog/asset-types", body).await.id()
+}
+
+#[tokio::test]
+async fn single_custom_fields_are_set_and_the_others_stay() {
+    let client = over_http().await;
+    let body = json!({"name": "x", "custom_fields": {"a": 1, "b": 2}, "custom_fields_patch": {"b": null, "c": {"d": [3]}}});
+    let made = client.post("/assets", body).await;
+    assert_eq!(made.data()["custom_fields"], json!({"a": 1, "c": {"d": [3]}}), "the whole comes first");
+    let path = format!("/assets/{}", made.id());
+    let patch = async |fields: Value| client.patch(&path, json!({"custom_fields_patch": fields})).await;
+    assert_eq!(
+        patch(json!({"a": null, "e": "f", "none": null})).await.data()["custom_fields"],
+        json!({"c": {"d": [3]}, "e": "f"})
+    );
+    let read = client.get(&path).await;
+    for nothing in [json!({}), json!({"e": "f"}), json!({"a": null}), json!({"c": {"d": [3.0]}})] {
+        let same = patch(nothing).await;
+        assert_eq!((same.data(), same.header("etag")), (read.data(), read.header("etag")));
+    }
+    let both = client.patch(&path, json!({"custom_fields": null, "custom_fields_patch": {"a": 1}})).await;
+    assert_eq!(both.data()["custom_fields"], json!({"a": 1}));
+    let planned = client.patch(&format!("{path}?dry_run=true"), json!({"custom_fields_patch": {"b": 2}})).await;
+    assert_eq!(planned.data()["custom_fields"], json!({"a": 1, "b": 2}));
+    assert_eq!(client.get(&path).await.data(), both.data());
+    let put = json!({"name": "x", "custom_fields_patch": {"a": 1, "b": 2}});
+    let made = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), put.to_string()).await;
+    assert_eq!((made.status.as_u16(), made.data()["custom_fields"].clone()), (201, json!({"a": 1, "b": 2})));
+    let put = json!({"name": "x", "custom_fields_patch": {"a": null}});
+    let changed = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), put.to_string()).await;
+    assert_eq!((changed.status.as_u16(), changed.data()["custom_fields"].clone()), (200, json!({"b": 2})));
+}
+
+#[tokio::test]
+async fn single_custom_fields_of_a_batch_are_set_together_or_not_at_all() {
+    let client = over_http().await;
+    let asset_type = laptops(&client).await;
+    let laptop = json!({"name": "x", "asset_type_id": asset_type, "custom_fields": {"ram_gb": 16, "color": "grey"}});
+    let (one, other) = (client.asset(laptop.clone()).await, client.asset(laptop).await);
+    let update = |id: &str, fields: Value| json!({"op": "update", "id": id, "body": {"custom_fields_patch": fields}});
+    let wrong = [update(&one, json!({"color": "red"})), update(&other, json!({"ram_gb": "32"}))];
+    let refused = client.batch("/assets/batch", &wrong, true).await;
+    assert_eq!(refused.field_errors(), ["/operations/1/body/custom_fields_patch/ram_gb"]);
+    assert_eq!(client.get(&format!("/assets/{one}")).await.data()["custom_fields"], json!({"ram_gb": 16, "color": "grey"}));
+    let right = [update(&one, json!({"color": "red"})), update(&other, json!({"ram_gb": 32, "color": null}))];
+    let done = client.batch("/assets/batch", &right, true).await.data();
+    assert_eq!(done[0]["data"]["custom_fields"], json!({"ram_gb": 16, "color": "red"}));
+    assert_eq!(done[1]["data"]["custom_fields"], json!({"ram_gb": 32}));
+}
+
+#[tokio::test]
+async fn the_errors_of_single_custom_fields_point_at_them() {
+    let client = over_http().await;
+    let asset_type = laptops(&client).await;
+    let create = async |fields: Value| {
+        let body = json!({"name": "x", "asset_type_id": asset_type, "custom_fields_patch": fields});
+        client.post("/assets", body).await.field_errors()
+    };
+    assert_eq!(create(json!({"ram_gb": "16", "color": 1})).await, ["/custom_fields_patch/color", "/custom_fields_patch/ram_gb"]);
+    assert_eq!(create(json!({"ram_gb": 16, "cpu": 1})).await, ["/custom_fields_patch/cpu"]);
+    assert_eq!(create(json!({"ram_gb": 16, "ports": ["usb", 3]})).await, ["/custom_fields_patch/ports/1"]);
+    assert_eq!(create(json!({"color": "red"})).await, ["/custom_fields_patch"], "another field is missing");
+    assert_eq!(create(json!(null)).await, ["/custom_fields_patch"]);
+    assert_eq!(create(json!([1])).await, ["/custom_fields_patch"]);
+    let laptop = client.asset(json!({"name": "x", "asset_type_id": asset_type, "custom_fields": {"ram_gb": 16}})).await;
+    let patch = async |body: &str| {
+        client.send("PATCH", &format!("/assets/{laptop}"), Some("application/json"), body.to_owned()).await.field_errors()
+    };
+    assert_eq!(patch(r#"{"custom_fields_patch":{"ram_gb":null}}"#).await, ["/custom_fields_patch/ram_gb"]);
+    let both = r#"{"custom_fields":{"ram_gb":"x"},"custom_fields_patch":{"color":1}}"#;
+    assert_eq!(patch(both).await, ["/custom_fields/ram_gb", "/custom_fields_patch/color"]);
+    for (unreadable, pointers) in [
+        (r#"{"a/b":9007199254740993,"c":1,"d":1e400}"#, ["/custom_fields_patch/a~1b", "/custom_fields_patch/d"].as_slice()),
+        (r#"{"a":{"b":1,"b":2}}"#, &["/custom_fields_patch/a"]),
+        (r#"{"a":1,"a":2}"#, &["/custom_fields_patch"]),
+        (r#"{"a":[[[[[[[[1]]]]]]]]}"#, &["/custom_fields_patch/a"]),
+    ] {
+        assert_eq!(patch(&format!(r#"{{"custom_fields_patch":{unreadable}}}"#)).await, pointers, "{unreadable}");
+    }
+    // Each fits, and together they don't.
+    let untyped = client.asset(json!({"name": "x", "custom_fields": {"a": "x".repeat(20_000)}})).await;
+    let body = json!({"custom_fields_patch": {"b": "x".repeat(20_000)}});
+    assert_eq!(client.patch(&format!("/assets/{untyped}"), body).await.field_errors(), ["/custom_fields_patch"]);
+    let body = json!({"custom_fields_patch": {"a": null, "b": "x".repeat(20_000)}});
+    client.patch(&format!("/assets/{untyped}"), body).await.data();
+}
+
+#[tokio::test]
+async fn a_number_in_another_form_changes_nothing() {
+    let client = over_http().await;
+    let create = r#"{"name":"x","purchase_price":2499.00,"custom_fields":{"a":1,"b":[2.0,{"c":0.5}],"d":"1"}}"#;
+    let path = format!("/assets/{}", client.post_text("/assets", create).await.id());
+    let patch = async |body: &str| client.send("PATCH", &path, Some("application/json"), body.to_owned()).await;
+    let entries = async || client.get(&format!("{path}/history")).await.data().as_array().unwrap().len();
+    let read = client.get(&path).await;
+    for same in [
+        r#"{"purchase_price":2499}"#,
+        r#"{"purchase_price":"2499.0"}"#,
+        r#"{"custom_fields":{"a":1.0,"b":[2,{"c":5e-1}],"d":"1"}}"#,
+        r#"{"custom_fields_patch":{"a":1.0}}"#,
+        r#"{"purchase_price":2.499e3,"custom_fields":{"d":"1","b":[2,{"c":0.50}],"a":1.00}}"#,
+    ] {
+        let sent = patch(same).await;
+        assert_eq!((sent.text(), sent.header("etag")), (read.text(), read.header("etag")), "{same}");
+    }
+    assert_eq!(entries().await, 1);
+    // Beside another change, equal values keep their form.
+    let changed = patch(r#"{"name":"y","purchase_price":2499,"custom_fields":{"a":1.0,"b":[2,{"c":0.5}],"d":1}}"#).await;
+    assert!(changed.text().contains(r#""purchase_price":2499.00,"#), "{}", changed.text());
+    assert!(changed.text().contains(r#""custom_fields":{"a":1,"b":[2.0,{"c":0.5}],"d":1}"#), "{}", changed.text());
+    let entry = client.get(&format!("{path}/history")).await.data()[0]["changes"].clone();
+    assert_eq!(entry.as_object().unwrap().keys().collect::<Vec<_>>(), ["custom_fields", "name"]);
+}
+
 async fn refusal(client: &Client, schema: Value) -> String {
     let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
     let refused = client.post("/catalog/asset-types", body).await;

@@ -146,6 +146,7 @@ impl ImportRow {
             assigned_to,
             notes: fields.notes,
             custom_fields,
+            custom_fields_patch: None,
             errors,
         };
         let (custom_fields, unchanged) = (row.custom_fields, fields.unchanged);

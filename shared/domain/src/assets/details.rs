@@ -24,6 +24,14 @@ macro_rules! details {
             }
         }
 
+        impl AssetDetailsChange {
+            /// Without the fields that have these values already.
+            #[must_use]
+            pub fn unless(self, present: &AssetDetails) -> Self {
+                Self { $($field: self.$field.unless(present.$field.as_ref()),)* }
+            }
+        }
+
         impl AssetDetails {
             pub(crate) fn history_fields(&self) -> impl Iterator<Item = (&'static str, Value)> {
                 // Prices as text, since the canonical form (RFC 8785 §3.2.2.3) would round a number to a double.

@@ -238,6 +238,22 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
+/// Equal without regard to the form of numbers (`1` and `1.0`) and the order of members.
+#[must_use]
+pub fn equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let has_equal = |(name, value): (&String, &Value)| other.get(name).is_some_and(|other| equal(value, other));
+            one.len() == other.len() && one.iter().all(has_equal)
+        }
+        _ => one == other,
+    }
+}
+
 /// The length in bytes of `body` as a string inside a JSON document, which is how a Lambda function returns it.
 #[must_use]
 pub fn escaped_len(body: &[u8]) -> usize {
@@ -290,6 +306,15 @@ mod tests {
             assert!(parse_strict(exact, 1).is_ok(), "{exact}");
         }
         assert!(parse_strict(r#"{"0.1234567890123456789\\":"\"0.1234567890123456789"}"#, 1).is_ok(), "texts are no numbers");
+    }
+
+    #[test]
+    fn numbers_are_equal_in_any_form() {
+        let (one, other) = (json!({"a": [1, {"b": 2499.0}], "c": -0.0}), json!({"c": 0, "a": [1.0, {"b": 2499}]}));
+        assert!(equal(&one, &other) && one != other);
+        for different in [json!({"a": [1, {"b": 2499}]}), json!({"a": [1], "c": 0}), json!({"a": ["1", {"b": 2499}], "c": 0})] {
+            assert!(!equal(&one, &different), "{different}");
+        }
     }
 
     proptest::proptest! {

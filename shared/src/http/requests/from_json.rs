@@ -5,7 +5,7 @@ use crate::domain::assets::asset_tag::AssetTag;
 use crate::domain::assets::label_url::LabelUrlTemplate;
 use crate::domain::assets::tag::{TagPrefix, TagTemplate};
 use crate::domain::assets::transitions::Transitions;
-use crate::domain::catalog::custom_fields::{CustomFields, FieldsSchema};
+use crate::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch, FieldsSchema};
 use crate::domain::catalog::{AssetKind, TypeCode, Website};
 use crate::domain::keys::api_key::MAX_RATE_LIMIT;
 use crate::domain::keys::scope::{Role, Scope, Scopes};
@@ -103,6 +103,16 @@ impl FromJson for Price {
 
 impl FromJson for CustomFields {
     fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for CustomFieldsPatch {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text).map_err(|_| ValueError::new("must be an object of custom fields"))
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
         Self::from_json(text)
     }
 }

@@ -58,7 +58,9 @@ impl ReadOnlyFields {
         // As text, since a number must be compared as a client reads it.
         let text = serde_json::to_string(present).map_err(|error| ApiError::Internal(error.into()))?;
         let present = json::parse(&text).map_err(|error| ApiError::Internal(error.into()))?;
-        let differs = |field: &&ReadOnlyField| field.value.as_ref() != Some(&present[field.compared.as_str()]);
+        let differs = |field: &&ReadOnlyField| {
+            field.value.as_ref().is_none_or(|value| !json::equal(value, &present[field.compared.as_str()]))
+        };
         let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only and can't change");
         Ok(self.0.iter().filter(differs).map(error).collect())
     }

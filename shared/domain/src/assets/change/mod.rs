@@ -7,7 +7,7 @@ use crate::assets::asset::{Asset, Status};
 use crate::assets::asset_tag::AssetTag;
 use crate::assets::details::{AssetDetails, AssetDetailsChange};
 use crate::assets::transitions::Transitions;
-use crate::catalog::custom_fields::{CustomFields, SchemaError, Validations};
+use crate::catalog::custom_fields::{CustomFields, CustomFieldsPatch, SchemaError, Validations};
 use crate::catalog::{AssetType, Manufacturer, Model};
 use crate::record::{Patch, Stored};
 use crate::record_change::record_change;
@@ -32,6 +32,8 @@ record_change! {
         pub model_id: Patch<ModelId>,
         pub assigned_to: Patch<UserId>,
         pub custom_fields: Patch<CustomFields>,
+        /// Set after `custom_fields`.
+        pub custom_fields_patch: Option<CustomFieldsPatch>,
         /// Errors already found in the request. They are reported together with those found here.
         pub errors: Vec<FieldError>,
     }
@@ -64,17 +66,35 @@ pub enum AssetChangeError {
 }
 
 impl AssetChange {
-    /// A client may send back all that it has read: also a user who is no longer active, and texts that the model fills in.
-    fn without_unchanged(&self, asset: &Asset) -> Self {
+    /// Puts single custom fields among the others: those of the request, else the present ones.
+    fn with_single_fields(&self, present: &CustomFields) -> Self {
         let mut change = self.clone();
+        if let Some(patch) = &self.custom_fields_patch {
+            let whole = change.custom_fields.clone().or(Some(present.clone())).unwrap_or_default();
+            match patch.applied_to(&whole) {
+                Ok(fields) => change.custom_fields = Patch::Value(fields),
+                Err(error) => change.errors.push(FieldError::field("custom_fields_patch", error.to_string())),
+            }
+        }
+        change
+    }
+
+    /// A client may send back all that it has read: also a user who is no longer active, and texts that the model fills in.
+    /// Numbers are equal in any form.
+    fn without_unchanged(&self, asset: &Asset) -> Self {
+        let mut change = self.with_single_fields(&asset.custom_fields);
         let fields = Some(asset.custom_fields.clone()).filter(|fields| !fields.as_map().is_empty());
         change.asset_type_id = change.asset_type_id.unless(asset.asset_type_id.as_ref());
         change.model_id = change.model_id.unless(asset.model_id.as_ref());
         change.manufacturer = change.manufacturer.unless(asset.manufacturer.as_ref());
         change.model = change.model.unless(asset.model.as_ref());
         change.assigned_to = change.assigned_to.unless(asset.assigned_to.as_ref());
+        change.details = change.details.unless(&asset.details);
         change.custom_fields = match change.custom_fields {
-            Patch::Value(fields) if fields == asset.custom_fields => Patch::Absent,
+            Patch::Value(fields) => match fields.in_form_of(&asset.custom_fields) {
+                fields if fields == asset.custom_fields => Patch::Absent,
+                fields => Patch::Value(fields),
+            },
             fields_change => fields_change.unless(fields.as_ref()),
         };
         change
@@ -90,7 +110,8 @@ impl AssetChange {
 
     #[must_use]
     pub fn needs_type(&self) -> bool {
-        !(self.asset_type_id.is_absent() && self.model_id.is_absent() && self.custom_fields.is_absent())
+        let sets_fields = !self.custom_fields.is_absent() || self.custom_fields_patch.is_some();
+        sets_fields || !(self.asset_type_id.is_absent() && self.model_id.is_absent())
     }
 
     /// Returns the errors of the request, and those that need none of the records it refers to.
@@ -152,6 +173,7 @@ impl Asset {
             custom_fields: CustomFields::default(),
             running_instance_id: None,
         };
+        let change = &change.with_single_fields(&blank.custom_fields);
         // The type's schema applies to a new asset even if the request has no custom fields.
         blank.apply(change, references, validations, change.errors_without_references(None), true)
     }
@@ -201,11 +223,15 @@ impl Asset {
         next.custom_fields = change.custom_fields.clone().or(Some(next.custom_fields)).unwrap_or_default();
         next.link_catalog(change, references, &mut errors);
         next.assign(&change.assigned_to, references.user.as_ref(), &mut errors);
-        if (is_new || !change.custom_fields.is_absent() || next.asset_type_id != self.asset_type_id)
+        // What could not be read can't be checked, and would seem to be missing.
+        let is_read = !errors.iter().any(|error| error.is_at("custom_fields_patch"));
+        if is_read
+            && (is_new || !change.custom_fields.is_absent() || next.asset_type_id != self.asset_type_id)
             && let Some(asset_type) = &references.asset_type
             && let Some(schema) = &asset_type.value.custom_fields_schema
         {
-            errors.extend(validations.errors(asset_type.value.id.uuid(), asset_type.version, schema, &next.custom_fields)?);
+            let faults = validations.errors(asset_type.value.id.uuid(), asset_type.version, schema, &next.custom_fields)?;
+            errors.extend(faults.iter().map(|fault| fault.located(change.custom_fields_patch.as_ref())));
         }
         if errors.is_empty() { Ok(next) } else { Err(AssetChangeError::Invalid(errors)) }
     }

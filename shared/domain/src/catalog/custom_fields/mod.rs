@@ -2,6 +2,7 @@
 
 mod compiled;
 mod cost;
+mod patch;
 mod pattern_cost;
 mod policy;
 #[cfg(test)]
@@ -13,6 +14,7 @@ use crate::values::hex;
 use crate::values::json::{self, parse_strict};
 use compiled::Compiled;
 pub use compiled::CompiledSchemas;
+pub use patch::CustomFieldsPatch;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 pub use validate::{SchemaError, Validations};
@@ -45,6 +47,17 @@ impl CustomFields {
     #[must_use]
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
+    }
+
+    /// Fields whose values are equal to those of `present` have their form: `1` stays `1` if `1.0` is set.
+    #[must_use]
+    pub fn in_form_of(mut self, present: &Self) -> Self {
+        for (name, value) in &mut self.0 {
+            if let Some(present) = present.0.get(name).filter(|present| json::equal(present, value)) {
+                *value = present.clone();
+            }
+        }
+        self
     }
 }
 

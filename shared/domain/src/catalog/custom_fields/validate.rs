@@ -2,8 +2,8 @@
 
 use super::compiled::{Compiled, CompiledSchemas, SchemaKey};
 use super::cost::{self, Cost};
-use super::{CustomFields, FieldsSchema, shortened};
-use crate::values::field_error::{ErrorLocation, FieldError};
+use super::{CustomFields, CustomFieldsPatch, FieldsSchema, shortened};
+use crate::values::field_error::{FieldError, pointer_token};
 use crate::values::hex;
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
@@ -42,7 +42,57 @@ pub struct Validations {
 #[derive(Default)]
 struct Done {
     spent: u64,
-    errors: HashMap<(SchemaKey, String), Vec<FieldError>>,
+    errors: HashMap<(SchemaKey, String), Vec<SchemaFault>>,
+}
+
+/// What a schema refuses.
+#[derive(Debug, Clone)]
+pub struct SchemaFault {
+    /// JSON Pointer from the custom fields on.
+    pointer: String,
+    /// The custom fields that it is about. Without any, it is about all together.
+    fields: Vec<String>,
+    detail: String,
+}
+
+impl SchemaFault {
+    fn whole(detail: impl Into<String>) -> Self {
+        Self { pointer: String::new(), fields: Vec::new(), detail: detail.into() }
+    }
+
+    fn new(error: &ValidationError<'_>) -> Self {
+        let pointer = error.instance_path().to_string();
+        let (fields, detail) = match error.kind() {
+            // The library speaks of a "False schema".
+            ValidationErrorKind::FalseSchema => (Vec::new(), "is not permitted by the type's schema".to_owned()),
+            ValidationErrorKind::Required { property } => {
+                (vec![property.as_str().unwrap_or_default().to_owned()], error.to_string())
+            }
+            ValidationErrorKind::AdditionalProperties { unexpected }
+            | ValidationErrorKind::UnevaluatedProperties { unexpected } => (unexpected.clone(), error.to_string()),
+            _ => (Vec::new(), error.to_string()),
+        };
+        let fields = match pointer.split('/').nth(1) {
+            Some(field) => vec![field.replace("~1", "/").replace("~0", "~")],
+            None => fields,
+        };
+        Self { pointer, fields, detail: shortened(detail) }
+    }
+
+    /// Points to where the request sets the custom field: in `patch`, if that has it.
+    #[must_use]
+    pub fn located(&self, patch: Option<&CustomFieldsPatch>) -> FieldError {
+        let member = if patch.is_some() { "custom_fields_patch" } else { "custom_fields" };
+        let set_singly = self.fields.iter().find(|field| patch.is_some_and(|patch| patch.has(field)));
+        match set_singly {
+            Some(field) if self.pointer.is_empty() => {
+                FieldError::within(member, &format!("/{}", pointer_token(field)), &self.detail)
+            }
+            Some(_) => FieldError::within(member, &self.pointer, &self.detail),
+            None if self.pointer.is_empty() => FieldError::field(member, &self.detail),
+            None => FieldError::within("custom_fields", &self.pointer, &self.detail),
+        }
+    }
 }
 
 impl Validations {
@@ -63,7 +113,7 @@ impl Validations {
         version: u64,
         schema: &FieldsSchema,
         fields: &CustomFields,
-    ) -> Result<Vec<FieldError>, SchemaError> {
+    ) -> Result<Vec<SchemaFault>, SchemaError> {
         let (schema_key, value) = ((id, version), Value::Object(fields.as_map().clone()));
         let key = (schema_key, hex::sha256(value.to_string()));
         // Only this request waits for it.
@@ -84,7 +134,7 @@ impl Validations {
             Err(error) => {
                 done.spent += CHECKING;
                 let detail = format!("can't be validated until the type's custom_fields_schema is corrected: it {error}");
-                return Ok(vec![FieldError::field("custom_fields", detail)]);
+                return Ok(vec![SchemaFault::whole(detail)]);
             }
         };
         let errors = match cost::estimate(schema.as_value(), &value, MAX_UNITS, left) {
@@ -97,7 +147,7 @@ impl Validations {
             }
             Cost::Excessive { work } => {
                 done.spent += work;
-                vec![FieldError::field("custom_fields", "cost too much to validate against the type's schema")]
+                vec![SchemaFault::whole("cost too much to validate against the type's schema")]
             }
             Cost::Units { work, .. } | Cost::Unknown { work } => {
                 done.spent += work;
@@ -110,19 +160,10 @@ impl Validations {
 }
 
 impl Compiled {
-    fn errors(&self, value: &Value, all: bool) -> Vec<FieldError> {
+    fn errors(&self, value: &Value, all: bool) -> Vec<SchemaFault> {
         match all {
-            true => self.validator.iter_errors(value).map(|error| field_error(&error)).take(MAX_ERRORS).collect(),
-            false => self.validator.validate(value).err().map(|error| field_error(&error)).into_iter().collect(),
+            true => self.validator.iter_errors(value).map(|error| SchemaFault::new(&error)).take(MAX_ERRORS).collect(),
+            false => self.validator.validate(value).err().map(|error| SchemaFault::new(&error)).into_iter().collect(),
         }
     }
-}
-
-fn field_error(error: &ValidationError<'_>) -> FieldError {
-    let detail = match error.kind() {
-        // The library speaks of a "False schema".
-        ValidationErrorKind::FalseSchema => "is not permitted by the type's schema".to_owned(),
-        _ => shortened(error.to_string()),
-    };
-    FieldError { location: ErrorLocation::Pointer(format!("/custom_fields{}", error.instance_path())), detail }
 }
