@@ -20,7 +20,7 @@ async fn technician(client: &Client) -> (Client, String) {
 async fn take_back(client: &Client, technician: &Client, assets: &[String]) -> String {
     let movement = start_movement(technician, &system_process(client, "device-return").await, assets).await;
     let path = format!("/movements/{}", movement["id"].as_str().unwrap());
-    let data = json!({"condition": format!("{MARK} scratched"), "signature": SIGNATURE});
+    let data = json!({"condition": format!("{MARK} scratched"), "signature": SIGNATURE, "received": true});
     technician.post(&format!("{path}/advance"), json!({"step_data": data, "through": "complete"})).await.data();
     path
 }

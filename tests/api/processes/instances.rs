@@ -102,9 +102,10 @@ async fn while_a_process_runs_only_it_changes_the_status_of_the_asset() {
 async fn a_return_clears_the_assignment_and_a_repair_keeps_it() {
     let client = over_http().await;
     let user = client.user("Ada").await;
-    for (slug, data, status, stays_assigned) in
-        [("repair", json!({"fault": "screen"}), "in_service", true), ("device-return", json!({}), "returned", false)]
-    {
+    for (slug, data, status, stays_assigned) in [
+        ("repair", json!({"fault": "screen"}), "in_service", true),
+        ("device-return", json!({"signature": SIGNATURE, "received": true}), "returned", false),
+    ] {
         let asset = client.asset(json!({"name": "x", "status": "in_use"})).await;
         client.patch(&format!("/assets/{asset}"), json!({"assigned_to": user})).await.data();
         let instance = start(&client, &system_process(&client, slug).await, &asset).await;

@@ -3,7 +3,7 @@
 use crate::http::idempotency::post;
 use crate::support::functions::Function;
 use crate::support::operations::dry_run;
-use crate::support::processes::{advance, cancel, create_process, start_movement};
+use crate::support::processes::{advance, cancel, create_process, start, start_movement, system_process};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, signature_step, signer_named, started, step};
 use crate::support::{Api, Client, UNKNOWN_ID, call, over_http};
@@ -44,7 +44,8 @@ async fn a_link_shows_its_url_once_and_leads_through_the_next_signature_for_thre
         assert!(url.contains("/v1/sign#sgn_") && url.matches('#').count() == 1, "{url}");
         data.as_object_mut().unwrap().remove("url");
         assert_eq!((&data["signer"]["user_id"], &data["signer"]["name"]), (&json!(user), &json!("Ada")));
-        assert_eq!((&data["until"], &data["status"], &data["created_by"]), (&json!("sign"), &json!("open"), &own_key));
+        let until = if path.starts_with("/movements") { "sign" } else { "done" };
+        assert_eq!((&data["until"], &data["status"], &data["created_by"]), (&json!(until), &json!("open"), &own_key));
         assert_eq!(time(&data["expires_at"]), time(&data["created_at"]).plus_seconds(DEFAULT_SECONDS));
         for unset in ["opened_at", "used_at", "revoked_at"] {
             assert_eq!(data.get(unset), Some(&Value::Null), "{unset}");
@@ -123,6 +124,61 @@ async fn a_link_ends_with_the_step_that_it_names() {
         assert_eq!(until(with(wrong)).await.field_errors(), ["/until"], "{wrong}");
     }
     assert_eq!(until(json!({"signer": {"name": "Ada"}, "until": 1})).await.field_errors(), ["/until"]);
+}
+
+#[tokio::test]
+async fn the_signature_finishes_a_handover() {
+    let client = over_http().await;
+    let user = client.user("Ada").await;
+    let process = system_process(&client, "employee-onboarding").await;
+    let asset = client.asset(json!({"name": "Laptop", "status": "preparing"})).await;
+    let path = format!("/processes/instances/{}", start(&client, &process, &asset).await);
+    let body = json!({"step_data": {"employee": user}, "through": "employee"});
+    client.post(&format!("{path}/advance"), body).await.data();
+    let link = Link::create(&client, &path, json!({"signer": {"user_id": user}})).await;
+    assert_eq!(link.shown(&client).await["until"], "complete");
+    let body = json!({"step_data": {"signature": SIGNATURE}, "through": "complete"});
+    let session = link.signer(&client).sign(body).await.data();
+    assert_eq!((&session["status"], &session["is_completed"]), (&json!("used"), &json!(true)));
+    let asset = client.get(&format!("/assets/{asset}")).await.data();
+    assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("in_use"), &json!(user)));
+}
+
+#[tokio::test]
+async fn a_return_ends_with_the_confirmation_of_whoever_receives_the_asset() {
+    let client = over_http().await;
+    let user = client.user("Ada").await;
+    let definition = client.get("/processes?slug=device-return").await.data();
+    let steps = definition[0]["steps"].as_array().unwrap();
+    let shown = |step: &Value| format!("{} {} {}", step["type"], step["key"], step["required"]).replace('"', "");
+    assert_eq!(
+        steps.iter().map(shown).collect::<Vec<_>>(),
+        [
+            "checklist returned_items null",
+            "textarea condition null",
+            "signature signature true",
+            "confirmation received null",
+            "complete complete null"
+        ]
+    );
+    let asset = client.asset(json!({"name": "Laptop", "status": "in_use", "assigned_to": user})).await;
+    let instance = start(&client, definition[0]["id"].as_str().unwrap(), &asset).await;
+    let path = format!("/processes/instances/{instance}");
+    let link = Link::create(&client, &path, json!({"signer": {"user_id": user}})).await;
+    assert_eq!(link.shown(&client).await["until"], "signature");
+    let signer = link.signer(&client);
+    let data = json!({"returned_items": ["Device"], "condition": "A scratch"});
+    let unsigned = signer.sign(json!({"step_data": data, "through": "signature"})).await;
+    assert_eq!(unsigned.field_errors(), ["/step_data/signature"]);
+    let body = json!({"step_data": {"condition": "A scratch", "signature": SIGNATURE}, "through": "signature"});
+    let session = signer.sign(body).await.data();
+    assert_eq!((&session["status"], &session["is_completed"]), (&json!("used"), &json!(false)));
+    assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["assigned_to"], user.as_str());
+    assert_eq!(advance(&client, &instance, json!({})).await.field_errors(), ["/step_data/received"]);
+    let body = json!({"step_data": {"received": true}, "through": "complete"});
+    assert_eq!(client.post(&format!("{path}/advance"), body).await.data()["status"], "completed");
+    let asset = client.get(&format!("/assets/{asset}")).await.data();
+    assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("returned"), &Value::Null));
 }
 
 #[tokio::test]

@@ -57,7 +57,8 @@ async fn a_day_of_an_integration_takes_at_most_twenty_requests() {
     }
     let offboarding = calls.post(&format!("/users/{}/offboard", users[0].as_str().unwrap()), json!({})).await;
     let movement = offboarding["movements"][0]["id"].as_str().unwrap();
-    let body = json!({"through": "complete", "step_data": {"returned_items": ["Device"], "signature": SIGNATURE}});
+    let body =
+        json!({"through": "complete", "step_data": {"returned_items": ["Device"], "signature": SIGNATURE, "received": true}});
     let returned = calls.post(&format!("/movements/{movement}/advance"), body).await;
     assert_eq!((&returned["status"], returned["instances"].as_array().unwrap().len()), (&json!("completed"), 3));
     let receipt = calls.get(&format!("/movements/{movement}/receipt?format=html")).await;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use shared::auth::{Command, Principal};
 use shared::domain::keys::api_key::SecretHash;
 use shared::domain::processes::instance::{InstanceStatus, ProcessError};
-use shared::domain::processes::process::Step;
+use shared::domain::processes::process::{Step, StepKind};
 use shared::domain::processes::subject::SubjectId;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
@@ -70,13 +70,15 @@ fn unknown_user() -> FieldError {
     FieldError::within("signer", "/user_id", "does not exist in this tenant")
 }
 
-/// From the step `first` to that with the key `until`, by default the next signature.
+/// From the step `first` to that with the key `until`. By default to the next signature, and to the `complete` step right after
+/// it, so that the signature finishes a handover.
 fn link_steps(steps: &[Step], first: usize, until: Option<&str>) -> Result<LinkSteps, FieldError> {
     let position = match until {
         Some(key) => steps.iter().position(|step| step.key == key),
         None => {
-            let signature = steps.iter().enumerate().skip(first).find(|(_, step)| step.is_signature());
-            signature.map(|(index, _)| index).or(steps.len().checked_sub(1))
+            let signature = steps.iter().skip(first).position(Step::is_signature).map(|position| first + position);
+            let completing = |last: usize| steps.iter().skip(last + 1).take_while(|step| step.kind == StepKind::Complete).count();
+            signature.map(|last| last + completing(last)).or(steps.len().checked_sub(1))
         }
     };
     let open = || steps.iter().skip(first).map(|step| step.key.as_str()).collect::<Vec<_>>().join(", ");

@@ -53,8 +53,8 @@ shared::body! {
     pub struct NewLink as NewSigningLink {
         /// Whom the link is for.
         required signer: SignerBody,
-        /// Key of the last step that the link opens. Default: the next signature step from the open step on, or else the
-        /// last step.
+        /// Key of the last step that the link opens. Default: the next signature step from the open step on and, if
+        /// it follows at once, the `complete` step; without a signature, the last step.
         optional until: String,
         /// How many seconds the link lasts. Default 259200 (3 days), maximum 2592000 (30 days).
         optional expires_in: Lifetime,

@@ -61,7 +61,8 @@ pub const SYSTEM_PROCESSES: [SystemProcess; 7] = [
         steps: r#"[
             {"type": "checklist", "key": "returned_items", "label": "Given back", "items": ["Device", "Power supply", "Accessories"]},
             {"type": "textarea", "key": "condition", "label": "Condition and damage"},
-            {"type": "signature", "key": "signature", "label": "Signature of the user"},
+            {"type": "signature", "key": "signature", "label": "Signature of the user", "required": true},
+            {"type": "confirmation", "key": "received", "label": "Received by IT"},
             {"type": "complete", "key": "complete", "label": "Complete the return"}
         ]"#,
     },
