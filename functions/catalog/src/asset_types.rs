@@ -60,7 +60,7 @@ shared::body! {
         required code: TypeCode,
         /// Kind.
         required kind: AssetKind,
-        /// JSON Schema (2020-12) for the custom fields of assets of this type.
+        /// JSON Schema (2020-12) for the custom fields of assets of this type. A `default` in it is not applied.
         nullable custom_fields_schema: FieldsSchema,
     }
     read_only: super::READ_ONLY

@@ -37,7 +37,7 @@ shared::body! {
         optional display_name: Name,
         /// Limits the scopes of keys that are bound to the user. Can't be above the caller's own.
         optional role: Role,
-        /// Whether assets can be assigned to the user.
+        /// Whether assets can be assigned to the user, and whether the keys that are bound to the user work.
         optional is_active: bool,
     }
     unchanged: READ_ONLY, into: UserChange
