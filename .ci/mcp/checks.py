@@ -59,7 +59,7 @@ async def unknown(caller, name, **arguments):
 async def questions_are_answered(service):
     async with service.client() as caller:
         line, found = await caller.call("find_assets", words="macbook", status="in_use")
-        assert found["total"] == len(found["assets"]) and f"{found['total']} assets found: AST-" in line, line
+        assert found["total"] == len(found["assets"]) and f"{found['total']} assets found: \"AST-" in line, line
         tag = found["assets"][0]["asset_tag"]
         owner = found["assets"][0]["assigned_to"]
         line, has = await caller.call("who_has", asset=tag)
@@ -104,7 +104,7 @@ async def changes_are_told_once(service):
         assert not [change for change in seen if change["event"].startswith(("key.", "link.", "webhook."))], seen
         assert (await caller.call("changes_since", after=part["next_after"]))[1]["changes"] == []
         line, part = await caller.call("changes_since", since="2020-01-01", asset=tag)
-        assert f'1 change: asset.created {tag} "Beamer" by "first key" at ' in line, line
+        assert f'1 change: asset.created "{tag}" "Beamer" by "first key" at ' in line, line
 
 
 async def plans_are_applied_once(service):
@@ -128,7 +128,7 @@ async def plans_are_applied_once(service):
         line, refused = await caller.refused("apply", token=plan["token"])
         assert refused["applied"] is False, refused
         assert {"field": f"{tag} serial_number", "from": None, "to": "S1"} in refused["differences"], refused
-        assert 'serial_number: none → "S1"' in line, line
+        assert f'"{tag} serial_number": none → "S1"' in line, line
         assert service.send("GET", path)["data"]["status"] == "returned"
         # Other assets, and one that nobody may change.
         line, _ = await caller.refused("plan_change", assets=[tag], set={"status": "lost"})
@@ -147,7 +147,7 @@ async def people_are_handed_over_to_and_offboarded(service):
     tag = service.asset(name="Laptop", status="preparing")["asset_tag"]
     async with service.client("--allow-writes") as caller:
         line, plan = await caller.call("plan_handover", assets=[tag], person="Mary Jackson", tick=["all"])
-        assert '"Employee Onboarding" on ' + tag in line and "Signature" in line, line
+        assert f'"Employee Onboarding" on "{tag}"' in line and "Signature" in line, line
         line, done = await caller.call("apply", token=plan["token"])
         assert f"run: assetctl handover {tag} --to mary@example.org" in line and "sgn_" not in json.dumps(done), line
         line, again = await caller.call("plan_handover", assets=[tag], person="mary@example.org", tick=["all"])
@@ -156,9 +156,9 @@ async def people_are_handed_over_to_and_offboarded(service):
         assert "in the process" in line, line
         with_mary = service.asset(name="Phone", status="in_use", assigned_to=await identity(caller, "Mary Jackson"))
         line, plan = await caller.call("plan_offboarding", person="Mary Jackson")
-        assert "would start on 1 asset" in line and "would be inactive" in line, line
+        assert '"Device Return" would start on 1 asset' in line and "would be inactive" in line, line
         line, done = await caller.call("apply", token=plan["token"])
-        assert "Device Return started on 1 asset" in line, line
+        assert '"Device Return" started on 1 asset' in line, line
         assert done["result"]["instances"][0]["asset_tag"] == with_mary["asset_tag"], done
 
 

@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::export::args::Export;
-use crate::handover::args::Handover;
+use crate::handover::args::{Handover, Return};
 use crate::import::args::Import;
 use crate::labels::args::Labels;
 use crate::mcp::Mcp;
@@ -40,11 +40,17 @@ assetctl handover AST-000007 AST-000012 --to mary@example.org \\
   --tick all --wait
 assetctl handover AST-000007 --to mary@example.org --prepare --dry-run";
 
+const RETURN: &str = "\
+assetctl return AST-000007
+assetctl return AST-000007 AST-000012 --tick all \\
+  --condition \"A scratch on the lid\" --wait
+assetctl return AST-000007 --from mary@example.org --dry-run";
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0    everything is done, all rows are fine
   1    something failed, or nobody signed in time; an import can be resumed,
-       and a handover is continued by the same command
+       and a handover or a return is continued by the same command
   2    the command line, the environment or the columns don't fit; nothing
        was written
   3    some rows were refused, and are in a file of their own; an export lacks
@@ -106,10 +112,13 @@ pub enum Command {
     /// Hand assets over to a user, who signs on a phone
     #[command(after_help = examples(HANDOVER))]
     Handover(Box<Handover>),
+    /// Take assets back: their user signs on a phone, and you confirm that they are here
+    #[command(after_help = examples(RETURN))]
+    Return(Box<Return>),
     /// Show who has an asset, or who had it on a day
     #[command(after_help = examples("assetctl who AST-000007\nassetctl who AST-000007 --on 2026-03-01"))]
     Who(Who),
-    /// Show an asset with its owner, the running process and the latest changes
+    /// Show an asset with all its fields, the running process and the latest changes
     #[command(after_help = examples("assetctl show AST-000007\nassetctl show PF3XK201 --json"))]
     Show {
         /// The asset: a tag, an id, or a serial number that only one asset has

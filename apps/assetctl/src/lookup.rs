@@ -3,7 +3,7 @@
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
 use crate::http::patience;
-use crate::http::request::get_data;
+use crate::http::request::{get_data, get_object, object};
 use crate::people::Directory;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub async fn asset(client: &Client, name: &str) -> Result<Value> {
     let path = if is_id(name) { format!("assets/{name}") } else { format!("assets/by-tag/{}", path_segment(name)) };
     // Dots would lead to another path.
     if !name.bytes().all(|byte| byte == b'.') {
-        match get_data(client, &path, &[]).await {
+        match get_object(client, &path, &[]).await {
             Err(error) if error.is_missing() => {}
             found => return found,
         }
@@ -24,7 +24,7 @@ pub async fn asset(client: &Client, name: &str) -> Result<Value> {
     };
     match same_serial.as_array().map(Vec::as_slice).unwrap_or_default() {
         [] => Err(CliError::Failed(format!("no asset has the tag or the serial number {name}"))),
-        [one] => Ok(one.clone()),
+        [one] => object(one.clone()),
         several => {
             let tags: Vec<&str> = several.iter().map(|asset| text(&asset["asset_tag"])).collect();
             Err(CliError::Failed(format!("several assets have the serial number {name}: {}", tags.join(", "))))
@@ -35,12 +35,12 @@ pub async fn asset(client: &Client, name: &str) -> Result<Value> {
 /// `user` is an id, an e-mail address, or the name of only one active user.
 pub async fn user(client: &Client, user: &str) -> Result<Value> {
     if is_id(user) {
-        return get_data(client, &format!("users/{user}"), &[]).await;
+        return get_object(client, &format!("users/{user}"), &[]).await;
     }
     if !user.contains('@') {
         let found = Directory::Service(client, patience::DEFAULT).find(user).await?;
         let id = found.map_err(|detail| CliError::Failed(terminal::clean(&detail)))?;
-        return get_data(client, &format!("users/{id}"), &[]).await;
+        return get_object(client, &format!("users/{id}"), &[]).await;
     }
     let users = get_data(client, "users", &[("email", user)]).await?;
     only(users)?.ok_or_else(|| CliError::Failed(format!("no user has the e-mail address {user}")))
@@ -57,7 +57,7 @@ pub async fn user_named(client: &Client, name: &str) -> Result<Value> {
     let is_same = |user: &&Value| text(&user["display_name"]).to_lowercase() == name.to_lowercase();
     let same: Vec<&Value> = all.iter().copied().filter(is_same).collect();
     match (same.as_slice(), all.as_slice()) {
-        ([one], _) | ([], [one]) => Ok((*one).clone()),
+        ([one], _) | ([], [one]) => object((*one).clone()),
         (_, []) => Err(CliError::Failed(format!("no user has the name {name}"))),
         (_, all) => {
             let people = all.iter().map(|user| person(user)).collect::<Vec<_>>().join(", ");

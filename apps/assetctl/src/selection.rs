@@ -61,7 +61,7 @@ pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
     Ok(assets)
 }
 
-/// The oldest first.
+/// In the order of their tags, in which numbers count as such: AST-999 comes before AST-1000.
 pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> {
     let mut query = vec![("format".to_owned(), "ndjson".to_owned())];
     query.extend(filters.pairs());
@@ -84,7 +84,21 @@ pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> 
         }
     }
     bar.finish_and_clear();
+    assets.sort_by_cached_key(|asset: &Asset| in_order(&asset.asset_tag));
     Ok(assets)
+}
+
+/// The parts of a tag: texts in lower case, and runs of digits by their length without leading zeros, then by themselves.
+fn in_order(tag: &str) -> (Vec<(String, usize, String)>, String) {
+    let (mut parts, mut rest) = (Vec::new(), tag);
+    while !rest.is_empty() {
+        let (words, digits) = rest.split_at(rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len()));
+        let (digits, others) = digits.split_at(digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len()));
+        let number = digits.trim_start_matches('0');
+        parts.push((words.to_lowercase(), number.len(), number.to_owned()));
+        rest = others;
+    }
+    (parts, tag.to_owned())
 }
 
 fn unreadable(error: &serde_json::Error) -> CliError {
@@ -94,4 +108,16 @@ fn unreadable(error: &serde_json::Error) -> CliError {
 fn filter(text: &str) -> std::result::Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE, such as status=in_use")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_in_the_order_of_their_numbers() {
+        let mut tags = ["AST-1000", "B-1", "ast-999", "AST-10-2", "AST-9", "AST-10-10", "AST", "AST-09", "7"];
+        tags.sort_by_cached_key(|tag| in_order(tag));
+        assert_eq!(tags, ["7", "AST", "AST-09", "AST-9", "AST-10-2", "AST-10-10", "ast-999", "AST-1000", "B-1"]);
+    }
 }

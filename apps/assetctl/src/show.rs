@@ -3,7 +3,7 @@
 use crate::config::Connection;
 use crate::error::{EXIT_SUCCESS, Result};
 use crate::http::client::Client;
-use crate::http::request::{get_data, get_document};
+use crate::http::request::{get_data, get_document, take};
 use crate::lookup::{self, people_with, tag_and_name, text};
 use crate::output::{print, print_json};
 use serde_json::{Value, json};
@@ -16,6 +16,19 @@ const CHANGES: &str = "5";
 const MAX_FIELDS: usize = 3;
 const FIRST_FIELDS: [&str; 3] = ["status", "assigned_to", "running_instance_id"];
 const MAX_CHARS: usize = 24;
+/// Fields of an asset that have their own place.
+const SHOWN_FIRST: [&str; 10] = [
+    "id",
+    "asset_tag",
+    "name",
+    "status",
+    "assigned_to",
+    "asset_type_name",
+    "asset_type_id",
+    "manufacturer",
+    "model",
+    "custom_fields",
+];
 
 /// What is shown of an asset.
 pub struct Shown {
@@ -37,7 +50,8 @@ pub async fn read(client: &Client, name: &str, changes: &str, with_process: bool
     let running = if with_process { get_data(client, "processes/instances", &query).await? } else { Value::Null };
     let process = running.get(0).cloned().unwrap_or_default();
     let (mut history, _) = get_document(client, &format!("assets/{id}/history"), &[("limit", changes)]).await?;
-    let (history, total_changes) = (history["data"].take(), history["meta"]["total"].take());
+    let total_changes = history["meta"]["total"].clone();
+    let history = take(&mut history, "data");
     let people = people_with(client, assigned(&history).chain(asset["assigned_to"].as_str())).await?;
     Ok(Shown { asset, process, history, total_changes, people })
 }
@@ -50,7 +64,9 @@ pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<
         return Ok(EXIT_SUCCESS);
     }
     let width = terminal::width().or(Some(80));
-    print(&format!("{}\n\n{}", record(members(&asset, &process, &people), width), changes(&history, &people).render(width)))?;
+    let members = members(&asset, &process, &people);
+    let fields = record(members.iter().map(|(title, text)| (title.as_str(), text.clone())), width);
+    print(&format!("{fields}\n\n{}", changes(&history, &people).render(width)))?;
     Ok(EXIT_SUCCESS)
 }
 
@@ -73,24 +89,50 @@ pub fn running(process: &Value) -> Option<String> {
     Some(format!("{name}, step {} of {}: {label} (by {by}, {at} UTC)", current + 1, steps.len()))
 }
 
-fn members<'a>(asset: &Value, process: &Value, people: &BTreeMap<String, String>) -> Vec<(&'a str, String)> {
+/// Every field that is set.
+fn members(asset: &Value, process: &Value, people: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let owner = asset["assigned_to"].as_str().map(|id| people.get(id).map_or(id, String::as_str));
     let model = [&asset["manufacturer"], &asset["model"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
-    let some = |name: &str| asset[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    [
-        ("Asset", Some(tag_and_name(asset))),
-        ("Status", some("status")),
-        ("Owner", Some(owner.unwrap_or("nobody").to_owned())),
-        ("Process", Some(running(process).unwrap_or_else(|| "none in progress".to_owned()))),
-        ("Type", some("asset_type_name")),
-        ("Model", Some(model).filter(|model| !model.is_empty())),
-        ("Serial number", some("serial_number")),
-        ("Warranty until", some("warranty_until")),
-        ("Id", some("id")),
-    ]
-    .into_iter()
-    .filter_map(|(title, text)| Some((title, text?)))
-    .collect()
+    let first = [
+        ("Asset", tag_and_name(asset)),
+        ("Status", text(&asset["status"]).to_owned()),
+        ("Owner", owner.unwrap_or("nobody").to_owned()),
+        ("Process", running(process).unwrap_or_else(|| "none in progress".to_owned())),
+        ("Type", text(&asset["asset_type_name"]).to_owned()),
+        ("Model", model),
+    ];
+    let first = first.into_iter().filter(|(_, text)| !text.is_empty() && text != "-");
+    let is_other = |name: &str| !SHOWN_FIRST.contains(&name);
+    let others = asset.as_object().into_iter().flatten().filter(|(name, _)| is_other(name));
+    let others = others.map(|(name, value)| (title(name), value_of(name, value)));
+    let custom = asset["custom_fields"].as_object().into_iter().flatten();
+    let custom = custom.map(|(name, value)| (format!("custom_fields.{name}"), value_of("", value)));
+    let id = [("Id".to_owned(), text(&asset["id"]).to_owned())];
+    let all = first.map(|(title, text)| (title.to_owned(), text)).chain(others).chain(custom).chain(id);
+    all.filter(|(_, text)| !text.is_empty()).collect()
+}
+
+/// `created_at` is `Created at`.
+fn title(name: &str) -> String {
+    let mut letters = name.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    (first + letters.as_str()).replace('_', " ")
+}
+
+/// On one line; empty if it is not set.
+fn value_of(name: &str, value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) if matches!(name, "created_at" | "updated_at") => time(text) + " UTC",
+        Value::String(text) => text.lines().collect::<Vec<_>>().join(" "),
+        // Beside custom fields, numbers are amounts of money.
+        Value::Number(number) if !name.is_empty() => {
+            let digits = number.to_string();
+            let fraction = digits.split_once('.').map_or(2, |(_, fraction)| fraction.len());
+            digits + "0".repeat(2_usize.saturating_sub(fraction)).as_str()
+        }
+        other => other.to_string(),
+    }
 }
 
 fn changes(history: &Value, people: &BTreeMap<String, String>) -> Table {

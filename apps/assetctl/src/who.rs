@@ -3,7 +3,7 @@
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::client::Client;
-use crate::http::request::get_data;
+use crate::http::request::{get_data, get_object};
 use crate::lookup::{self, is_id, person_with, tag_and_name, text};
 use crate::output::{print, print_json};
 use clap::Args;
@@ -25,7 +25,8 @@ pub struct Who {
 /// Shows who has an asset, or who had it on a day.
 pub async fn who(options: &Who, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?;
-    let zone = if options.on.is_some() { get_data(&client, "me", &[]).await?["tenant"]["time_zone"].take() } else { Value::Null };
+    let zone =
+        if options.on.is_some() { get_data(&client, "me", &[]).await?["tenant"]["time_zone"].clone() } else { Value::Null };
     let (asset, time, shown) = asset_on(&client, &options.asset, options.on, &zone).await?;
     let person = match asset["assigned_to"].as_str() {
         Some(id) => person_with(&client, id).await?,
@@ -46,7 +47,7 @@ pub async fn asset_on(client: &Client, name: &str, day: Option<Date>, zone: &Val
     let (time, shown) = time_on(day, zone)?;
     let Some(at) = &time else { return Ok((lookup::asset(client, name).await?, time, shown)) };
     let id = if is_id(name) { name.to_owned() } else { id_of(client, name).await? };
-    match get_data(client, &format!("assets/{id}"), &[("as_of", at)]).await {
+    match get_object(client, &format!("assets/{id}"), &[("as_of", at)]).await {
         Err(error) if error.is_missing() => Err(CliError::Failed(format!("{name} did not exist at {shown}"))),
         asset => Ok((asset?, time, shown)),
     }

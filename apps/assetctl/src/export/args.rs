@@ -1,6 +1,7 @@
 //! The command line of `export`.
 
 use crate::format::Format;
+use crate::import::args::Delimiter;
 use crate::selection::Filters;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -17,6 +18,9 @@ pub struct Export {
     /// Format; by the file's name without
     #[arg(long)]
     pub format: Option<Format>,
+    /// What separates the cells of CSV; a comma without
+    #[arg(long)]
+    pub delimiter: Option<Delimiter>,
     /// What of it
     #[command(flatten)]
     pub filters: Filters,

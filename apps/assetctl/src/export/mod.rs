@@ -10,6 +10,7 @@ use crate::export::parts::Parts;
 use crate::format::Format;
 use crate::http::client::Client;
 use crate::http::request::get;
+use crate::import::args::Delimiter;
 use crate::interrupt::Interrupt;
 use crate::output::{persist, print_json, temporary_beside};
 use indicatif::ProgressBar;
@@ -34,6 +35,9 @@ pub async fn export(options: &Export, connection: &Connection, is_json: bool) ->
     let client = Client::new(connection)?;
     let began = Instant::now();
     let format = options.format.or_else(|| options.output.as_deref().map(Format::of)).unwrap_or(Format::Csv);
+    if options.delimiter.is_some() && format != Format::Csv {
+        return Err(CliError::Usage("--delimiter is only for CSV".into()));
+    }
     let mut interrupt = Interrupt::listen();
     let work = write(options, &client, format);
     let exported = tokio::select! {
@@ -79,6 +83,7 @@ async fn write(options: &Export, client: &Client, format: Format) -> Result<Expo
         Some(path) => BufWriter::new(temporary_beside(path)?),
         None => BufWriter::new(temporary_beside(&std::env::temp_dir().join("export"))?),
     };
+    let delimiter = options.delimiter.unwrap_or(Delimiter::Comma).byte();
     let (exported, parts) = fetch(options, client, format, &mut parts_file).await?;
     let mut parts_file = parts_file.into_inner().map_err(io::IntoInnerError::into_error)?;
     parts_file.as_file_mut().rewind()?;
@@ -86,20 +91,20 @@ async fn write(options: &Export, client: &Client, format: Format) -> Result<Expo
         (Some(path), Format::Ndjson) => persist(parts_file, path)?,
         (Some(path), Format::Csv) => {
             let mut table = BufWriter::new(temporary_beside(path)?);
-            parts.write_table(BufReader::new(parts_file.as_file()), &mut table)?;
+            parts.write_table(BufReader::new(parts_file.as_file()), &mut table, delimiter)?;
             persist(table.into_inner().map_err(io::IntoInnerError::into_error)?, path)?;
         }
-        (None, format) => to_standard_output(parts_file.as_file(), format, &parts)?,
+        (None, format) => to_standard_output(parts_file.as_file(), format, &parts, delimiter)?,
     }
     Ok(exported)
 }
 
 /// Copies to standard output. A reader that has seen enough, such as `head`, is no error.
-fn to_standard_output(mut file: &File, format: Format, parts: &Parts) -> Result<()> {
+fn to_standard_output(mut file: &File, format: Format, parts: &Parts, delimiter: u8) -> Result<()> {
     let mut output = terminal::data();
     let written = match format {
         Format::Ndjson => io::copy(&mut file, &mut output).map(drop),
-        Format::Csv => parts.write_table(BufReader::new(file), &mut output),
+        Format::Csv => parts.write_table(BufReader::new(file), &mut output, delimiter),
     };
     match written.and_then(|()| output.flush()) {
         // The writer of a table wraps the error.

@@ -38,9 +38,9 @@ impl Parts {
 
     /// Writes all parts, which `input` has one after another, as one table. Cells stay as they are; where a part lacks a column,
     /// they are empty.
-    pub fn write_table(&self, mut input: impl Read, output: impl Write) -> io::Result<()> {
+    pub fn write_table(&self, mut input: impl Read, output: impl Write, delimiter: u8) -> io::Result<()> {
         let columns: Vec<&String> = self.fields.iter().chain(&self.custom_fields).collect();
-        let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(output);
+        let mut writer = WriterBuilder::new().delimiter(delimiter).terminator(Terminator::CRLF).from_writer(output);
         writer.write_record(&columns)?;
         for length in &self.lengths {
             let mut reader = Reader::from_reader(input.by_ref().take(*length));
@@ -62,11 +62,11 @@ fn places(columns: &[&String], header: &StringRecord) -> Vec<Option<usize>> {
 mod tests {
     use super::*;
 
-    fn table(texts: &[&str]) -> (Vec<u64>, String) {
+    fn table(texts: &[&str], delimiter: u8) -> (Vec<u64>, String) {
         let mut parts = Parts::default();
         let rows = texts.iter().map(|text| parts.add(text.as_bytes()).unwrap()).collect();
         let mut output = Vec::new();
-        parts.write_table(texts.concat().as_bytes(), &mut output).unwrap();
+        parts.write_table(texts.concat().as_bytes(), &mut output, delimiter).unwrap();
         (rows, String::from_utf8(output).unwrap())
     }
 
@@ -77,7 +77,7 @@ mod tests {
             "id,name\r\n",
             "id,name,custom_fields.a,custom_fields.b,custom_fields.c\r\n2,\"B, \"\"C\"\"\r\nD\",-5,,null\r\n3,\" \",\\N,,\r\n",
         ];
-        let (rows, table) = table(&parts);
+        let (rows, table) = table(&parts, b',');
         assert_eq!(rows, [1, 0, 2]);
         assert_eq!(
             table,
@@ -89,6 +89,8 @@ mod tests {
     #[test]
     fn a_part_alone_stays_as_it_is() {
         let part = "id,name,custom_fields.a\r\n1,\"a\n\",\"x,\"\"\"\r\n2,,\r\n";
-        assert_eq!(table(&[part]).1, part);
+        assert_eq!(table(&[part], b',').1, part);
+        let semicolons = "id;name;custom_fields.a\r\n1;\"a\n\";\"x,\"\"\"\r\n2;;\r\n";
+        assert_eq!(table(&[part], b';').1, semicolons);
     }
 }

@@ -1,4 +1,4 @@
-//! `assetctl handover`.
+//! `assetctl handover` and `assetctl return`.
 
 pub mod args;
 mod code;
@@ -9,7 +9,7 @@ mod wait;
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
-use crate::handover::args::Handover;
+use crate::handover::args::Errand;
 use crate::handover::order::{Order, State};
 use crate::handover::running::Running;
 use crate::handover::values::{is_of_type, steps_of, values};
@@ -25,52 +25,64 @@ use terminal::{clean, print_note, print_styled, style};
 /// Looks at the assets: again after a preparation, and after somebody else was faster.
 const MAX_LOOKS: u32 = 4;
 
-/// Hands assets over, or goes on after an interruption.
-pub async fn handover(options: &Handover, connection: &Connection, is_json: bool) -> Result<u8> {
+/// Hands assets over or takes them back, or goes on after an interruption.
+pub async fn handover(errand: Errand<'_>, connection: &Connection, is_json: bool) -> Result<u8> {
     let (mut interrupt, client) = (Interrupt::listen(), Client::new(connection)?);
     tokio::select! {
         biased;
         _ = interrupt.next() => Err(CliError::Interrupted("Interrupted. To go on, repeat the command; a link stays valid.".into())),
-        done = hand_over(&client, options, is_json) => done,
+        done = carry_out(&client, errand, is_json) => done,
     }
 }
 
-/// Starts the process or continues it, and makes a link for the signature.
-async fn hand_over(client: &Client, options: &Handover, is_json: bool) -> Result<u8> {
-    let order = Order::read(client, options, new_run_id()?).await?;
-    let mut running = order.begin().await?;
-    if !options.dry_run {
-        running = running.complete(client).await?;
-    }
-    if options.dry_run || running.0["status"] == "completed" {
+/// Starts the process or continues it, and makes a link for the signature. After the signature, submits what is left.
+async fn carry_out(client: &Client, errand: Errand<'_>, is_json: bool) -> Result<u8> {
+    let (order, run) = (Order::read(client, errand, new_run_id()?).await?, errand.run);
+    let running = order.finish(order.begin().await?).await?;
+    if run.dry_run || running.0["status"] == "completed" {
         return order.show(&running, None, is_json);
     }
     let is_signature = |step: &Value| is_of_type(step, "signature");
     if running.steps().iter().any(is_signature) && !running.open_steps().iter().any(is_signature) {
-        return Err(left_open(&running));
+        return Err(order.unfinished(&running));
     }
     let url = client.url(&format!("{}/links", running.path()), &[] as &[(&str, &str)])?;
     // Without an idempotency key: a repeated response would lack the secret.
     let link = post_data(client, &url, &json!({"signer": {"user_id": order.user["id"]}}), None).await?;
     let shown = order.show(&running, Some(&link), is_json)?;
-    if !options.wait {
+    if !run.wait {
         return Ok(shown);
     }
-    wait::until_signed(client, &running.path(), &link, options.timeout).await?;
-    let signed = Running::read(client, &running.path()).await?.complete(client).await?;
-    if signed.0["status"] == "completed" { order.show(&signed, None, is_json) } else { Err(left_open(&signed)) }
-}
-
-fn left_open(running: &Running) -> CliError {
-    CliError::Failed(match running.0["status"].as_str() {
-        Some("in_progress") => format!("signed, but this command can't submit the rest: {}", running.open_labels()),
-        status => clean(&format!("the handover is {}", status.unwrap_or("unreadable"))),
-    })
+    wait::until_signed(client, &running.path(), &link, run.timeout).await?;
+    let signed = order.finish(Running::read(client, &running.path()).await?).await?;
+    if signed.0["status"] == "completed" { order.show(&signed, None, is_json) } else { Err(order.unfinished(&signed)) }
 }
 
 impl Order<'_> {
     fn query(&self) -> &[(&str, &str)] {
-        if self.options.dry_run { &[("dry_run", "true")] } else { &[] }
+        if self.errand.run.dry_run { &[("dry_run", "true")] } else { &[] }
+    }
+
+    fn unfinished(&self, running: &Running) -> CliError {
+        CliError::Failed(match running.0["status"].as_str() {
+            Some("in_progress") => format!("signed, but this command can't submit the rest: {}", running.open_labels()),
+            status => clean(&format!("the {} is {}", self.noun(), status.unwrap_or("unreadable"))),
+        })
+    }
+
+    /// Submits what is left after the signature. In a return, that it was received.
+    async fn finish(&self, running: Running) -> Result<Running> {
+        // A dry run can't go on from where another one would end.
+        let is_there = async || match self.errand.run.dry_run {
+            true if running.0["id"].is_null() => Ok::<_, CliError>(false),
+            true => Ok(Running::read(self.client, &running.path()).await?.current_step() == running.current_step()),
+            false => Ok(true),
+        };
+        if running.can_finish(self.is_return()) && is_there().await? {
+            running.finish(self.client, self.is_return(), self.query()).await
+        } else {
+            Ok(running)
+        }
     }
 
     /// Starts the process or goes on with it. In a dry run, perhaps the preparation.
@@ -78,13 +90,20 @@ impl Order<'_> {
         for number in 1..=MAX_LOOKS {
             let begun = match self.look().await? {
                 State::Done(running) => Ok(running),
-                State::Running(running) => self.go_on(running).await,
-                State::New => self.start(&self.process, &self.assets).await,
+                State::Running(running) => {
+                    self.check_signer(running.open_steps())?;
+                    self.go_on(running).await
+                }
+                State::New => {
+                    self.check_signer(steps_of(&self.process))?;
+                    self.start(&self.process, &self.assets).await
+                }
                 State::Unprepared(assets) => {
                     match self.start(self.preparation.as_ref().unwrap_or(&self.process), &assets).await {
-                        Ok(prepared) if !self.options.dry_run => {
-                            let ticks = if self.options.tick.is_empty() { "; none of its entries are ticked" } else { "" };
-                            print_note(&clean(&format!("{}: done{ticks}", text(&prepared.0["process_name"]))));
+                        Ok(prepared) if !self.errand.run.dry_run => {
+                            let left = Some(prepared.left_open()).filter(|left| !left.is_empty());
+                            let left = left.map_or(String::new(), |left| format!("; left open: {left}"));
+                            print_note(&clean(&format!("{}: done{left}", text(&prepared.0["process_name"]))));
                             continue;
                         }
                         prepared => prepared,
@@ -101,7 +120,8 @@ impl Order<'_> {
 
     /// Starts a process on assets, and submits what can be submitted: all of a preparation, which would else be in the way.
     async fn start(&self, process: &Value, assets: &[Value]) -> Result<Running> {
-        let (values, ready) = values(steps_of(process), 0, &self.user["id"], &self.options.tick);
+        let steps = steps_of(process);
+        let (values, ready) = values(steps, 0, &self.given(steps), &self.errand.run.tick);
         let last = steps_of(process).last().map(|step| text(&step["key"]));
         let mut body = json!({"step_data": values});
         if let Some(key) = if process["id"] == self.process["id"] { ready } else { last } {
@@ -129,7 +149,7 @@ impl Order<'_> {
 
     /// One step after the other up to `through`, where all are too many changes for one transaction. A dry run stays at the first.
     async fn advance_singly(&self, mut running: Running, through: &str, values: Map<String, Value>) -> Result<Running> {
-        while let (false, [step, ..]) = (self.options.dry_run, running.open_steps()) {
+        while let (false, [step, ..]) = (self.errand.run.dry_run, running.open_steps()) {
             let key = text(&step["key"]).to_owned();
             running = running.advance(self.client, &key, values.clone(), &[]).await?;
             if key == through {
@@ -140,7 +160,8 @@ impl Order<'_> {
     }
 
     async fn go_on(&self, running: Running) -> Result<Running> {
-        let (values, through) = values(running.steps(), running.current_step(), &self.user["id"], &self.options.tick);
+        let given = self.given(running.steps());
+        let (values, through) = values(running.steps(), running.current_step(), &given, &self.errand.run.tick);
         match through {
             None => Ok(running),
             Some(through) => match running.advance(self.client, through, values.clone(), self.query()).await {
@@ -155,7 +176,7 @@ impl Order<'_> {
 
     /// For people, the address of the link or the receipt is on standard output, and everything else on standard error.
     fn show(&self, running: &Running, link: Option<&Value>, is_json: bool) -> Result<u8> {
-        let (is_dry_run, is_completed) = (self.options.dry_run, running.0["status"] == "completed");
+        let (is_dry_run, is_completed) = (self.errand.run.dry_run, running.0["status"] == "completed");
         let receipt = self.client.url(&format!("{}/receipt", running.path()), &[("format", "html")])?;
         if is_json {
             print_json(&json!({
@@ -166,18 +187,30 @@ impl Order<'_> {
             return Ok(EXIT_SUCCESS);
         }
         let until = link.map(|link| format!("until {} UTC; whoever has it can sign", terminal::time(text(&link["expires_at"]))));
+        let is_own = running.0["process_id"] == self.process["id"];
+        let direction = if self.is_return() { "From" } else { "To" };
         let members = [
             ("Process", Some(text(&running.0["process_name"]).to_owned())),
             ("Assets", Some(tags(&self.assets))),
-            ("To", Some(person(&self.user))),
+            (direction, self.user.is_object().then(|| person(&self.user))),
+            ("Left open", Some(running.left_open()).filter(|left| !is_own && !left.is_empty())),
             ("Steps left", Some(running.open_labels()).filter(|labels| !labels.is_empty())),
             ("Link", until),
+            (
+                "Then",
+                link.filter(|_| self.is_return() && !self.errand.run.wait)
+                    .map(|_| "repeat the command once it is signed and here".to_owned()),
+            ),
             ("Receipt", (is_completed && !is_dry_run).then(|| "to open it takes an API key".to_owned())),
         ];
         let members = members.into_iter().filter_map(|(title, text)| Some((title, text?)));
         let summary = terminal::record(members, terminal::width());
         let Some(link) = link else {
-            let would_be = if is_completed { "This would be completed first." } else { "It would be at this point." };
+            let would_be = match (is_completed, is_own) {
+                (true, true) => "This would be completed.",
+                (true, false) => "This would be completed first.",
+                _ => "It would be at this point.",
+            };
             if is_dry_run {
                 print(&format!("{summary}\n\n{would_be}"))?;
             } else {
@@ -189,7 +222,7 @@ impl Order<'_> {
         print_note(&summary);
         let address = clean(text(&link["url"]));
         print(&address)?;
-        if terminal::is_terminal() || self.options.qr {
+        if terminal::is_terminal() || self.errand.run.qr {
             let code = code::code(&address, style::is_output_coloured());
             print_styled(&code.unwrap_or_else(|| "(too long for a QR code)".to_owned()))?;
         }

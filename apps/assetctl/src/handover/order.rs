@@ -1,24 +1,27 @@
-//! What is to be handed over to whom, and how far that is.
+//! What is to be handed over to whom or taken back from whom, and how far that is.
 
 use crate::error::{CliError, Result};
-use crate::handover::args::Handover;
+use crate::handover::args::{Errand, Way};
 use crate::handover::running::Running;
-use crate::handover::values::{check_labels, picker, steps_of};
+use crate::handover::values::{check_labels, is_of_type, picker, steps_of};
 use crate::http::client::Client;
 use crate::http::request::get_data;
 use crate::lookup::{self, person, person_with, tag_and_name, text};
 use reqwest::Url;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use terminal::{clean, time};
 
 /// The process that makes ready what is in stock.
 const PREPARE: &str = "prepare";
+/// The step of a return for its condition.
+const CONDITION: &str = "condition";
 
 pub struct Order<'a> {
     pub client: &'a Client,
-    pub options: &'a Handover,
+    pub errand: Errand<'a>,
+    /// Who signs. Of a return, null if the assets have no user, or several.
     pub user: Value,
     pub process: Value,
     pub preparation: Option<Value>,
@@ -33,37 +36,87 @@ pub enum State {
     Unprepared(Vec<Value>),
     /// It was begun for the same user.
     Running(Running),
-    /// The user has the assets.
+    /// The user has the assets, or they are back.
     Done(Running),
 }
 
 impl<'a> Order<'a> {
     /// # Errors
     ///
-    /// Something isn't there, the user is inactive, or the process hands nothing to anybody.
+    /// Something isn't there, the user who is to get the assets is inactive, or the process hands nothing to anybody.
     ///
     /// `run`: the prefix of its idempotency keys.
-    pub async fn read(client: &'a Client, options: &'a Handover, run: String) -> Result<Self> {
-        let user = lookup::user(client, &options.to).await?;
-        if user["is_active"] != true {
-            return Err(CliError::Failed(format!("{} is inactive: activate the user first", person(&user))));
-        }
-        let process = lookup::process(client, &options.process).await?;
-        if picker(steps_of(&process)).is_none() {
-            let slug = &options.process;
-            return Err(CliError::Usage(format!("the process {slug} has no step that picks a user, so it hands nothing over")));
-        }
-        let preparation = if options.prepare { Some(lookup::process(client, PREPARE).await?) } else { None };
-        let steps = [Some(&process), preparation.as_ref()].into_iter().flatten().flat_map(steps_of);
-        check_labels(&options.tick, steps).map_err(CliError::Usage)?;
-        let mut assets: Vec<Value> = Vec::new();
-        for name in &options.assets {
-            let asset = lookup::asset(client, name).await?;
-            if !assets.iter().any(|known| known["id"] == asset["id"]) {
-                assets.push(asset);
+    pub async fn read(client: &'a Client, errand: Errand<'a>, run: String) -> Result<Self> {
+        let mut order =
+            Self { client, errand, user: Value::Null, process: Value::Null, preparation: None, assets: Vec::new(), run };
+        if let Way::To { user, .. } = errand.way {
+            order.user = lookup::user(client, user).await?;
+            if order.user["is_active"] != true {
+                return Err(CliError::Failed(format!("{} is inactive: activate the user first", person(&order.user))));
             }
         }
-        Ok(Self { client, options, user, process, preparation, assets, run })
+        order.process = lookup::process(client, errand.process).await?;
+        order.check_steps()?;
+        if let Way::To { prepare: true, .. } = errand.way {
+            order.preparation = Some(lookup::process(client, PREPARE).await?);
+        }
+        let steps = [Some(&order.process), order.preparation.as_ref()].into_iter().flatten().flat_map(steps_of);
+        check_labels(&errand.run.tick, steps).map_err(CliError::Usage)?;
+        for name in errand.assets {
+            let asset = lookup::asset(client, name).await?;
+            if !order.assets.iter().any(|known| known["id"] == asset["id"]) {
+                order.assets.push(asset);
+            }
+        }
+        if let Way::Back { from, .. } = errand.way {
+            let users: BTreeSet<&str> = order.assets.iter().filter_map(|asset| asset["assigned_to"].as_str()).collect();
+            let only = users.first().copied().filter(|_| users.len() == 1);
+            if let Some(user) = from.or(only) {
+                order.user = lookup::user(client, user).await?;
+            }
+        }
+        Ok(order)
+    }
+
+    fn check_steps(&self) -> Result<()> {
+        let (steps, slug) = (steps_of(&self.process), self.errand.process);
+        let wrong = |what: &str| Err(CliError::Usage(format!("the process {slug} has no step {what}")));
+        match self.errand.way {
+            Way::To { .. } if picker(steps).is_none() => wrong("that picks a user, so it hands nothing over"),
+            Way::Back { condition: Some(_), .. } if !steps.iter().any(|step| step["key"] == CONDITION) => {
+                wrong("condition, so it takes no --condition")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn is_return(&self) -> bool {
+        matches!(self.errand.way, Way::Back { .. })
+    }
+
+    pub fn noun(&self) -> &'static str {
+        if self.is_return() { "return" } else { "handover" }
+    }
+
+    /// The values that the command has for these steps, beside ticks.
+    pub fn given(&self, steps: &[Value]) -> Map<String, Value> {
+        let given = match self.errand.way {
+            Way::To { .. } => picker(steps).map(|key| (key, self.user["id"].clone())),
+            Way::Back { condition, .. } => condition.map(|text| (CONDITION, text.into())),
+        };
+        given.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+
+    /// # Errors
+    ///
+    /// One of these steps is a signature, and nobody is there to sign.
+    pub fn check_signer(&self, open: &[Value]) -> Result<()> {
+        if self.user.is_object() || !open.iter().any(|step| is_of_type(step, "signature")) {
+            return Ok(());
+        }
+        let tags = clean(&self.assets.iter().map(|asset| text(&asset["asset_tag"])).collect::<Vec<_>>().join(", "));
+        let why = if self.assets.len() == 1 { "no user" } else { "no user, or not the same one" };
+        Err(CliError::Usage(format!("{tags}: assigned to {why}; name who gives it back and signs: --from USER")))
     }
 
     /// The idempotency key of a request; none in a dry run. A repeated request has the same key, even if others came before it
@@ -71,7 +124,7 @@ impl<'a> Order<'a> {
     pub fn key(&self, url: &Url, body: &Value) -> Option<String> {
         let mut hash = DefaultHasher::new();
         (url.path(), body.to_string()).hash(&mut hash);
-        (!self.options.dry_run).then(|| format!("{}-{:016x}", self.run, hash.finish()))
+        (!self.errand.run.dry_run).then(|| format!("{}-{:016x}", self.run, hash.finish()))
     }
 
     /// # Errors
@@ -116,11 +169,11 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// The instance, if it is of the same process and for the same user.
+    /// The instance, if it is of the same process and, in a handover, for the same user.
     async fn same(&self, id: &str) -> Result<Value> {
         let Running(instance) = Running::read(self.client, &format!("processes/instances/{id}")).await?;
         let recipient = recipient(&instance);
-        if instance["process_id"] == self.process["id"] && *recipient == self.user["id"] {
+        if instance["process_id"] == self.process["id"] && (self.is_return() || *recipient == self.user["id"]) {
             return Ok(instance);
         }
         let to = match recipient.as_str() {
@@ -134,16 +187,19 @@ impl<'a> Order<'a> {
         Err(CliError::Failed(clean(&text)))
     }
 
-    /// The instance by which the user got the asset, if nothing has changed since.
+    /// The instance by which the user got the asset, or by which it came back, if nothing has changed since.
     async fn finished(&self, asset: &str) -> Result<Option<Value>> {
         let now = get_data(self.client, &format!("assets/{asset}"), &[]).await?;
-        if now["status"] != self.process["target_status"] || now["assigned_to"] != self.user["id"] {
+        let is_there = self.is_return() || now["assigned_to"] == self.user["id"];
+        if now["status"] != self.process["target_status"] || !is_there {
             return Ok(None);
         }
-        let process = ("process_id", text(&self.process["id"]));
-        let query = [("asset_id", asset), process, ("status", "completed"), ("limit", "1"), ("omit", "signatures")];
+        let query = [("asset_id", asset), ("status", "completed"), ("limit", "1"), ("omit", "signatures")];
         let instances = get_data(self.client, "processes/instances", &query).await?;
-        Ok(instances.get(0).filter(|instance| *recipient(instance) == self.user["id"]).cloned())
+        let is_it = |instance: &&Value| {
+            instance["process_id"] == self.process["id"] && (self.is_return() || *recipient(instance) == self.user["id"])
+        };
+        Ok(instances.get(0).filter(is_it).cloned())
     }
 
     /// The instance, or its movement, which must be one of all assets.
@@ -154,7 +210,7 @@ impl<'a> Order<'a> {
             return Ok(running);
         }
         let tags = clean(&running.members("asset_tag").join(" "));
-        Err(CliError::Failed(format!("the handover is of {tags}: name exactly these")))
+        Err(CliError::Failed(format!("the {} is of {tags}: name exactly these", self.noun())))
     }
 }
 

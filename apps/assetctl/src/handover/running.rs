@@ -1,7 +1,7 @@
 //! A process instance, or a movement, which is treated as an instance.
 
 use crate::error::Result;
-use crate::handover::values::{is_of_type, steps_of};
+use crate::handover::values::{entries, is_of_type, steps_of};
 use crate::http::client::Client;
 use crate::http::request::{get_data, post_data};
 use crate::lookup::text;
@@ -76,21 +76,48 @@ impl Running {
         Ok(Self(post_data(client, &url, &body, None).await?))
     }
 
-    /// Nothing but the last step is open, which takes no value.
+    /// What is left takes no value: only the end or, for whoever `receives` the assets, also confirmations.
     #[must_use]
-    pub fn can_complete(&self) -> bool {
-        matches!(self.open_steps(), [last] if is_of_type(last, "complete"))
+    pub fn can_finish(&self, receives: bool) -> bool {
+        let takes_none = |step: &Value| is_of_type(step, "complete") || receives && is_of_type(step, "confirmation");
+        !self.open_steps().is_empty() && self.open_steps().iter().all(takes_none)
     }
 
-    /// Submits the last step if nothing else is open.
-    pub async fn complete(self, client: &Client) -> Result<Self> {
-        match self.open_steps() {
-            [last] if self.can_complete() => match self.advance(client, text(&last["key"]), Map::new(), &[]).await {
-                // Somebody else was faster.
-                Err(error) if error.is_conflict() => Self::read(client, &self.path()).await,
-                completed => completed,
-            },
-            _ => Ok(self),
+    /// Submits what is left, if it takes no value, and confirms if one `receives` the assets.
+    pub async fn finish(self, client: &Client, receives: bool, query: &[(&str, &str)]) -> Result<Self> {
+        if !self.can_finish(receives) {
+            return Ok(self);
         }
+        let keys: Vec<String> = self.open_steps().iter().map(|step| text(&step["key"]).to_owned()).collect();
+        let confirmations = self.open_steps().iter().filter(|step| is_of_type(step, "confirmation"));
+        let values: Map<String, Value> = confirmations.map(|step| (text(&step["key"]).to_owned(), true.into())).collect();
+        let last = keys.last().map(String::as_str).unwrap_or_default();
+        match self.advance(client, last, values.clone(), query).await {
+            // Somebody else was faster.
+            Err(error) if error.is_conflict() => Self::read(client, &self.path()).await,
+            Err(error) if error.is_too_many_steps() && query.is_empty() => {
+                let mut running = self;
+                for key in &keys {
+                    running = running.advance(client, key, values.clone(), query).await?;
+                }
+                Ok(running)
+            }
+            finished => finished,
+        }
+    }
+
+    /// Entries of checklists that are not ticked, and other steps without a value.
+    #[must_use]
+    pub fn left_open(&self) -> String {
+        let data =
+            |step: &Value| self.instances().into_iter().next().map(|instance| instance["step_data"][text(&step["key"])].clone());
+        let open = self.steps().iter().flat_map(|step| {
+            let value = data(step).unwrap_or_default();
+            let ticked = |entry: &str| value.as_array().is_some_and(|all| all.iter().any(|one| one == entry));
+            let is_empty = value.is_null() && !is_of_type(step, "complete") && !is_of_type(step, "checklist");
+            let entries = entries(step).filter(|entry| is_of_type(step, "checklist") && !ticked(entry)).map(str::to_owned);
+            entries.chain(is_empty.then(|| text(&step["label"]).to_owned())).collect::<Vec<_>>()
+        });
+        terminal::clean(&open.collect::<Vec<_>>().join(", "))
     }
 }

@@ -29,7 +29,7 @@ fn ticks(label: &str, entry: &str, checklist: &Value) -> bool {
     is_same(label, "all") || label == entry || is_same(label, entry) && entries(checklist).all(|other| other != label)
 }
 
-fn entries(step: &Value) -> impl Iterator<Item = &str> {
+pub fn entries(step: &Value) -> impl Iterator<Item = &str> {
     step["items"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
@@ -51,18 +51,19 @@ pub fn picker(steps: &[Value]) -> Option<&str> {
 }
 
 /// Values by step key, for the steps from `first` on, and the key of the last step that can be submitted with them: nothing is
-/// submitted without a value, and neither is a signature. `labels` are ticked in checklists.
+/// submitted without a value, and neither is a signature. Beside those `given`, `labels` are ticked in checklists.
 #[must_use]
-pub fn values<'a>(steps: &'a [Value], first: usize, user: &Value, labels: &[String]) -> (Map<String, Value>, Option<&'a str>) {
-    let (picker, open) = (picker(steps), steps.get(first..).unwrap_or_default());
+pub fn values<'a>(
+    steps: &'a [Value],
+    first: usize,
+    given: &Map<String, Value>,
+    labels: &[String],
+) -> (Map<String, Value>, Option<&'a str>) {
+    let open = steps.get(first..).unwrap_or_default();
     let value = |step: &Value| {
         let ticked: Vec<Value> =
             entries(step).filter(|entry| labels.iter().any(|label| ticks(label, entry, step))).map(Value::from).collect();
-        if picker == step["key"].as_str() {
-            Some(user.clone())
-        } else {
-            Some(ticked).filter(|list| !list.is_empty()).map(Value::from)
-        }
+        given.get(text(&step["key"])).cloned().or_else(|| Some(ticked).filter(|list| !list.is_empty()).map(Value::from))
     };
     let values = open.iter().filter_map(|step| Some((text(&step["key"]).to_owned(), value(step)?))).collect();
     let last = open.iter().take_while(|step| value(step).is_some()).last();
@@ -82,7 +83,8 @@ mod tests {
     fn submitted(kinds: &[&str], first: usize, tick: &[&str]) -> (Value, Option<String>) {
         let (steps, labels) = (steps(kinds), tick.iter().map(ToString::to_string).collect::<Vec<_>>());
         check_labels(&labels, steps.iter()).expect("labels");
-        let (values, through) = values(&steps, first, &json!("mary"), &labels);
+        let given = picker(&steps).map(|key| (key.to_owned(), json!("mary"))).into_iter().collect();
+        let (values, through) = values(&steps, first, &given, &labels);
         (values.into(), through.map(str::to_owned))
     }
 

@@ -122,6 +122,24 @@ pub fn expect_type(reply: &Reply, url: &Url, content_type: &str) -> Result<()> {
     Err(CliError::Failed(format!("{url} answered with {found} instead of {content_type}; check --base-url")))
 }
 
+/// A member of an answer; null if the answer is something else than an object, or lacks it.
+pub fn take(answer: &mut Value, member: &str) -> Value {
+    answer.get_mut(member).map(Value::take).unwrap_or_default()
+}
+
+/// Gets the member `data`, which is one thing.
+///
+/// # Errors
+///
+/// As [`get`], also if it is anything else than an object.
+pub async fn get_object(client: &Client, path: &str, query: &[(&str, &str)]) -> Result<Value> {
+    get_data(client, path, query).await.and_then(object)
+}
+
+pub fn object(data: Value) -> Result<Value> {
+    if data.is_object() { Ok(data) } else { Err(unreadable()) }
+}
+
 fn data(document: Value) -> Result<Value> {
     match document {
         Value::Object(mut members) if members.contains_key("data") => Ok(members.swap_remove("data").unwrap_or_default()),

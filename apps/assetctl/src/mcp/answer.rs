@@ -1,5 +1,6 @@
 //! The result of a call: structured content and one line for people, together at most 8 KB.
 
+use crate::lookup::text;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 use terminal::clean_hidden;
@@ -68,23 +69,34 @@ fn joined(all: &[Value], number: usize, separator: &str, and: &str, in_words: im
     all.iter().take(number).map(in_words).chain(more).collect::<Vec<_>>().join(separator)
 }
 
-/// The fields that differ, by name; not those that every change changes.
+/// The fields that differ, by name; not those that every change changes. Custom fields differ one by one.
 pub fn differences(from: &Value, to: &Value) -> Vec<Value> {
     let (from, to) = (from.as_object().cloned().unwrap_or_default(), to.as_object().cloned().unwrap_or_default());
     let names = from.keys().chain(to.keys().filter(|name| !from.contains_key(*name)));
     let value = |of: &Map<String, Value>, name: &str| of.get(name).cloned().unwrap_or_default();
     let all = names.map(|name| (name, value(&from, name), value(&to, name)));
     let is_told = |name: &str| name != "updated_at" && name != "version";
-    all.filter(|(name, from, to)| from != to && is_told(name))
-        .map(|(name, from, to)| json!({"field": name, "from": from, "to": to}))
-        .collect()
+    let differing = all.filter(|(name, from, to)| from != to && is_told(name));
+    let told = differing.flat_map(|(name, from, to)| match name.as_str() {
+        "custom_fields" => {
+            let mut fields = differences(&from, &to);
+            fields.iter_mut().for_each(|field| field["field"] = format!("custom_fields.{}", text(&field["field"])).into());
+            fields
+        }
+        _ => vec![json!({"field": name, "from": from, "to": to})],
+    });
+    told.collect()
 }
 
 /// `status: "in_use" → "returned"`; of many, the first ones.
 pub fn in_words(changes: &[Value]) -> String {
     let value = |value: &Value| if value.is_null() { "none".to_owned() } else { quoted(value) };
     let one = |change: &Value| {
-        let field = change["field"].as_str().unwrap_or_default();
+        let field = match text(&change["field"]) {
+            // Not a name of the service: others chose it.
+            name if name.bytes().any(|byte| !byte.is_ascii_lowercase() && byte != b'_') => quoted(&change["field"]),
+            name => name.to_owned(),
+        };
         format!("{field}: {} → {}", value(&change["from"]), value(&change["to"]))
     };
     joined(changes, 4, ", ", "", one)
@@ -162,5 +174,9 @@ mod tests {
         let all = differences(&from, &to);
         assert_eq!(in_words(&all), "b: none → \"y\", c: \"x\" → none, d: none → \"true\"");
         assert!(differences(&to, &to).is_empty());
+        let (from, to) = (json!({"custom_fields": {"ram_gb": 16, "b": 1}}), json!({"custom_fields": {"ram_gb": 32, "b": 1}}));
+        let all = differences(&from, &to);
+        assert_eq!(all, [json!({"field": "custom_fields.ram_gb", "from": 16, "to": 32})]);
+        assert_eq!(in_words(&all), "\"custom_fields.ram_gb\": \"16\" → \"32\"");
     }
 }

@@ -52,7 +52,7 @@ pub fn row_of_owner(asset: &Value) -> Value {
     members.filter(|(_, value)| !value.is_null() && value != "").collect::<Map<_, _>>().into()
 }
 
-/// `AST-000007 "My laptop" (in_use, "Ada <ada@example.com>")`; `nobody` if that is said.
+/// `"AST-000007" "My laptop" (in_use, "Ada <ada@example.com>")`; `nobody` if that is said.
 fn in_words(asset: &Value) -> String {
     let owner = match asset.get("assigned_to") {
         None => String::new(),
@@ -63,7 +63,7 @@ fn in_words(asset: &Value) -> String {
 }
 
 pub fn named(asset: &Value) -> String {
-    format!("{} {}", text(&asset["asset_tag"]), quoted(&asset["name"]))
+    format!("{} {}", quoted(&asset["asset_tag"]), quoted(&asset["name"]))
 }
 
 pub async fn show(asker: &Asker, arguments: &Value) -> Result<Answer> {
@@ -144,7 +144,7 @@ pub async fn possible(asker: &Asker, arguments: &Value) -> Result<Answer> {
     };
     let mut edit = json!({"allowed": why_not.is_none(), "why_not": why_not});
     if asker.has("settings:read") {
-        let next = asker.data("settings", &[]).await?["status_transitions"][text(&asset["status"])].take();
+        let next = asker.data("settings", &[]).await?["status_transitions"][text(&asset["status"])].clone();
         edit["next_status"] = if next.is_null() { "any".into() } else { next };
     }
     let can_start: Value = entries(&found).filter(|process| process["can_start"] == true).cloned().collect();

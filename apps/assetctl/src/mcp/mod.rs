@@ -8,6 +8,7 @@ mod overview;
 mod plan;
 mod resources;
 mod tools;
+mod transport;
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
@@ -28,6 +29,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use std::time::Duration;
 use terminal::clean_hidden;
 use tokio::sync::OnceCell;
+use transport::Lines;
 
 type Call = CallToolRequestParams;
 type Context = RequestContext<RoleServer>;
@@ -58,7 +60,8 @@ pub async fn mcp(options: &Mcp, connection: &Connection) -> Result<u8> {
     let plans = Plans::new(Duration::from_secs(options.plan_lifetime));
     let server = Server { client, allow_writes: options.allow_writes, asker: OnceCell::new(), plans };
     let failed = |error: &dyn std::fmt::Display| CliError::Failed(format!("the client doesn't speak the protocol: {error}"));
-    let running = server.serve(rmcp::transport::io::stdio_pipes()).await.map_err(|error| failed(&error))?;
+    let (input, output) = rmcp::transport::io::stdio_pipes();
+    let running = server.serve(Lines::new(input, output)).await.map_err(|error| failed(&error))?;
     running.waiting().await.map_err(|error| failed(&error))?;
     Ok(EXIT_SUCCESS)
 }

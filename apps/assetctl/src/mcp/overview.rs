@@ -66,7 +66,7 @@ pub async fn changes(asker: &Asker, arguments: &Value) -> Result<Answer> {
     let mut data = answer::rows("changes", events.iter().map(one).collect(), has_more, rest);
     let first = answer::first(&data["changes"], 2, |row| {
         let fields = row["fields"].as_array().map_or(String::new(), |fields| format!(" ({})", in_words(fields)));
-        let tag = row["tag"].as_str().map_or(String::new(), |tag| format!(" {tag}"));
+        let tag = if row["tag"].is_null() { String::new() } else { format!(" {}", quoted(&row["tag"])) };
         let (name, by, at) = (quoted(&row["name"]), quoted(&row["by"]), terminal::time(text(&row["at"])));
         format!("{}{tag} {name}{fields} by {by} at {at} UTC", text(&row["event"]))
     });

@@ -77,6 +77,10 @@ fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
         return print_json(&plan.as_json(!is_done));
     }
     print(&format!("{}\n\n{}", plan.table(is_done, terminal::width()), plan.summary(is_done)))?;
+    let returns = if is_done || !plan.starts_anything() { plan.returns() } else { Vec::new() };
+    if !returns.is_empty() {
+        print(&format!("\nWhen they are back:\n  {}", returns.join("\n  ")))?;
+    }
     if plan.has_more && !is_done {
         print_note("The user has more assets, which are taken in turn.");
     }

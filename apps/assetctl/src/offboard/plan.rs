@@ -1,6 +1,6 @@
 //! The plan of an offboarding for each asset of a user.
 
-use crate::output::count;
+use crate::output::{count, shell_word};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use terminal::{Column, Table};
@@ -40,8 +40,8 @@ impl Plan {
         let unreadable = data["unreadable"].as_array().into_iter().flatten().filter_map(Value::as_str);
         self.unreadable.extend(unreadable.map(str::to_owned));
         self.has_more = data["has_more"] == true;
-        self.user = data["user"].take();
-        self.process = data["process"].take();
+        self.user = data.get_mut("user").map(Value::take).unwrap_or_default();
+        self.process = data.get_mut("process").map(Value::take).unwrap_or_default();
         has_started
     }
 
@@ -117,11 +117,42 @@ impl Plan {
         if table.is_empty() { "The user has no assets.".to_owned() } else { table.render(width) }
     }
 
+    /// Commands that take back what the process runs on: one for each movement and each other asset.
+    #[must_use]
+    pub fn returns(&self) -> Vec<String> {
+        let tag = |asset: &Value| shell_word(asset["asset_tag"].as_str().unwrap_or_default());
+        let mut groups: Vec<(Value, Vec<String>)> = Vec::new();
+        for movement in &self.movements {
+            let assets = movement["assets"].as_array().into_iter().flatten();
+            groups.push((movement["id"].clone(), assets.map(tag).collect()));
+        }
+        for asset in self.list("instances").chain(self.list("in_progress")) {
+            let movement = &asset["movement_id"];
+            match groups.iter_mut().find(|(id, _)| !movement.is_null() && id == movement) {
+                Some((_, tags)) => tags.push(tag(asset)),
+                None => groups.push((movement.clone(), vec![tag(asset)])),
+            }
+        }
+        let process = self.process["slug"].as_str().filter(|slug| *slug != "device-return");
+        let process = process.map_or(String::new(), |slug| format!(" --process {}", shell_word(slug)));
+        let command = |(_, mut tags): (Value, Vec<String>)| {
+            tags.sort();
+            format!("assetctl return {}{process}", tags.join(" "))
+        };
+        groups.into_iter().map(command).collect()
+    }
+
     #[must_use]
     pub fn summary(&self, is_done: bool) -> String {
         let process = self.process["name"].as_str().unwrap_or("the process");
+        self.summary_of(&terminal::clean(process), is_done)
+    }
+
+    /// `process`: its name, as the line shows it.
+    #[must_use]
+    pub fn summary_of(&self, process: &str, is_done: bool) -> String {
         let starts = if is_done { "started" } else { "would start" };
-        let mut text = format!("{} {starts} on {}", terminal::clean(process), count(self.started().count() as u64, "asset"));
+        let mut text = format!("{process} {starts} on {}", count(self.started().count() as u64, "asset"));
         for (number, what) in [(self.list("in_progress").count(), "in progress already"), (self.refused(), "that can't start")] {
             if number > 0 {
                 text.push_str(&format!(", {number} {what}"));
@@ -175,6 +206,7 @@ AST-5  ノートパソコン  can't start: WRONG_ASSET_STATUS The asset is in_st
         );
         assert_eq!((plan.refused(), plan.user().as_str()), (1, "Ada <ada@example.com>"));
         assert_eq!(plan.question(false), "Start this for Ada <ada@example.com>");
+        assert_eq!(plan.returns(), ["assetctl return AST-1 AST-2", "assetctl return AST-3", "assetctl return AST-4"]);
         assert_eq!(Plan::default().table(false, None), "The user has no assets.");
         assert!(!Plan::default().starts_anything() && Plan::default().question(true).starts_with("Deactivate "));
     }

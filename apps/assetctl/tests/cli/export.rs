@@ -27,6 +27,17 @@ fn parts_become_one_table() {
 }
 
 #[test]
+fn cells_are_separated_as_it_is_asked_for() {
+    let part = "id,name,notes\r\n1,\"A, B\",c;d\r\n";
+    let server = Server::with(Options { pages: vec![part.to_owned()], ..Options::default() });
+    let export = |options: &[&str]| run(&server.url, &[&["export"], options].concat());
+    assert_eq!(export(&["--delimiter", ";"]).stdout, "id;name;notes\r\n1;A, B;\"c;d\"\r\n");
+    assert_eq!(export(&["--delimiter", "tab"]).stdout, "id\tname\tnotes\r\n1\tA, B\tc;d\r\n");
+    let refused = export(&["--delimiter", "semicolon", "--format", "ndjson"]);
+    assert!(refused.code == 2 && refused.stderr.contains("--delimiter is only for CSV"), "{}", refused.stderr);
+}
+
+#[test]
 fn standard_output_has_the_export_and_nothing_else() {
     let server = server(["{\"id\":\"1\"}\n", "", "{\"id\":\"2\"}\n"]);
     let run = run(&server.url, &["export", "--format", "ndjson"]);

@@ -76,16 +76,24 @@ fn what_is_in_stock_is_prepared_first_if_that_is_wanted() {
         assert!(line.contains(&format!("{tag} Laptop: ")) && line.contains(advice), "{}", refused.stderr);
     }
     let plan = to_mary(&service, &[&tag, "--prepare", "--dry-run"]);
-    assert!(plan.code == 0 && plan.stdout.starts_with("Process  Prepare\n"), "{}{}", plan.stdout, plan.stderr);
+    assert!(plan.code == 0 && plan.stdout.starts_with("Process    Prepare\n"), "{}{}", plan.stdout, plan.stderr);
     assert!(plan.stdout.ends_with("This would be completed first.\n"), "{}", plan.stdout);
     assert_eq!(service.total("/processes/instances"), 0);
-    link(&to_mary(&service, &[&tag, "--prepare", "--tick", "all"]));
+    assert!(plan.stdout.contains("Left open  System installed, Updates installed, "), "{}", plan.stdout);
+    let prepared = to_mary(&service, &[&tag, "--prepare", "--tick", "all"]);
+    link(&prepared);
+    assert!(prepared.stderr.starts_with("Prepare: done\n"), "{}", prepared.stderr);
     link(&to_mary(&service, &[&tag, "--prepare", "--tick", "all"]));
     let instances = service.get(&format!("/processes/instances?asset_id={id}"));
     let state = |number: usize| (instances["data"][number]["process_name"].clone(), instances["data"][number]["status"].clone());
     assert_eq!(state(0), (json!("Employee Onboarding"), json!("in_progress")));
     assert_eq!(state(1), (json!("Prepare"), json!("completed")));
     assert_eq!(instances["data"][1]["step_data"]["setup"].as_array().map(Vec::len), Some(4));
+    let (_, other) = asset(&service, "in_stock");
+    let prepared = to_mary(&service, &[&other, "--prepare", "--tick", "disk encrypted"]);
+    link(&prepared);
+    let left = "Prepare: done; left open: System installed, Updates installed, Asset tag attached\n";
+    assert!(prepared.stderr.starts_with(left), "{}", prepared.stderr);
 }
 
 #[test]

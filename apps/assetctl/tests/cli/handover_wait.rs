@@ -31,7 +31,7 @@ impl Waiting {
 }
 
 #[test]
-fn the_last_step_is_submitted_after_the_signature_even_if_the_service_was_away() {
+fn a_wait_ends_with_the_signature_even_if_the_service_was_away() {
     let service = Service::start();
     let mary = user(&service, "Mary", true);
     let (id, tag) = asset(&service, "preparing");

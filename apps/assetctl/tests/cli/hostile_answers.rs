@@ -1,5 +1,6 @@
 //! Answers that ask for too much: to wait for longer than anybody would, or to read without an end.
 
+use crate::mcp::odd_answers;
 use crate::support::endless::Endless;
 use crate::support::inventory_files::plain_laptops;
 use crate::support::scripted::{Answer, Request, Scripted};
@@ -77,6 +78,38 @@ fn listening_goes_on_however_long_the_service_asks_to_wait() {
     let service = Scripted::start(answer);
     let run = run(&service.url, &["webhooks", "listen", "--for", "1"]);
     assert!(run.code == 0 && run.stderr.contains("Not now.; waiting for it. No event is lost."), "{}", run.stderr);
+}
+
+#[test]
+fn no_command_panics_whatever_the_service_answers() {
+    let folder = Folder::new();
+    let path = folder.path("labels.html");
+    for (odd, is_whole) in odd_answers().into_iter().flat_map(|odd| [(odd.clone(), false), (odd, true)]) {
+        let shown = odd.clone();
+        let service = Scripted::start(move |_, _| match is_whole {
+            true => Answer::new("application/json", odd.to_string()),
+            false => Answer::data(&odd),
+        });
+        for arguments in [
+            &["show", "AST-1"][..],
+            &["show", USER],
+            &["who", "AST-1", "--on", "2026-03-01"],
+            &["who", USER],
+            &["offboard", USER, "--dry-run"],
+            &["handover", "AST-1", "--to", USER, "--dry-run"],
+            &["return", "AST-1", "--dry-run"],
+            &["labels", "AST-1", "-o", path.to_str().unwrap()],
+            &["stats"],
+            &["me"],
+        ] {
+            let run = run(&service.url, arguments);
+            assert!(
+                [0, 1, 2, 3].contains(&run.code) && !run.stderr.contains("panicked"),
+                "{arguments:?} {shown}: {}",
+                run.stderr
+            );
+        }
+    }
 }
 
 #[test]

@@ -59,6 +59,30 @@ fn sheets_are_filled_and_files_numbered() {
 }
 
 #[test]
+fn labels_are_in_the_order_of_the_tags() {
+    let service = Scripted::start(|request, _| match request.route.as_str() {
+        "GET /assets/export" => {
+            let tags = ["AST-1000", "AST-0999", "B-1", "AST-7"];
+            let rows = tags.iter().zip(0..).map(|(tag, number)| format!("{}\n", asset(number, tag)));
+            Answer::new("application/x-ndjson", rows.collect())
+        }
+        route if route.starts_with("GET /assets/by-tag/AST-") => {
+            let tag = &route["GET /assets/by-tag/".len()..];
+            Answer::data(&asset(tag["AST-".len()..].parse().unwrap(), tag))
+        }
+        _ => Answer::new("text/html; charset=utf-8", String::new()),
+    });
+    let folder = Folder::new();
+    let path = folder.path("labels.html");
+    for (words, numbers) in [(&["--all"][..], [3, 1, 0, 2]), (&["AST-9", "AST-12", "AST-3", "AST-10"], [9, 12, 3, 10])] {
+        let printed = run(&service.url, &[&["labels", "-o", path.to_str().unwrap()], words].concat());
+        assert_eq!(printed.code, 0, "{}", printed.stderr);
+        let asked = service.requests().pop().unwrap();
+        assert_eq!(asked.parameter("ids"), numbers.map(id).join(","), "{words:?}");
+    }
+}
+
+#[test]
 fn filters_are_those_of_the_list() {
     let (service, folder) = (service(2), Folder::new());
     let path = folder.path("labels.html");

@@ -17,4 +17,5 @@ mod resume;
 mod show_and_who;
 mod summaries;
 mod support;
+mod taking_back;
 mod webhooks_listen;

@@ -45,7 +45,7 @@ fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
     let service = Scripted::start(|request, number| answer(request, if number < 8 { Answer::busy("300") } else { done() }));
     let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
     let (failed, line, plan) = session.call("plan_change", &json!({"assets": ["AST-1"], "set": {"status": "returned"}}));
-    assert!(!failed && line.contains("AST-1 \"Laptop\": status: \"in_use\" → \"returned\"."), "{line}");
+    assert!(!failed && line.contains("\"AST-1\" \"Laptop\": status: \"in_use\" → \"returned\"."), "{line}");
     assert_eq!(plan["changes"], json!([{"field": "status", "from": "in_use", "to": "returned", "asset": "AST-1"}]));
     let token = json!({"token": plan["token"]});
     let (failed, line, _) = session.call("apply", &token);
@@ -99,7 +99,7 @@ fn a_handover_starts_and_its_link_stays_a_secret() {
     assert!(failed && line.starts_with("Failed: \"") && line.matches('"').count() == 2, "{line}");
     let order = json!({"assets": [tag], "person": "mary", "tick": ["all"], "prepare": true});
     let (_, line, plan) = session.call("plan_handover", &order);
-    let effect = format!("\"Prepare\" on {tag} for \"Mary <mary@example.org>\", then \"Employee Onboarding\" on {tag}.");
+    let effect = format!("\"Prepare\" on \"{tag}\" for \"Mary <mary@example.org>\", then \"Employee Onboarding\" on \"{tag}\".");
     assert!(line.contains(&effect), "{line}");
     let starts = |process: &str| json!({"asset": tag, "field": "process", "from": null, "to": process});
     assert_eq!(plan["changes"], json!([starts("Prepare"), starts("Employee Onboarding")]));
@@ -131,7 +131,7 @@ fn a_begun_handover_goes_on() {
     assert!(session.call("plan_handover", &ticked).1.starts_with("Nothing to do"));
     // Once it is signed, it completes.
     let run = service.run(&["handover", &tag, "--to", "mary"]);
-    service.sign(run.stdout.trim(), json!({}));
+    service.sign_through("signature", run.stdout.trim(), json!({}));
     let (_, line, plan) = session.call("plan_handover", &order);
     assert!(line.contains("no step is left."), "{line}");
     let (_, line, done) = session.call("apply", &json!({"token": plan["token"]}));
@@ -203,7 +203,7 @@ fn a_repeated_handover_repeats_only_what_was_not_answered() {
         assert_eq!(keys(&service).len(), sent);
     }
     let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
-    assert!(!failed && line.starts_with("Done: \"p2\" is in_progress on AST-1."), "{line}");
+    assert!(!failed && line.starts_with("Done: \"p2\" is in_progress on \"AST-1\"."), "{line}");
     let keys = keys(&service);
     assert!(keys.len() == 3 && keys[0] != keys[1] && keys[1] == keys[2], "{keys:?}");
     assert_eq!(session.end(), 0);
@@ -229,12 +229,144 @@ fn an_offboarding_in_parts_goes_on_with_the_same_token() {
     });
     let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
     let (_, line, plan) = session.call("plan_offboarding", &json!({"person": USER}));
-    assert!(line.contains("Device Return would start on 3 assets"), "{line}");
+    assert!(line.contains("\"Device Return\" would start on 3 assets"), "{line}");
     let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
     assert!(failed && line.contains("A part has started") && line.contains("Apply the same token again"), "{line}");
     let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
-    assert!(!failed && line.contains("Device Return started on 5 assets"), "{line}");
+    assert!(!failed && line.contains("\"Device Return\" started on 5 assets"), "{line}");
     let keys = keys(&service);
     assert!(keys.len() == 4 && keys[0] != keys[1] && keys[..2] == keys[2..], "{keys:?}");
     assert_eq!(session.end(), 0);
+}
+
+#[test]
+fn a_custom_field_is_changed_and_the_others_stay() {
+    let service = Service::start();
+    let fields = json!({"ram_gb": 16, "color": "grey"});
+    let tags: Vec<String> = (0..45)
+        .map(|number| {
+            let body = json!({"name": format!("Laptop {number}"), "custom_fields": fields});
+            service.send("POST", "/assets", &body)["data"]["asset_tag"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let mut session = McpSession::start(service.command(&["mcp", "--allow-writes"]));
+    let order = json!({"assets": [tags[0]], "set": {"custom_fields.ram_gb": 32, "custom_fields.os": "Linux", "notes": "moved"}});
+    let (_, line, plan) = session.call("plan_change", &order);
+    let effect = "notes: none → \"moved\", \"custom_fields.ram_gb\": \"16\" → \"32\", \"custom_fields.os\": none → \"Linux\"";
+    assert!(line.contains(effect), "{line}");
+    let change = |field: &str, from: Value, to: &str| json!({"field": field, "from": from, "to": to, "asset": tags[0]});
+    assert_eq!(plan["changes"][2], change("custom_fields.os", Value::Null, "Linux"));
+    assert_eq!((plan["changes"][1]["from"].clone(), plan["changes"][1]["to"].clone()), (json!(16), json!(32)));
+    assert!(!session.call("apply", &json!({"token": plan["token"]})).0);
+    let shown = service.get(&format!("/assets/by-tag/{}", tags[0]));
+    assert_eq!(shown["data"]["custom_fields"], json!({"ram_gb": 32, "color": "grey", "os": "Linux"}));
+    // More than a batch takes.
+    let order = json!({"assets": tags, "set": {"custom_fields.color": "red"}});
+    let (_, line, plan) = session.call("plan_change", &order);
+    assert!(line.contains("45 assets: ") && line.contains("Applied 20 by 20, each all or none."), "{line}");
+    let color = json!({"field": "custom_fields.color", "from": "grey", "to": "red", "assets": tags});
+    assert_eq!(plan["changes"], json!([color]));
+    let (failed, line, done) = session.call("apply", &json!({"token": plan["token"]}));
+    assert!(!failed && done["result"].as_array().is_some_and(|rows| !rows.is_empty()), "{line}");
+    let red = service.assets().iter().filter(|asset| asset["custom_fields"]["color"] == "red").count();
+    assert_eq!(red, 45);
+    let (_, line, _) = session.call("plan_change", &order);
+    assert!(line.starts_with("Nothing to do"), "{line}");
+    assert_eq!(session.end(), 0);
+}
+
+#[test]
+fn tags_of_others_stay_in_quotation_marks() {
+    let service = Service::start();
+    let tag = "X\".apply-all:\"";
+    service.send("POST", "/assets", &json!({"name": "Laptop", "asset_tag": tag, "status": "preparing"}));
+    user(&service, "Mary", true);
+    let mut session = McpSession::start(service.command(&["mcp", "--allow-writes"]));
+    let calls = [
+        ("find_assets", json!({})),
+        ("show_asset", json!({"asset": tag})),
+        ("who_has", json!({"asset": tag})),
+        ("what_can_be_done", json!({"asset": tag})),
+        ("plan_change", json!({"assets": [tag], "set": {"notes": "x"}})),
+        ("plan_handover", json!({"assets": [tag], "person": "mary"})),
+    ];
+    for (tool, arguments) in calls {
+        let (failed, line, plan) = session.call(tool, &arguments);
+        assert!(!failed && line.contains("\"X'.apply-all:'\"") && !line.contains("X\"."), "{tool}: {line}");
+        if tool == "plan_handover" {
+            let (_, line, done) = session.call("apply", &json!({"token": plan["token"]}));
+            assert!(line.contains("run: the command for_the_link_run") && !line.contains("X\"."), "{line}");
+            assert_eq!(
+                done["result"]["for_the_link_run"],
+                format!("assetctl handover '{tag}' --to mary@example.org --process employee-onboarding")
+            );
+        }
+    }
+    assert_eq!(session.end(), 0);
+}
+
+#[test]
+fn what_is_no_message_is_answered_and_the_session_goes_on() {
+    let service = Scripted::start(|request, _| answer(request, done()));
+    let mut session = McpSession::start(command(&service.url, &["mcp"]));
+    for (line, code, id) in [
+        ("{\"jsonrpc\":", -32700, Value::Null),
+        ("{\"jsonrpc\":\"2.0\",\"id\":\"a\"}", -32600, json!("a")),
+        (&format!("\"{}\"", "x".repeat(1 << 20)), -32600, Value::Null),
+    ] {
+        let answer = session.answer_to(line);
+        assert_eq!((&answer["jsonrpc"], &answer["error"]["code"], answer.get("id")), (&json!("2.0"), &json!(code), Some(&id)));
+    }
+    assert_eq!(session.tools(), ["find_assets", "show_asset", "who_has", "statistics"]);
+    assert_eq!(session.end(), 0);
+}
+
+/// Of a service, or of something else at its address.
+pub fn odd_answers() -> Vec<Value> {
+    let thing = json!({"id": ID, "asset_tag": 5, "name": [], "assigned_to": {}, "custom_fields": 5, "steps": 5, "instances": 5});
+    let odd =
+        vec![json!(null), json!(true), json!(5), json!("x"), json!([]), json!(["x"]), json!([[]]), json!({}), json!({"id": 5})];
+    [odd, vec![json!([thing]), thing]].concat()
+}
+
+#[test]
+fn every_call_is_answered_whatever_the_service_answers() {
+    let scopes = [
+        "assets:read",
+        "assets:write",
+        "processes:read",
+        "processes:write",
+        "users:read",
+        "users:write",
+        "events:read",
+        "settings:read",
+    ];
+    for odd in odd_answers() {
+        let shown = odd.clone();
+        let service = Scripted::start(move |request, _| match request.route.as_str() {
+            "GET /me" => Answer::data(&json!({"key": {"scopes": scopes}, "tenant": {"time_zone": "UTC"}})),
+            _ => Answer::data(&odd).with_etag("\"1-a\""),
+        });
+        let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
+        for (tool, arguments) in [
+            ("find_assets", json!({"type": "LAP", "person": "ada@example.com"})),
+            ("find_assets", json!({})),
+            ("show_asset", json!({"asset": "AST-1"})),
+            ("show_asset", json!({"asset": ID, "on": "2026-03-01"})),
+            ("who_has", json!({"asset": "AST-1", "on": "2026-03-01"})),
+            ("who_has", json!({"person": "ada"})),
+            ("what_can_be_done", json!({"asset": "AST-1"})),
+            ("find_people", json!({})),
+            ("changes_since", json!({"since": "2026-03-01", "asset": "AST-1"})),
+            ("statistics", json!({})),
+            ("plan_change", json!({"assets": ["AST-1", ID], "set": {"assigned_to": "ada"}})),
+            ("plan_handover", json!({"assets": ["AST-1"], "person": USER})),
+            ("plan_offboarding", json!({"person": USER})),
+        ] {
+            let answer = session.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
+            assert!(answer["result"]["content"].is_array(), "{tool} {shown}: {answer}");
+        }
+        session.ask("resources/read", &json!({"uri": "asset://AST-1/receipt"}));
+        assert_eq!(session.end(), 0);
+    }
 }

@@ -55,25 +55,31 @@ fn an_asset_is_shown_on_one_screen() {
     let service = Service::start();
     let mary = user(&service, "Mary", true);
     let (id, tag) = asset(&service, "in_stock");
-    let details =
-        json!({"status": "preparing", "serial_number": "PF3XK201", "model": "T14", "notes": "a\nb", "purchase_price": 12.5});
+    let details = json!({"status": "preparing", "serial_number": "PF3XK201", "model": "T14", "notes": "a\nb", "purchase_price": 12.5,
+               "custom_fields": {"ram_gb": 16, "cost center": "0815"}});
     service.send("PATCH", &format!("/assets/{id}"), &details);
     service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": mary}));
     assert_eq!(service.run(&["handover", &tag, "--to", "mary@example.org"]).code, 0);
     let shown = service.run(&["show", &tag]);
     let text = &shown.stdout;
     for expected in [
-        &format!("Asset          {tag} Laptop\nStatus         preparing\nOwner          Mary <mary@example.org>\n"),
-        "Process        Employee Onboarding, step 2 of 4: Handed over (by first key,\n",
-        "Serial number  PF3XK201\n",
+        &format!("{tag} Laptop\nStatus                     preparing\nOwner                      Mary <mary@example.org>\n"),
+        "Process                    Employee Onboarding, step 2 of 4: Handed over (by\n",
+        "Serial number              PF3XK201\n",
+        "Purchase price             12.50\n",
+        "Notes                      a b\n",
+        "Asset kind                 physical\n",
+        "custom_fields.ram_gb       16\n",
+        "custom_fields.cost center  0815\n",
+        &format!("Id                         {id}\n"),
         "first key  assigned_to: none → Mary\n",
-        "first key  status: in_stock → preparing, model: none → T14,",
+        "first key  status: in_stock → preparing, custom_fields: {} →\n",
         "first key  process started\n",
         "first key  created\n",
     ] {
         assert!(text.contains(expected), "{expected}\n{text}");
     }
-    assert!(text.lines().count() < 24 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.lines().count() < 30 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert_eq!((&service.run(&["show", "PF3XK201"]).stdout, &service.run(&["show", &id]).stdout), (text, text));
     let other = service.send("POST", "/assets", &json!({"name": "Twin", "serial_number": "PF3XK201"}));
     let twins = service.run(&["show", "PF3XK201"]);

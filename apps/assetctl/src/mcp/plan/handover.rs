@@ -1,7 +1,7 @@
 //! A handover as `assetctl handover` does it, up to the signature. Its link is a secret that only that command shows.
 
 use crate::error::Result;
-use crate::handover::args::Handover;
+use crate::handover::args::{Handover, RunOptions};
 use crate::handover::order::Order;
 use crate::handover::running::Running;
 use crate::lookup::{person, text};
@@ -9,21 +9,26 @@ use crate::mcp::answer::quoted;
 use crate::mcp::asker::Asker;
 use crate::mcp::plan::store::Preview;
 use crate::mcp::tools::texts;
+use crate::output::shell_word;
 use serde_json::{Map, Value, json};
+
+fn all_quoted(tags: &[&str]) -> String {
+    tags.iter().map(|tag| quoted(&(*tag).into())).collect::<Vec<_>>().join(", ")
+}
 
 async fn options(asker: &Asker, arguments: &Value, dry_run: bool) -> Result<Handover> {
     let to = text(&asker.person(&arguments["person"]).await?["id"]).to_owned();
     let (assets, tick, prepare) = (texts(&arguments["assets"]), texts(&arguments["tick"]), arguments["prepare"] == true);
     let process = arguments["process"].as_str().unwrap_or("employee-onboarding").to_owned();
-    Ok(Handover { assets, to, process, tick, prepare, wait: false, timeout: 0, qr: false, dry_run })
+    Ok(Handover { assets, to, process, prepare, run: RunOptions { tick, dry_run, ..RunOptions::default() } })
 }
 
 pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
     let options = options(asker, arguments, true).await?;
-    let order = Order::read(&asker.client, &options, String::new()).await?;
+    let order = Order::read(&asker.client, options.errand(), String::new()).await?;
     let running = order.begin().await?;
     let (process, on) = (&running.0["process_name"], running.members("asset_tag"));
-    let left = if running.can_complete() { String::new() } else { running.open_labels() };
+    let left = if running.can_finish(false) { String::new() } else { running.open_labels() };
     let state = json!({"name": process, "id": running.0["id"], "status": running.0["status"], "steps_left": left});
     let tags: Vec<&str> = order.assets.iter().map(|asset| text(&asset["asset_tag"])).collect();
     let mut seen: Map<String, Value> = tags.iter().map(ToString::to_string).zip(order.assets.iter().cloned()).collect();
@@ -41,27 +46,33 @@ pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
         // A dry run ends with the preparation.
         let process = &order.process["name"];
         changes.extend(tags.iter().map(|tag| start(tag, process)));
-        format!("then {} on {}", quoted(process), tags.join(", "))
+        format!("then {} on {}", quoted(process), all_quoted(&tags))
     } else if left.is_empty() {
         "no step is left".to_owned()
     } else {
         format!("then left: {}", quoted(&left.as_str().into()))
     };
-    let effect = format!("{} on {} for {}, {then}.", quoted(process), on.join(", "), quoted(&person(&order.user).into()));
+    let effect = format!("{} on {} for {}, {then}.", quoted(process), all_quoted(&on), quoted(&person(&order.user).into()));
     Ok(Preview { seen: seen.into(), changes, effect, body: Value::Null })
 }
 
 pub async fn carry_out(asker: &Asker, arguments: &Value, token: &str) -> Result<(String, Value)> {
     let options = options(asker, arguments, false).await?;
-    let order = Order::read(&asker.client, &options, token.to_owned()).await?;
-    let running = order.begin().await?.complete(&asker.client).await?;
+    let order = Order::read(&asker.client, options.errand(), token.to_owned()).await?;
+    let running = order.begin().await?.finish(&asker.client, false, &[]).await?;
     let (process, tags, status) = (&running.0["process_name"], running.members("asset_tag"), text(&running.0["status"]));
     let mut data = json!({"process": process, "status": status, "assets": tags, "steps_left": running.open_labels()});
-    let mut line = format!("{} is {status} on {}.", quoted(process), tags.join(", "));
+    let mut line = format!("{} is {status} on {}.", quoted(process), all_quoted(&tags));
     if running.open_steps().iter().any(|step| step["type"] == "signature") {
-        let (tags, to, process) = (tags.join(" "), text(&order.user["email"]), &options.process);
+        let tags = tags.iter().map(|tag| shell_word(tag)).collect::<Vec<_>>().join(" ");
+        let (to, process) = (shell_word(text(&order.user["email"])), shell_word(&options.process));
         let command = format!("assetctl handover {tags} --to {to} --process {process}");
-        line.push_str(&format!(" For the link to sign, run: {command}"));
+        // What a shell has to quote would end a quotation here.
+        let is_plain = !command.contains(['\'', '"']);
+        line.push_str(&format!(
+            " For the link to sign, run: {}",
+            if is_plain { &command } else { "the command for_the_link_run" }
+        ));
         data["for_the_link_run"] = command.into();
     }
     Ok((line, data))

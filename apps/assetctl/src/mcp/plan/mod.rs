@@ -8,11 +8,14 @@ pub mod store;
 use crate::error::{CliError, Result};
 use crate::http::request::new_run_id;
 use crate::lookup::text;
-use crate::mcp::answer::{Answer, differences, in_words};
+use crate::mcp::answer::{Answer, clean, differences, in_words, rows};
 use crate::mcp::asker::Asker;
 use serde_json::Value;
 use store::{Plan, Plans, Preview};
 use tokio::time::Instant;
+
+/// Characters of a long text in the list of changes.
+const MAX_VALUE: usize = 300;
 
 async fn preview(asker: &Asker, tool: &str, arguments: &Value) -> Result<Preview> {
     match tool {
@@ -26,7 +29,9 @@ async fn preview(asker: &Asker, tool: &str, arguments: &Value) -> Result<Preview
 pub async fn plan(asker: &Asker, plans: &Plans, tool: &str, arguments: Value) -> Result<Answer> {
     let preview = preview(asker, tool, &arguments).await?;
     let effect = preview.effect.clone();
-    let data = [("changes", preview.changes.clone().into()), ("effect", effect.as_str().into())];
+    let rest = |shown| format!("{} more changes have no room here: plan fewer assets to see them", preview.changes.len() - shown);
+    let mut data = rows("changes", preview.changes.iter().map(shortened).collect(), false, rest);
+    data.insert("effect".to_owned(), effect.as_str().into());
     if preview.changes.is_empty() {
         return Ok(Answer::new(format!("Nothing to do: {effect}"), data));
     }
@@ -35,7 +40,19 @@ pub async fn plan(asker: &Asker, plans: &Plans, tool: &str, arguments: Value) ->
     plans.put(&token, Plan { tool: tool.to_owned(), arguments, preview, is_sent: false, expires }).await;
     let seconds = plans.lifetime.as_secs();
     let line = format!("Planned, not written yet: {effect} The plan can be applied within {seconds} seconds.");
-    Ok(Answer::new(line, [("token", token.into()), ("expires_in_seconds", seconds.into())].into_iter().chain(data)))
+    data.extend([("token".to_owned(), token.into()), ("expires_in_seconds".to_owned(), seconds.into())]);
+    Ok(Answer::new(line, data))
+}
+
+/// A change with room for others beside it.
+fn shortened(change: &Value) -> Value {
+    let mut change = change.clone();
+    for name in ["from", "to"] {
+        if change[name].to_string().len() > MAX_VALUE {
+            change[name] = clean(change[name].take(), MAX_VALUE);
+        }
+    }
+    change
 }
 
 /// Applies a plan that was taken out of the store, and puts it back if no answer comes.
@@ -99,7 +116,7 @@ mod tests {
         assert_eq!(changed(&seen, &now).line, "Not applied, because it changed since the plan: its version. Plan again.");
         now["AST-1"]["status"] = "returned".into();
         let refused = changed(&seen, &now);
-        assert!(refused.line.contains("plan: AST-1 status: \"in_stock\" → \"returned\". Plan"), "{}", refused.line);
+        assert!(refused.line.contains("plan: \"AST-1 status\": \"in_stock\" → \"returned\". Plan"), "{}", refused.line);
         assert_eq!(refused.data["differences"], json!([{"field": "AST-1 status", "from": "in_stock", "to": "returned"}]));
     }
 }

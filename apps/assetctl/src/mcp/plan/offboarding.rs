@@ -32,7 +32,7 @@ pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
         changes.extend(plan.list("not_started").map(refusal));
     }
     let more = if plan.has_more { " There are more assets, which are taken in turn." } else { "" };
-    let effect = format!("{}: {}.{more}", quoted(&plan.user().into()), plan.summary(false));
+    let effect = format!("{}: {}.{more}", quoted(&plan.user().into()), plan.summary_of(&quoted(&plan.process["name"]), false));
     Ok(Preview {
         seen: json!({"person": user, "plan": plan.as_json(true)}),
         changes,
@@ -45,5 +45,6 @@ pub async fn carry_out(asker: &Asker, preview: &Preview, token: &str) -> Result<
     let path = format!("users/{}/offboard", text(&preview.body["user"]));
     let (url, mut done) = (asker.client.url(&path, &[] as &[(&str, &str)])?, Plan::default());
     send(&asker.client, &url, &preview.body["request"], token, &mut done).await?;
-    Ok((format!("{}: {}.", quoted(&done.user().into()), done.summary(true)), done.as_json(false)))
+    let summary = done.summary_of(&quoted(&done.process["name"]), true);
+    Ok((format!("{}: {summary}.", quoted(&done.user().into())), done.as_json(false)))
 }

@@ -2,12 +2,17 @@
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// An answer that takes longer doesn't come.
+const LIMIT: Duration = Duration::from_secs(120);
 
 pub struct McpSession {
     child: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    lines: Receiver<String>,
     number: u64,
 }
 
@@ -15,25 +20,35 @@ impl McpSession {
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        let mut session = Self { child, input, output, number: 0 };
+        let (sender, lines) = channel();
+        std::thread::spawn(move || output.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
+        let mut session = Self { child, input, lines, number: 0 };
         let client = json!({"name": "test", "version": "1"});
         session.ask("initialize", &json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}));
         session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         session
     }
 
-    fn send(&mut self, message: &Value) {
+    pub fn send(&mut self, message: &Value) {
         writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    /// The answer to a line that is no message.
+    pub fn answer_to(&mut self, line: &str) -> Value {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+        self.next()
+    }
+
+    fn next(&mut self) -> Value {
+        serde_json::from_str(&self.lines.recv_timeout(LIMIT).unwrap()).unwrap()
     }
 
     /// The next line must be the answer.
     pub fn ask(&mut self, method: &str, parameters: &Value) -> Value {
         self.number += 1;
         self.send(&json!({"jsonrpc": "2.0", "id": self.number, "method": method, "params": parameters}));
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        let answer: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(self.number)), "{line}");
+        let answer = self.next();
+        assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(self.number)), "{answer}");
         answer
     }
 

@@ -94,11 +94,17 @@ impl Service {
         self.send_with(&self.key, method, path, body)
     }
 
-    /// Signs with a link: `values` are those of its steps but the signature.
-    pub fn sign(&self, link: &str, mut values: Value) {
+    /// Signs with a link, to its end, as its page does: `values` are those of its steps but the signature.
+    pub fn sign(&self, link: &str, values: Value) {
+        let session = self.send_with(link.split_once('#').unwrap().1, "GET", "/sign/session", &json!({}));
+        let last = &session["data"]["steps"].as_array().unwrap().last().unwrap()["step"]["key"];
+        self.sign_through(last.as_str().unwrap(), link, values);
+    }
+
+    pub fn sign_through(&self, last: &str, link: &str, mut values: Value) {
         values["signature"] = DOT.into();
         let secret = link.split_once('#').unwrap().1;
-        self.send_with(secret, "POST", "/sign/advance", &json!({"through": "signature", "step_data": values}));
+        self.send_with(secret, "POST", "/sign/advance", &json!({"through": last, "step_data": values}));
     }
 
     fn send_with(&self, key: &str, method: &str, path: &str, body: &Value) -> Value {
