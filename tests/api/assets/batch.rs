@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// The prefix of the keys of tag counters: a refused request may leave a gap.
 const COUNTER: &str = "SEQUENCE#";
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn each_operation_succeeds_or_fails_on_its_own_in_its_order() {
     let client = over_http().await;
     let first = client.asset(json!({"name": "first"})).await;
@@ -39,7 +39,7 @@ async fn each_operation_succeeds_or_fails_on_its_own_in_its_order() {
     assert_eq!(client.get(&format!("/assets/{second}")).await.data(), entry(5)["data"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_atomic_batch_changes_everything_or_nothing() {
     let (api, client) = Api::with_tenant().await;
     let asset = client.asset(json!({"name": "a"})).await;
@@ -66,7 +66,7 @@ async fn an_atomic_batch_changes_everything_or_nothing() {
     assert_eq!(client.total("/assets").await, 21);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_not_an_operation_is_refused_before_anything_is_done() {
     let client = over_http().await;
     let operations = [
@@ -95,7 +95,7 @@ async fn what_is_not_an_operation_is_refused_before_anything_is_done() {
     assert_eq!(client.total("/assets").await, 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn users_are_changed_in_batches_with_the_rules_of_single_requests() {
     let client = over_http().await;
     let ada = client.user("Ada").await;
@@ -125,7 +125,7 @@ async fn users_are_changed_in_batches_with_the_rules_of_single_requests() {
     assert_eq!(statuses(&viewer.batch("/users/batch", &admin, false).await), [403]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_address_that_is_passed_on_is_free_for_the_operations_that_follow() {
     let client = over_http().await;
     let ada = client.user("Ada").await;
@@ -135,7 +135,7 @@ async fn an_address_that_is_passed_on_is_free_for_the_operations_that_follow() {
     assert_eq!(statuses(&client.batch("/users/batch", &operations, false).await), [200, 200, 201, 201]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_atomic_batch_says_which_operation_the_table_refuses() {
     let (api, client) = Api::with_tenant().await;
     let create = |email: &str| json!({"op": "create", "body": {"email": email, "display_name": "New"}});
@@ -153,7 +153,7 @@ async fn an_atomic_batch_says_which_operation_the_table_refuses() {
     assert_eq!(api.dump().await, before);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_atomic_batch_that_exceeds_a_transaction_says_so() {
     let client = over_http().await;
     let mut operations = Vec::new();
@@ -166,7 +166,7 @@ async fn an_atomic_batch_that_exceeds_a_transaction_says_so() {
     assert_eq!(statuses(&client.batch("/users/batch", &operations, true).await), [200; 20]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_batch_never_answers_more_than_lambda_passes_on() {
     let client = over_http().await;
     let notes = "\"".repeat(9_900);

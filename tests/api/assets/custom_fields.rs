@@ -4,7 +4,7 @@ use crate::support::bulk::{costly, creations, outcomes, statuses};
 use crate::support::{Client, over_http};
 use serde_json::{Value, json};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn custom_fields_must_match_the_schema_of_the_asset_type() {
     let client = over_http().await;
     let schema =
@@ -34,7 +34,7 @@ async fn custom_fields_must_match_the_schema_of_the_asset_type() {
     client.patch(&untyped, json!({"asset_type_id": asset_type, "custom_fields": {"cpu": 2}})).await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn custom_fields_come_back_as_sent() {
     let client = over_http().await;
     let fields = json!({"z": 1, "a": {"deep": [1.5, null, true, "ü"]}, "": "", "9007199254740992": -9_007_199_254_740_992_i64});
@@ -59,7 +59,7 @@ async fn laptops(client: &Client) -> String {
     client.post("/catalog/asset-types", body).await.id()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn single_custom_fields_are_set_and_the_others_stay() {
     let client = over_http().await;
     let body = json!({"name": "x", "custom_fields": {"a": 1, "b": 2}, "custom_fields_patch": {"b": null, "c": {"d": [3]}}});
@@ -89,7 +89,7 @@ async fn single_custom_fields_are_set_and_the_others_stay() {
     assert_eq!((changed.status.as_u16(), changed.data()["custom_fields"].clone()), (200, json!({"b": 2})));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn single_custom_fields_of_a_batch_are_set_together_or_not_at_all() {
     let client = over_http().await;
     let asset_type = laptops(&client).await;
@@ -106,7 +106,7 @@ async fn single_custom_fields_of_a_batch_are_set_together_or_not_at_all() {
     assert_eq!(done[1]["data"]["custom_fields"], json!({"ram_gb": 32}));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_errors_of_single_custom_fields_point_at_them() {
     let client = over_http().await;
     let asset_type = laptops(&client).await;
@@ -143,7 +143,7 @@ async fn the_errors_of_single_custom_fields_point_at_them() {
     client.patch(&format!("/assets/{untyped}"), body).await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_number_in_another_form_changes_nothing() {
     let client = over_http().await;
     let create = r#"{"name":"x","purchase_price":2499.00,"custom_fields":{"a":1,"b":[2.0,{"c":0.5}],"d":"1"}}"#;
@@ -177,7 +177,7 @@ async fn refusal(client: &Client, schema: Value) -> String {
     refused.json()["errors"][0]["detail"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn schemas_are_refused_in_our_own_words() {
     let client = over_http().await;
     for (schema, words) in [
@@ -194,7 +194,7 @@ async fn schemas_are_refused_in_our_own_words() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn patterns_that_are_expensive_to_compile_are_refused_before_they_are_compiled() {
     let client = over_http().await;
     let all = |count: usize, pattern: fn(usize) -> String| json!({"allOf": (0..count).map(|n| json!({"pattern": pattern(n)})).collect::<Vec<_>>()});
@@ -215,7 +215,7 @@ async fn patterns_that_are_expensive_to_compile_are_refused_before_they_are_comp
     client.post("/catalog/asset-types", body).await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_field_that_a_schema_forbids_is_named_in_plain_words() {
     let client = over_http().await;
     let schema = json!({"properties": {"a": false}});
@@ -226,7 +226,7 @@ async fn a_field_that_a_schema_forbids_is_named_in_plain_words() {
     assert_eq!(refused.json()["errors"][0]["detail"], "is not permitted by the type's schema");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_hundred_thousand_errors_make_a_small_response() {
     let client = over_http().await;
     let members: Vec<String> = (0..90_000).map(|n| format!("\"{n:x}\":1")).collect();
@@ -246,7 +246,7 @@ fn rows(values: &[Value]) -> String {
     format!("name,asset_type_code,custom_fields.list\n{rows}")
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_validates_until_its_budget_is_spent() {
     let client = over_http().await;
     let (asset_type, values) = costly(&client, 60).await;
@@ -266,7 +266,7 @@ async fn a_request_validates_until_its_budget_is_spent() {
 }
 
 /// With `on_error=abort`, all rows are checked before the first is written. Checked rows are not validated again.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_check_and_the_write_after_it_validate_once() {
     let client = over_http().await;
     let (_, values) = costly(&client, 7).await;

@@ -7,7 +7,7 @@ use shared::domain::record::Kind;
 use shared::domain::values::id::{Id, UserId};
 use shared::store::keys::Keys;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_assigned_user_is_shown_on_request_only() {
     let client = over_http().await;
     let ada = client.user("Ada").await;
@@ -30,7 +30,7 @@ async fn the_assigned_user_is_shown_on_request_only() {
     assert!(wrong.text().contains("must be assigned_to"), "{}", wrong.text());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn users_are_shown_to_those_only_who_may_read_users() {
     let client = over_http().await;
     let ada = client.user("Ada").await;
@@ -45,7 +45,7 @@ async fn users_are_shown_to_those_only_who_may_read_users() {
     assert_eq!(lacking.get("/assets").await.status, 200);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_etags_of_both_representations_differ() {
     let client = over_http().await;
     let ada = client.user("Ada").await;
@@ -72,7 +72,7 @@ async fn the_etags_of_both_representations_differ() {
     assert_eq!((reply.status.as_u16(), &reply.data()["assigned_user"]["display_name"]), (200, &json!("Countess")));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_expanded_asset_can_be_sent_back() {
     let client = over_http().await;
     let (ada, eve) = (client.user("Ada").await, client.user("Eve").await);
@@ -94,7 +94,7 @@ async fn an_expanded_asset_can_be_sent_back() {
     assert_eq!(client.patch(&path, read).await.status, 200);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_users_of_a_page_take_one_more_read() {
     let (api, client) = Api::with_tenant().await;
     for n in 0..20 {
@@ -116,7 +116,7 @@ async fn the_users_of_a_page_take_one_more_read() {
     assert_eq!((expanded.calls, expanded.round_trips), (plain.calls + 1, plain.round_trips + 1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_user_who_cannot_be_read_is_shown_as_null() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;

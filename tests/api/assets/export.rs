@@ -5,7 +5,7 @@ use crate::support::{Api, Client, over_http, property, runtime};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_export_has_one_row_for_each_asset_and_names_for_people() {
     let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -38,7 +38,7 @@ async fn an_export_has_one_row_for_each_asset_and_names_for_people() {
     assert_eq!(client.get("/assets/export?format=xml&sort=name&page=1").await.field_errors(), ["format", "page", "sort"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_large_export_comes_in_parts_that_miss_nothing_and_repeat_nothing() {
     let client = over_http().await;
     let notes = "\"".repeat(9_000);
@@ -60,7 +60,7 @@ async fn a_large_export_comes_in_parts_that_miss_nothing_and_repeat_nothing() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn users_are_exported_too() {
     let client = over_http().await;
     let ada = client.user("Ada").await;
@@ -72,7 +72,7 @@ async fn users_are_exported_too() {
     assert_eq!(outcomes(&client.import("/users", "?match=id", &all).await), ["unchanged", "unchanged"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_import_of_an_export_changes_nothing_under_a_schema_that_is_newer() {
     let client = over_http().await;
     let phone = client.asset_type("Phone", "PHO", "physical").await;
@@ -86,7 +86,7 @@ async fn an_import_of_an_export_changes_nothing_under_a_schema_that_is_newer() {
 }
 
 /// An answer that depends on the address would tell a key that may not list users who is one.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn addresses_are_for_keys_that_may_list_users() {
     let client = over_http().await;
     let ada = client.user("Ada").await;

@@ -16,7 +16,7 @@ pub async fn asset(client: &Client, name: &str) -> Value {
     found[0].clone()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn rows_name_other_records_by_what_people_know() {
     let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -39,7 +39,7 @@ async fn rows_name_other_records_by_what_people_know() {
     assert_eq!((reply.data()[0]["row"].clone(), first["asset_tag"].clone()), (json!(1), json!("AST-000001")));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn whatever_is_wrong_with_a_row_is_said_and_the_others_are_written() {
     let client = over_http().await;
     client.asset_type("Laptop", "LAP", "physical").await;
@@ -69,7 +69,7 @@ async fn whatever_is_wrong_with_a_row_is_said_and_the_others_are_written() {
     assert_eq!(asset(&client, "good").await["custom_fields"], json!({"ram": "16"}), "a text without a schema");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_schema_says_what_the_cells_of_custom_fields_are() {
     let client = over_http().await;
     let schema =
@@ -85,7 +85,7 @@ async fn a_schema_says_what_the_cells_of_custom_fields_are() {
     assert_eq!(row_errors(&reply, 2)[0].0, "custom_fields.ram");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unknown_columns_and_too_many_rows_are_refused_before_anything_is_written() {
     let client = over_http().await;
     let reply = client.import("/assets", "", "name,serial,name\na,b,c\n").await;
@@ -108,7 +108,7 @@ async fn unknown_columns_and_too_many_rows_are_refused_before_anything_is_writte
     assert_eq!(client.total("/assets").await, 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn ndjson_has_the_types_of_json() {
     let client = over_http().await;
     let ndjson = "{\"name\": \"a\", \"purchase_price\": 12.50, \"custom_fields\": {\"x\": [1]}}\n\n\
@@ -122,7 +122,7 @@ async fn ndjson_has_the_types_of_json() {
     assert_eq!(asset(&client, "b").await["custom_fields"], json!({"x": null}));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn with_abort_nothing_is_written_unless_everything_can_be() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
@@ -136,7 +136,7 @@ async fn with_abort_nothing_is_written_unless_everything_can_be() {
     assert_eq!((client.total("/assets").await, asset(&client, "c").await["asset_tag"].clone()), (3, json!("AST-000003")));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_dry_run_says_what_would_become_of_each_row() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "known", "serial_number": "S-1"})).await;
@@ -155,7 +155,7 @@ async fn a_dry_run_says_what_would_become_of_each_row() {
     assert_eq!(client.total("/users").await, 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn users_are_imported_by_email_with_the_rules_of_single_requests() {
     let client = over_http().await;
     let ada = client.user("Ada").await;
@@ -177,7 +177,7 @@ async fn users_are_imported_by_email_with_the_rules_of_single_requests() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn each_error_of_a_row_is_told_once_and_none_hides_another() {
     let client = over_http().await;
     let csv = format!("name,id,assigned_to_email\n{},,\n,x,nobody@example.com\n", "n".repeat(256));
@@ -190,7 +190,7 @@ async fn each_error_of_a_row_is_told_once_and_none_hides_another() {
     assert_eq!(row_errors(&unknown, 0), [("id".to_owned(), "is not the ID of an asset of this tenant".to_owned())]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_body_with_far_too_much_is_refused_without_much_work() {
     let client = over_http().await;
     let columns = (0..120_000).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
@@ -203,7 +203,7 @@ async fn a_body_with_far_too_much_is_refused_without_much_work() {
     assert!(problem["errors"][0]["detail"].as_str().unwrap().starts_with("There are 500000 rows"), "{problem}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_row_like_what_ends_the_body_is_a_row() {
     let client = over_http().await;
     for (rows, count) in [("\u{1}after the body\nx\nlast\n", 3), ("a\n\n\nx", 2), ("\"x\n\"\r\n\r\n", 1), ("\"a\"", 1)] {
@@ -218,7 +218,7 @@ async fn a_row_like_what_ends_the_body_is_a_row() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_damaged_asset_costs_only_its_own_row() {
     let (api, client) = Api::with_tenant().await;
     let damaged = client.asset(json!({"name": "damaged", "serial_number": "S-1"})).await;
@@ -234,7 +234,7 @@ async fn a_damaged_asset_costs_only_its_own_row() {
     assert_eq!(statuses(&client.batch("/assets/batch", &operations, false).await), [500, 200]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_no_csv_in_utf8_is_said_to_be_so() {
     let client = over_http().await;
     let utf16: Vec<u8> = "name\na\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -275,7 +275,7 @@ async fn what_is_no_csv_in_utf8_is_said_to_be_so() {
     assert_eq!(client.total("/assets").await, 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_import_reads_once_what_its_rows_share_and_a_repetition_writes_nothing() {
     let (api, client) = Api::with_tenant().await;
     client.asset_type("Laptop", "LAP", "physical").await;

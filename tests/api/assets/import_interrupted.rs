@@ -23,7 +23,7 @@ async fn send(client: &Client, operations: &[Value], key: &str) -> Reply {
 }
 
 /// Makes each call of a batch fail in turn, in every way, and sends the batch again until it succeeds.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_batch_goes_on_where_it_stopped() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
@@ -86,7 +86,7 @@ async fn import_goes_on(path: &str, csv: &str, expected: &[&str], total: u64) {
     assert_eq!(elsewhere.field_errors(), ["Idempotency-Key"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_import_goes_on_where_it_stopped() {
     let row = |n| format!("n{n},{}\n", if n == 3 { "lost" } else { "" });
     let csv = format!("name,status\n{}", (0..6).map(row).collect::<String>());
@@ -95,13 +95,13 @@ async fn an_import_goes_on_where_it_stopped() {
     import_goes_on("/assets/import", &csv, &expected, 5).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_import_that_matches_goes_on_where_it_stopped() {
     let csv = format!("name,serial_number\n{}", (0..6).map(|n| format!("n{n},S-{n}\n")).collect::<String>());
     import_goes_on("/assets/import?match=serial_number", &csv, &["created"; 6], 6).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_throttled_is_left_for_the_next_attempt() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
@@ -118,7 +118,7 @@ async fn what_is_throttled_is_left_for_the_next_attempt() {
     assert!(attempts < 50, "{attempts} attempts against a table that throttles");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_with_two_bodies_at_once_executes_one_of_them() {
     let client = over_http().await;
     let csv = |name: &str| format!("name\n{}", format!("{name}\n").repeat(30));
@@ -140,7 +140,7 @@ async fn a_key_with_two_bodies_at_once_executes_one_of_them() {
     assert_eq!(client.total("/assets").await, 30);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_import_that_was_refused_as_a_whole_is_refused_again() {
     let client = over_http().await;
     let csv = "email,display_name\na@example.com,A\nb@example.com,B\n";
@@ -154,7 +154,7 @@ async fn an_import_that_was_refused_as_a_whole_is_refused_again() {
     assert_eq!(outcomes(&other.await), ["created", "created"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_repeated_import_takes_no_numbers() {
     let client = over_http().await;
     for _ in 0..3 {
@@ -164,7 +164,7 @@ async fn a_repeated_import_takes_no_numbers() {
     assert_eq!(next["asset_tag"], "AST-000003");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_effect_whose_answer_was_lost_counts_for_the_operations_that_follow() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;

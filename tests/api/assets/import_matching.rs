@@ -5,7 +5,7 @@ use crate::support::bulk::{outcomes, row_errors};
 use crate::support::{UNKNOWN_ID, over_http};
 use serde_json::json;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_row_updates_what_it_matches() {
     let client = over_http().await;
     let ids = client.assets(3).await;
@@ -44,7 +44,7 @@ async fn a_row_updates_what_it_matches() {
     assert_eq!(reply.data()[0]["errors"][0]["asset_ids"].as_array().unwrap().len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn rows_that_could_become_the_wrong_asset_are_refused() {
     let client = over_http().await;
     let csv = "name,serial_number\na,S-1\nb,\nc,n/a\nd, S-1 \ne,s-1\nf,To be filled by O.E.M.\ng,S-1\n";

@@ -78,7 +78,7 @@ async fn tag(client: &Client, id: &str) -> String {
     client.get(&format!("/assets/{id}")).await.data()["asset_tag"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_code_of_a_label_holds_the_tag_in_every_format() {
     let client = over_http().await;
     let id = client.asset(json!({"name": "Dell XPS 15"})).await;
@@ -109,7 +109,7 @@ async fn the_code_of_a_label_holds_the_tag_in_every_format() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_code_can_hold_an_address_with_the_tag_or_the_id() {
     let client = over_http().await;
     let body = json!({"label_url_template": "https://example.com/a/{asset_tag}?id={id}", "asset_tag_template": "Büro 1/#NNN"});
@@ -144,7 +144,7 @@ async fn the_code_can_hold_an_address_with_the_tag_or_the_id() {
     assert!(page.status.is_success() && page.bytes.len() < 5_000_000, "{} {}", page.status, page.bytes.len());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_name_gets_out_of_its_place() {
     let client = over_http().await;
     let names = [
@@ -193,7 +193,7 @@ async fn no_name_gets_out_of_its_place() {
     assert!(rtl >= 2 && text.contains("unicode-bidi=\"isolate\""), "{rtl}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_page_has_each_label_in_its_place() {
     let client = over_http().await;
     let ids = client.assets(100).await.join(",");
@@ -227,7 +227,7 @@ async fn a_page_has_each_label_in_its_place() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn bad_requests_for_labels_are_refused() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "x"})).await;
@@ -266,7 +266,7 @@ async fn bad_requests_for_labels_are_refused() {
     stranger.get(&format!("/assets/labels?ids={id}")).await.problem(403, "FORBIDDEN");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_template_of_addresses_is_a_setting_with_a_history() {
     let (api, client) = Api::with_tenant().await;
     assert_eq!(client.get("/settings").await.data()["label_url_template"], json!(null));

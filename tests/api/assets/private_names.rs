@@ -15,7 +15,7 @@ fn hidden(text: &str) -> Value {
     json!({ RAW_VALUE: text })
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn private_names_are_refused_in_every_body_at_any_depth() {
     let client = over_http().await;
     let asset = client.asset(json!({"name": "x", "serial_number": "S1"})).await;
@@ -53,7 +53,7 @@ async fn private_names_are_refused_in_every_body_at_any_depth() {
     client.post("/assets", value).await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn private_names_are_refused_in_imports() {
     let client = over_http().await;
     let asset_type = client.asset_type("T", "TT", "physical").await;
@@ -92,7 +92,7 @@ async fn store_schema(api: &Api, client: &Client, asset_type: &str, schema: &str
     set_text(api, &record, "custom_fields_schema_hash", hash).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stored_schema_that_is_refused_today_validates_nothing_and_can_be_replaced() {
     let (api, client) = Api::with_tenant().await;
     let deep = (0..70).fold("{}".to_owned(), |inner, _| format!(r#"{{"not":{inner}}}"#));
@@ -131,7 +131,7 @@ async fn a_stored_schema_that_is_refused_today_validates_nothing_and_can_be_repl
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn stored_custom_fields_are_data_whatever_their_names_are() {
     let (api, client) = Api::with_tenant().await;
     let user = client.post("/users", json!({"email": "a@b.example", "display_name": "Ada"})).await.id();

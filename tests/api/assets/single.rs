@@ -4,7 +4,7 @@ use crate::support::{Api, UNKNOWN_ID, over_http};
 use insta::assert_json_snapshot;
 use serde_json::json;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_new_asset_has_every_field() {
     let client = over_http().await;
     let reply = client.post("/assets", json!({"name": "  Laptop  "})).await;
@@ -38,7 +38,7 @@ async fn a_new_asset_has_every_field() {
     assert_eq!(client.get(&format!("/assets/{}", reply.id())).await.json(), reply.json());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_model_fills_manufacturer_model_and_type() {
     let client = over_http().await;
     let licence = client.asset_type("Licence", "LIC", "logical").await;
@@ -72,7 +72,7 @@ async fn a_model_fills_manufacturer_model_and_type() {
     assert_eq!(unlinked["asset_type_id"], licence.as_str());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fields_that_contradict_the_model_are_refused() {
     let (api, client) = Api::with_tenant().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -91,7 +91,7 @@ async fn fields_that_contradict_the_model_are_refused() {
     client.patch(&linked, json!({"asset_type_id": laptop})).await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_reference_to_a_missing_resource_is_reported_at_once() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "x"})).await;
@@ -125,7 +125,7 @@ async fn every_reference_to_a_missing_resource_is_reported_at_once() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_error_in_a_body_is_reported() {
     let (api, client) = Api::with_tenant().await;
     let before = api.dump().await;
@@ -160,7 +160,7 @@ async fn every_error_in_a_body_is_reported() {
     assert_eq!(api.dump().await, before);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_price_keeps_every_digit() {
     let client = over_http().await;
     for digits in ["2499.00", "0", "0.1", "999999999999.9999", "123456789012.3456", "0.0001"] {
@@ -176,7 +176,7 @@ async fn a_price_keeps_every_digit() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_price_can_be_sent_as_text_wherever_it_can_be_sent() {
     let client = over_http().await;
     let expected = r#""purchase_price":1249.00,"#;
@@ -206,7 +206,7 @@ async fn a_price_can_be_sent_as_text_wherever_it_can_be_sent() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_patch_distinguishes_absent_fields_null_and_values() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -227,7 +227,7 @@ async fn a_patch_distinguishes_absent_fields_null_and_values() {
     client.patch(&format!("/assets/{UNKNOWN_ID}"), json!({"name": "x"})).await.problem(404, "NOT_FOUND");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_deleted_asset_is_not_found_and_its_tag_is_not_reused() {
     let client = over_http().await;
     let id = client.asset(json!({"name": "x"})).await;

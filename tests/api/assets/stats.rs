@@ -8,7 +8,7 @@ async fn stats(client: &Client) -> Value {
     client.get("/stats").await.data()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_write_is_counted_at_once() {
     let client = over_http().await;
     let empty = stats(&client).await;
@@ -60,7 +60,7 @@ async fn every_write_is_counted_at_once() {
     assert_eq!(stats(&client).await["instances"]["by_process"], json!({process: 1}), "its name is gone");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_tenant_without_an_index_is_counted_in_the_table() {
     let (api, client) = Api::with_tenant().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -72,7 +72,7 @@ async fn a_tenant_without_an_index_is_counted_in_the_table() {
     assert_eq!(stats(&client).await["assets"]["by_manufacturer"], json!({"Dell": 1, "Lenovo": 1}));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn statistics_are_of_one_tenant_and_need_a_scope() {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "a"})).await;

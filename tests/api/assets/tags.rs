@@ -4,7 +4,7 @@ use crate::support::bulk::{outcomes, statuses};
 use crate::support::{Api, over_http};
 use serde_json::json;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn tags_follow_the_template_of_their_type_and_month() {
     let (api, client) = Api::with_tenant().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -18,7 +18,7 @@ async fn tags_follow_the_template_of_their_type_and_month() {
     assert_eq!(tag(json!({"name": "d"})).await, "ACME/GEN/2604/001");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_full_range_goes_on_with_one_more_digit_and_skips_tags_of_another_template() {
     let (api, client) = Api::with_tenant().await;
     client.patch("/settings", json!({"asset_tag_template": "A-1NNN"})).await.data();
@@ -34,7 +34,7 @@ async fn a_full_range_goes_on_with_one_more_digit_and_skips_tags_of_another_temp
     assert_eq!(tag().await, "A-1003");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_free_tag_is_found_after_many_taken_ones() {
     let client = over_http().await;
     client.patch("/settings", json!({"asset_tag_template": "A-0NNN"})).await.data();
@@ -46,7 +46,7 @@ async fn a_free_tag_is_found_after_many_taken_ones() {
     assert!(("A-0071".."A-0200").contains(&tag.as_str()), "{tag}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_thing_keeps_the_tag_that_it_wears() {
     let client = over_http().await;
     let made = client.post("/assets", json!({"name": "Laptop", "asset_tag": "Inv/0143"})).await;
@@ -74,7 +74,7 @@ async fn a_thing_keeps_the_tag_that_it_wears() {
     client.post("/assets", double).await.problem(409, "DUPLICATE");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn own_tags_come_by_every_way_to_create_and_numbers_pass_them() {
     let client = over_http().await;
     let batch = [
@@ -109,7 +109,7 @@ async fn own_tags_come_by_every_way_to_create_and_numbers_pass_them() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_tag_is_found_in_two_round_trips_and_only_in_its_tenant() {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "x", "asset_tag": "T1"})).await;
@@ -122,7 +122,7 @@ async fn a_tag_is_found_in_two_round_trips_and_only_in_its_tenant() {
     client.scoped(&["users:read"]).await.get("/assets/by-tag/T1").await.problem(403, "FORBIDDEN");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn rows_whose_tags_differ_only_in_case_are_both_refused() {
     let client = over_http().await;
     let csv = "name,asset_tag\na,inv-1\nb,INV-1\nc,inv-2\n";
@@ -133,7 +133,7 @@ async fn rows_whose_tags_differ_only_in_case_are_both_refused() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_generated_tag_passes_one_that_the_same_batch_brings() {
     let next = json!({"op": "create", "body": {"name": "own", "asset_tag": "ast-000001"}});
     let after = json!({"op": "create", "body": {"name": "own", "asset_tag": "AST-000002"}});
@@ -153,7 +153,7 @@ async fn a_generated_tag_passes_one_that_the_same_batch_brings() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_tag_that_no_path_can_name_is_refused() {
     let client = over_http().await;
     for tag in [".", ".."] {
@@ -168,7 +168,7 @@ async fn a_tag_that_no_path_can_name_is_refused() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_aborted_import_names_no_asset_that_was_never_made() {
     let client = over_http().await;
     let reply = client.import("/assets", "?on_error=abort", "name,asset_tag\na,inv-1\nb,INV-1\n").await;

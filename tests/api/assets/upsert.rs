@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const PATH: &str = "/assets/by-serial/S%2F1";
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_upsert_creates_and_then_changes_the_fields_that_are_sent() {
     let client = over_http().await;
     let put = async |body: Value| client.send("PUT", PATH, Some("application/json"), body.to_string()).await;
@@ -28,7 +28,7 @@ async fn an_upsert_creates_and_then_changes_the_fields_that_are_sent() {
     assert_eq!(refused.field_errors(), ["serial"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn after_its_asset_is_gone_or_has_another_serial_number_an_upsert_creates_again() {
     let client = over_http().await;
     let put = async || client.send("PUT", PATH, Some("application/json"), "{\"name\": \"x\"}").await;
@@ -43,7 +43,7 @@ async fn after_its_asset_is_gone_or_has_another_serial_number_an_upsert_creates_
     assert_eq!(problem["asset_ids"].as_array().unwrap().len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn upserts_beside_creations_of_the_same_serial_number_make_at_most_one_more() {
     let (api, client) = Api::with_tenant().await;
     let other = api.replica(0, 1 << 24).client(&client);
@@ -56,7 +56,7 @@ async fn upserts_beside_creations_of_the_same_serial_number_make_at_most_one_mor
     other.send("PUT", PATH, Some("application/json"), "{\"name\": \"put\"}").await.problem(409, "DUPLICATE");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_upsert_that_sees_the_claim_of_another_before_its_asset_makes_no_second_one() {
     let (api, client) = Api::with_tenant().await;
     let put = async || client.send("PUT", PATH, Some("application/json"), "{\"name\": \"x\"}").await;

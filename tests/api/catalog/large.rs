@@ -29,7 +29,7 @@ async fn create_types(api: &Api, client: &Client, count: usize) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn lists_and_filters_read_no_schemas_but_those_of_their_page() {
     let (api, client) = Api::with_tenant().await;
     let count = if full_tests() { MAX_ASSET_TYPES } else { 250 };
@@ -78,7 +78,7 @@ async fn types_of_kind(client: &Client, kind: &str) -> String {
 }
 
 /// Beyond a few megabytes, a list does not keep the records, and reads the page again.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_list_of_large_records_has_the_same_pages() {
     let client = over_http().await;
     let notes = "\u{1d11e}".repeat(10_000);
@@ -94,7 +94,7 @@ async fn a_list_of_large_records_has_the_same_pages() {
     assert_eq!(names, (0..120).rev().map(|n| format!("M{n}")).collect::<Vec<_>>());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_schema_comes_back_as_sent_and_is_read_once() {
     let (api, client) = Api::with_tenant().await;
     let schema = r#"{"type":"object","properties":{"z":{"minimum":1.0},"a":{}},"required":["z"]}"#;

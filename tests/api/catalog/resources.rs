@@ -3,7 +3,7 @@
 use crate::support::{UNKNOWN_ID, over_http};
 use serde_json::json;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn entries_are_created_read_changed_and_deleted() {
     let client = over_http().await;
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
@@ -34,7 +34,7 @@ async fn entries_are_created_read_changed_and_deleted() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn codes_and_names_of_manufacturers_are_unique() {
     let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -49,7 +49,7 @@ async fn codes_and_names_of_manufacturers_are_unique() {
     client.post("/catalog/manufacturers", json!({"name": long})).await.problem(409, "DUPLICATE");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_model_must_refer_to_an_existing_manufacturer_and_type() {
     let client = over_http().await;
     let body = json!({"name": "XPS", "manufacturer_id": UNKNOWN_ID, "asset_type_id": UNKNOWN_ID});
@@ -61,7 +61,7 @@ async fn a_model_must_refer_to_an_existing_manufacturer_and_type() {
     assert_eq!(client.patch(&path, json!({"manufacturer_id": null})).await.field_errors(), ["/manufacturer_id"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_model_in_use_keeps_its_type() {
     let client = over_http().await;
     let (laptop, phone) =
@@ -81,7 +81,7 @@ async fn a_model_in_use_keeps_its_type() {
     client.delete(&format!("/catalog/asset-types/{laptop}")).await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_invalid_schema_is_refused() {
     let client = over_http().await;
     for schema in [
@@ -100,7 +100,7 @@ async fn an_invalid_schema_is_refused() {
     assert_eq!(client.post("/catalog/asset-types", body).await.data()["custom_fields_schema"], schema);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn lists_are_searched_and_filtered() {
     let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;

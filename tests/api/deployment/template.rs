@@ -102,7 +102,7 @@ fn links_begin_with_the_public_url_or_else_with_the_custom_domain() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_index_list_index_has_the_attributes_of_lists_and_history_every_event() {
     let (api, client) = Api::with_tenant().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -153,7 +153,7 @@ async fn the_index_list_index_has_the_attributes_of_lists_and_history_every_even
     assert_eq!(query("history", "HS", format!("{short}#")).await.unwrap().count, 3);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_table_with_other_indexes_is_refused() {
     let api = Api::start().await;
     table::create(&api.dynamo, &api.table).await.unwrap();

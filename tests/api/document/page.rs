@@ -33,7 +33,7 @@ fn values<'a>(page: &'a str, attribute: &str) -> Vec<&'a str> {
     page.split(&start).skip(1).map(|rest| rest.split_once('"').unwrap().0).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_index_is_json_unless_the_client_prefers_html() {
     let (api, routers) = routers().await;
     api.faults.take_requests();
@@ -62,7 +62,7 @@ async fn the_index_is_json_unless_the_client_prefers_html() {
     assert_eq!(api.faults.take_requests().len(), 0, "the index needs no call to the table");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_documentation_names_no_other_host_and_stores_nothing_but_its_script() {
     let (_api, routers) = routers().await;
     for router in &routers {
@@ -94,7 +94,7 @@ async fn the_documentation_names_no_other_host_and_stores_nothing_but_its_script
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_get_and_head_are_taken_and_other_paths_do_not_exist() {
     let (_api, routers) = routers().await;
     for router in &routers {

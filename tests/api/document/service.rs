@@ -7,7 +7,7 @@ use crate::support::samples::Samples;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_document_is_openapi_3_1_without_dangling_references() {
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {
@@ -33,7 +33,7 @@ async fn the_document_is_openapi_3_1_without_dangling_references() {
     assert_eq!(ids.len(), operations.len(), "two operations have the same id");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn bodies_are_read_as_the_document_describes_them() {
     let client = over_http().await;
     let (document, operations) = operations(&client).await;
@@ -75,7 +75,7 @@ async fn bodies_are_read_as_the_document_describes_them() {
 }
 
 /// Every response, whether success or error, has a status that the document lists and a body that fits its schema.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn responses_are_as_the_document_describes_them() {
     let client = over_http().await;
     let (document, operations) = operations(&client).await;

@@ -198,7 +198,7 @@ fn every_moment_is_what_a_get_answered_then_on_a_faulty_table() {
     check(&paused_runtime(), 12, lag, || Api::on_faulty_table(5, weaknesses.clone()));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_not_yet_or_no_more_there_is_not_found() {
     let (api, client) = Api::with_tenant().await;
     let before = api.now().to_string();
@@ -226,7 +226,7 @@ async fn what_is_not_yet_or_no_more_there_is_not_found() {
     assert_eq!(stranger.get(&format!("/users/{user}/assets?as_of={during}")).await.status, 404);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_time_in_the_future_or_no_time_is_refused() {
     let (api, client) = Api::with_tenant().await;
     let asset = client.asset(json!({"name": "x"})).await;
@@ -240,7 +240,7 @@ async fn a_time_in_the_future_or_no_time_is_refused() {
     client.get(&format!("/assets/{asset}?as_of={soon}")).await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn assets_that_the_index_does_not_have_yet_are_found() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -251,7 +251,7 @@ async fn assets_that_the_index_does_not_have_yet_are_found() {
     assert_eq!(had[0]["id"], json!(asset));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_page_of_what_a_user_had_is_cut_from_all_of_it() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;

@@ -8,7 +8,7 @@ use insta::assert_json_snapshot;
 use serde_json::{Value, json};
 use shared::domain::values::id::{AssetId, Id};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_history_lists_who_changed_what_newest_first() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -64,7 +64,7 @@ async fn a_history_lists_who_changed_what_newest_first() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_history_has_pages() {
     let client = over_http().await;
     let id = client.asset(json!({"name": "0"})).await;
@@ -90,7 +90,7 @@ async fn a_history_has_pages() {
     assert_eq!(client.get(&format!("{path}?page=0&limit=101&verify=yes")).await.field_errors(), ["limit", "page", "verify"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_history_of_an_instance_has_its_steps_without_images() {
     let client = over_http().await;
     let process = create_process(&client, json!([{"type": "signature", "key": "s", "label": "S"}])).await;
@@ -108,7 +108,7 @@ async fn the_history_of_an_instance_has_its_steps_without_images() {
     assert_eq!(history["data"][0]["changes"]["status"], json!({"old": "in_stock", "new": "in_use"}));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_deleted_resource_keeps_its_history_and_an_unknown_id_has_none() {
     let (api, client) = Api::with_tenant().await;
     let (id, path) = changed_asset(&client).await;
@@ -127,7 +127,7 @@ async fn a_deleted_resource_keeps_its_history_and_an_unknown_id_has_none() {
     client.get(&format!("/processes/instances/{id}/history")).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_page_that_would_be_too_large_leaves_out_changes() {
     let client = over_http().await;
     let id = client.asset(json!({"name": "x"})).await;
@@ -143,7 +143,7 @@ async fn a_page_that_would_be_too_large_leaves_out_changes() {
     assert!(data[0]["changes"].is_object() && data[60]["changes"].is_null());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_history_is_found_only_below_its_own_collection() {
     let client = over_http().await;
     let user = client.user("Ada").await;

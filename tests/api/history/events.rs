@@ -8,7 +8,7 @@ use crate::support::{Api, call, gateway};
 use serde_json::{Value, json};
 use std::path::Path;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_change_writes_an_event() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -37,7 +37,7 @@ async fn every_change_writes_an_event() {
 }
 
 /// For refused requests, `coverage` compares the whole table; this test counts the events of successful ones.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_successful_write_adds_one_event_for_each_changed_record() {
     let (api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;
@@ -53,7 +53,7 @@ async fn every_successful_write_adds_one_event_for_each_changed_record() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn each_sample_event_gets_the_status_in_its_name() {
     let (api, client) = Api::with_tenant().await;
     let routes = gateway::routes();

@@ -23,7 +23,7 @@ async fn follow(client: &Client, mut after: Value, limit: u32) -> (Vec<Value>, V
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_feed_lists_every_event_in_order_after_a_short_delay() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "a"})).await;
@@ -49,7 +49,7 @@ async fn the_feed_lists_every_event_in_order_after_a_short_delay() {
 }
 
 /// The feed must not pass an event whose id was taken early and which is written late.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reader_of_the_feed_misses_no_late_write() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
@@ -71,7 +71,7 @@ async fn a_reader_of_the_feed_misses_no_late_write() {
     assert_eq!(names, ["late", "early"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn large_events_do_not_make_a_large_response() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "x"})).await;
@@ -87,7 +87,7 @@ async fn large_events_do_not_make_a_large_response() {
     assert_eq!(follow(&client, Value::Null, 100).await.0.len(), 9 + 61);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_feed_is_for_admins_and_shows_their_own_tenant() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;

@@ -28,7 +28,7 @@ fn types(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn now_begins_with_what_happens_next_and_misses_nothing() {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "long ago"})).await;
@@ -55,7 +55,7 @@ async fn now_begins_with_what_happens_next_and_misses_nothing() {
     assert_eq!(names, ["late", "next"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_events_of_these_types_are_listed() {
     let (api, client) = Api::with_tenant().await;
     let asset = client.asset(json!({"name": "a"})).await;
@@ -91,7 +91,7 @@ async fn only_events_of_these_types_are_listed() {
     assert!(reply.text().contains("or now"), "{}", reply.text());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn events_of_one_resource_are_listed_whether_the_index_has_them_or_not() {
     let (api, client) = Api::with_tenant().await;
     let before = api.history_rows(client.tenant).await;
@@ -137,7 +137,7 @@ async fn many_events(api: &Api, client: &Client, count: usize) {
     api.advance_clock(600);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_filter_that_matches_little_reads_a_bounded_part_and_makes_progress() {
     let (api, client) = Api::with_tenant().await;
     let asset = client.asset(json!({"name": "first"})).await;
@@ -162,7 +162,7 @@ async fn a_filter_that_matches_little_reads_a_bounded_part_and_makes_progress() 
     assert!(cost.calls <= 6 && cost.read_units < 12.0, "{cost:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn events_say_what_the_resource_is_called_now() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
@@ -208,7 +208,7 @@ async fn events_say_what_the_resource_is_called_now() {
     assert_eq!((&events[0]["entity_name"], &events[0]["entity_tag"]), (&Value::Null, &Value::Null));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_names_of_a_page_take_one_more_read() {
     let (api, client) = Api::with_tenant().await;
     let ids = client.assets(100).await;

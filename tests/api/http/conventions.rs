@@ -6,7 +6,7 @@ use axum::http::Request;
 use serde_json::json;
 use shared::app::App;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn malformed_bodies_are_400_and_change_nothing() {
     let (api, client) = Api::with_tenant().await;
     let before = api.dump().await;
@@ -45,7 +45,7 @@ async fn malformed_bodies_are_400_and_change_nothing() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn route_method_key_scope_and_body_are_checked_in_this_order() {
     let client = over_http().await;
     let without_key = client.with_key("");
@@ -60,7 +60,7 @@ async fn route_method_key_scope_and_body_are_checked_in_this_order() {
     client.send("PATCH", "/assets/x", Some("text/plain"), "{bad").await.problem(404, "NOT_FOUND");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn paths_are_exact_except_for_a_trailing_slash() {
     let (_api, client) = Api::with_tenant().await;
     for (path, target) in [
@@ -84,7 +84,7 @@ async fn paths_are_exact_except_for_a_trailing_slash() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_panic_is_a_500_for_one_request_and_is_logged() {
     async fn panics() {
         panic!("on purpose, with a secret");
@@ -113,7 +113,7 @@ async fn a_panic_is_a_500_for_one_request_and_is_logged() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_unreachable_table_is_503_and_a_missing_one_is_500() {
     let (api, client) = Api::with_tenant().await;
     let unreachable = aws_sdk_dynamodb::Client::from_conf(dev_server::engine::config("http://127.0.0.1:9").build());
@@ -131,7 +131,7 @@ async fn an_unreachable_table_is_503_and_a_missing_one_is_500() {
     assert!(!problem.to_string().contains("no-such-table"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn half_a_surrogate_pair_is_refused_with_an_explanation() {
     let client = over_http().await;
     let refused = client.post_text("/assets", r#"{"name":"x","\ud800":1}"#).await;

@@ -8,7 +8,7 @@ use shared::domain::keys::scope::Scope;
 use shared::domain::keys::token::Token;
 use std::collections::BTreeSet;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_a_valid_key_every_route_responds_with_the_same_401() {
     let (api, client) = Api::with_tenant().await;
     let (_, operations) = operations(&client).await;
@@ -33,7 +33,7 @@ async fn without_a_valid_key_every_route_responds_with_the_same_401() {
     assert_eq!(api.dump().await, before, "a refused request changed the table");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_route_needs_the_scopes_in_its_description_and_no_others() {
     let (api, client) = Api::with_tenant().await;
     let (_, operations) = operations(&client).await;
@@ -73,7 +73,7 @@ async fn every_route_needs_the_scopes_in_its_description_and_no_others() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn another_tenants_resources_look_as_if_they_did_not_exist() {
     let (api, owner) = Api::with_tenant().await;
     let other = api.tenant().await;
@@ -109,7 +109,7 @@ async fn another_tenants_resources_look_as_if_they_did_not_exist() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_response_has_a_new_id_and_must_not_be_stored() {
     let client = over_http().await;
     let (_, operations) = operations(&client).await;
@@ -125,7 +125,7 @@ async fn every_response_has_a_new_id_and_must_not_be_stored() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn head_works_like_get_and_other_methods_are_405_with_allow() {
     let client = over_http().await;
     let (document, operations) = operations(&client).await;
@@ -150,7 +150,7 @@ async fn head_works_like_get_and_other_methods_are_405_with_allow() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_route_refuses_unknown_query_parameters_by_name() {
     let client = over_http().await;
     let (_, operations) = operations(&client).await;

@@ -43,7 +43,7 @@ fn assigned(place: &str, dry: &Value, earnest: &Value) -> Vec<String> {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_write_can_be_tried_without_a_trace_and_says_what_it_would_do() {
     let (api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;
@@ -81,7 +81,7 @@ async fn check_nulls(client: &Client, path: &str, body: &Value, expected: &[&str
     (dry.data(), earnest.data())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_only_the_request_in_earnest_assigns_is_null_and_nothing_else() {
     let client = over_http().await;
     let template = json!({"asset_tag_template": "{PREFIX}-{YYYY}-NNN-X"});
@@ -115,7 +115,7 @@ async fn what_only_the_request_in_earnest_assigns_is_null_and_nothing_else() {
     assert_eq!(dry["instances"][1]["step_data"]["sign"], SIGNATURE, "an image that is not stored");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_dry_run_sends_the_table_nothing_but_reads_and_checks() {
     let (api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;
@@ -148,7 +148,7 @@ fn partition(key: &Value) -> &'static str {
     if key["PK"]["S"].as_str().unwrap().contains("#RATE#") { "rate" } else { "tenant" }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn content_that_a_dry_run_would_write_is_not_taken_for_written() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
@@ -166,7 +166,7 @@ async fn content_that_a_dry_run_would_write_is_not_taken_for_written() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_parameter_is_true_or_false_and_known_to_writes_only() {
     let (api, client) = Api::with_tenant().await;
     let body = json!({"name": "x"});
@@ -184,7 +184,7 @@ async fn the_parameter_is_true_or_false_and_known_to_writes_only() {
     assert_eq!((made.status.as_u16(), made.header("dry-run")), (201, ""));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_idempotency_key_is_refused_and_nothing_is_replayed() {
     let (api, client) = Api::with_tenant().await;
     let body = r#"{"name":"x"}"#;

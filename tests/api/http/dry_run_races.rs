@@ -11,7 +11,7 @@ use shared::domain::user::User;
 use shared::domain::values::id::Id;
 use shared::store::{ChangeContext, DryRun, TenantStore, UnitOfWork, WriteError};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn writers_and_dry_runs_of_one_record_do_each_other_no_harm() {
     let client = over_http().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "0"})).await);
@@ -79,7 +79,7 @@ impl Units {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn units_of_one_dry_run_see_what_earlier_ones_would_have_written() {
     let (api, client) = Api::with_tenant().await;
     client.user("Ada").await;
@@ -110,7 +110,7 @@ async fn units_of_one_dry_run_see_what_earlier_ones_would_have_written() {
     assert!(Units::new(&api, &client).create("second@example.com").await.is_ok());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_unit_that_is_refused_leaves_nothing_to_later_ones() {
     let (api, client) = Api::with_tenant().await;
     client.user("Ada").await;
@@ -132,7 +132,7 @@ async fn a_unit_that_is_refused_leaves_nothing_to_later_ones() {
     units.create("new@example.com").await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_unit_that_no_transaction_can_hold_is_refused() {
     let (api, client) = Api::with_tenant().await;
     let units = Units::new(&api, &client);

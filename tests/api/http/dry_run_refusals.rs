@@ -23,7 +23,7 @@ async fn check(api: &Api, client: &Client, (method, path, body): (&str, &str, Va
     problems.remove(0)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn records_are_refused_alike() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -67,7 +67,7 @@ async fn records_are_refused_alike() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn processes_are_refused_alike() {
     let (api, client) = Api::with_tenant().await;
     let step = |key: &str| json!({"type": "text", "key": key, "label": "L"});
@@ -98,7 +98,7 @@ async fn processes_are_refused_alike() {
     check(&api, &client, ("POST", &advance, json!({"step_data": {}})), 409, "INSTANCE_CLOSED").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn requests_are_refused_alike_before_anything_is_decided() {
     let client = over_http().await;
     let path = dry_run("/assets");

@@ -16,7 +16,7 @@ fn error_at(reply: &Reply, location: &str) -> String {
     found.unwrap_or_else(|| panic!("no error at {location}: {problem}"))["detail"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unknown_names_are_answered_with_the_known_ones_nearest_first() {
     let client = over_http().await;
     let reply = client.post("/assets", json!({"nmae": "x", "serialNumber": "y"})).await;
@@ -53,7 +53,7 @@ fn bounds(document: &Value, schema: &Value) -> Vec<String> {
     own.chain(any.flat_map(|schema| bounds(document, schema))).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn enumerations_name_their_values_and_bounds_their_bounds() {
     let client = over_http().await;
     let samples = Samples::create(&client).await;
@@ -106,7 +106,7 @@ fn max_length(document: &Value, schema: &Value) -> Option<u64> {
     schema["maxLength"].as_u64().or_else(|| any.filter_map(|schema| max_length(document, schema)).next())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_text_that_is_too_long_is_answered_with_the_bound() {
     let client = over_http().await;
     let samples = Samples::create(&client).await;
@@ -138,7 +138,7 @@ async fn a_text_that_is_too_long_is_answered_with_the_bound() {
     assert!(seen > 30, "only {seen}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_missing_field_is_named_wherever_another_was_misspelt() {
     let client = over_http().await;
     let asset = client.asset(json!({"name": "a"})).await;
@@ -178,7 +178,7 @@ async fn detail(client: &Client, method: &str, path: &str, status: u16, code: &s
     reply.problem(status, code)["detail"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_404_tells_a_wrong_path_from_a_missing_resource_and_says_what_exists() {
     let client = over_http().await;
     let missing = detail(&client, "GET", &format!("/assets/{UNKNOWN_ID}"), 404, "NOT_FOUND").await;
@@ -198,7 +198,7 @@ async fn a_404_tells_a_wrong_path_from_a_missing_resource_and_says_what_exists()
     assert!(outside.problem(404, "NOT_FOUND")["detail"].as_str().unwrap().contains("/v1/"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_405_says_what_the_path_takes_and_what_is_below_it() {
     let client = over_http().await;
     let path = format!("/processes/instances/{UNKNOWN_ID}");
@@ -211,7 +211,7 @@ async fn a_405_says_what_the_path_takes_and_what_is_below_it() {
     assert!(hint.starts_with("This path takes GET, HEAD, POST."), "{hint}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_compressed_body_is_a_415_that_names_what_is_supported() {
     let client = over_http().await;
     for coding in ["gzip", "br, identity", "GZIP"] {
@@ -225,7 +225,7 @@ async fn a_compressed_body_is_a_415_that_names_what_is_supported() {
     assert_eq!(plain.status.as_u16(), 201);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn numbers_come_back_exactly_or_are_refused() {
     let client = over_http().await;
     for rounded in ["9007199254740993.0", "0.12345678901234567890", "[1e-400]", "9007199254740993"] {
@@ -248,7 +248,7 @@ async fn numbers_come_back_exactly_or_are_refused() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn all_definitions_are_listed_without_parameters_however_large_they_are() {
     let client = over_http().await;
     let label = "\"".repeat(250);
@@ -270,7 +270,7 @@ async fn all_definitions_are_listed_without_parameters_however_large_they_are() 
     assert!(error_at(&refused, "limit").contains("6 MB"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn details_are_sentences() {
     let client = over_http().await;
     let definition = client.get("/processes?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();

@@ -10,7 +10,7 @@ fn sent_to(function: &Function, api: &Api, client: &Client) -> Client {
     Client { router: function.router(api.store.clone()), key: String::new(), ..client.clone() }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn other_methods_are_405_with_those_that_the_path_takes() {
     let api = Api::start().await;
     let client = api.tenant().await;
@@ -41,7 +41,7 @@ async fn other_methods_are_405_with_those_that_the_path_takes() {
 }
 
 /// The errors of a request don't depend on the function that the gateway sends it to.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_function_refuses_a_request_as_the_dev_server_does() {
     let api = Api::start().await;
     let client = api.tenant().await;
@@ -76,7 +76,7 @@ async fn every_function_refuses_a_request_as_the_dev_server_does() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_default_route_executes_nothing_of_other_functions() {
     let api = Api::start().await;
     let client = sent_to(Function::named("meta"), &api, &api.tenant().await);
@@ -94,7 +94,7 @@ async fn the_default_route_executes_nothing_of_other_functions() {
     assert_eq!(client.get("/health").await.status.as_u16(), 200);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn head_goes_to_the_function_that_has_get() {
     let (api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;

@@ -129,7 +129,7 @@ impl Input {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_stranger_sends_costs_at_most_twice_as_much_if_it_is_twice_as_long() {
     let (_api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;
@@ -157,7 +157,7 @@ fn parameters(count: usize) -> String {
     (0..count).map(|n| format!("&{n:x}")).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn who_has_a_key_or_a_link_pays_twice_as_much_for_twice_as_many_names() {
     let client = over_http().await;
     let path = started(&client, json!([signature_step()])).await;

@@ -38,7 +38,7 @@ fn described(document: &Value, description: &Value, reply: &Reply, name: &str) -
     names
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_header_of_a_response_is_described() {
     let (_api, client) = Api::with_tenant().await;
     let (document, operations) = operations(&client).await;
@@ -110,7 +110,7 @@ fn names(text: &str) -> BTreeSet<String> {
     text.split(',').map(|name| name.trim().to_lowercase()).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn pages_of_other_origins_may_send_and_read_the_described_headers() {
     let (api, client) = Api::with_tenant().await;
     let (document, _) = operations(&client).await;

@@ -11,7 +11,7 @@ use shared::store::keys::Keys;
 /// Characters that make text look different.
 const HIDDEN: [&str; 6] = ["\u{202e}", "\u{2066}", "\u{200b}", "\u{200f}", "\u{feff}", "\u{200d}"];
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fields_of_one_line_have_no_hidden_characters() {
     let client = over_http().await;
     let bad = |hidden: &str| format!("a{hidden}b");
@@ -45,7 +45,7 @@ fn percent(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_address_is_taken_however_it_is_spelt() {
     let client = over_http().await;
     let create = |email: &str| client.post("/users", json!({"email": email, "display_name": "x"}));
@@ -61,7 +61,7 @@ async fn an_address_is_taken_however_it_is_spelt() {
     create("J\u{fc}rgen@example.com").await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn names_from_before_are_shown_searched_and_isolated_on_pages() {
     let (api, client) = Api::with_tenant().await;
     let hostile = "evil\u{202e}\u{2066}name";

@@ -133,7 +133,7 @@ async fn copies_of_a_signers_submissions_are_executed_once() {
     assert_eq!(event_chain(&api, &client, id_of(&path)).await.len(), 3);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_response_is_stored_for_a_day_and_for_one_api_key() {
     let (api, client) = Api::with_tenant().await;
     let other = client.scoped(&["assets:read", "assets:write"]).await;
@@ -150,7 +150,7 @@ async fn a_response_is_stored_for_a_day_and_for_one_api_key() {
     assert_ne!(post(&client, "/assets", &body, "k").await.id(), first, "a day has passed");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_refused_request_may_be_corrected_under_the_same_key() {
     let (_api, client) = Api::with_tenant().await;
     assert_eq!(post(&client, "/assets", &json!({"name": ""}), "k").await.field_errors(), ["/name"]);
@@ -167,7 +167,7 @@ async fn a_refused_request_may_be_corrected_under_the_same_key() {
     assert_eq!(reply.field_errors(), ["Idempotency-Key"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_replayed_response_contains_the_signature() {
     let client = over_http().await;
     let steps = json!([{"type": "signature", "key": "s", "label": "S"}, {"type": "text", "key": "t", "label": "T"}]);
@@ -189,7 +189,7 @@ async fn a_replayed_response_contains_the_signature() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_whose_response_is_too_long_to_store_is_refused_before_it_is_executed() {
     let (api, client) = Api::with_tenant().await;
     let step = |key: &str| json!({"type": "textarea", "key": key, "label": "L"});
@@ -204,7 +204,7 @@ async fn a_request_whose_response_is_too_long_to_store_is_refused_before_it_is_e
     client.post(&advance, body).await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_same_text_as_csv_and_as_ndjson_are_two_requests() {
     let client = over_http().await;
     let text = "{\"name\":\"a\"}\n{\"name\":\"b\"}\n";

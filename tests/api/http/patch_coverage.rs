@@ -157,7 +157,7 @@ async fn patch(api: &Api, client: &Client, path: &str, id: &str, property: &str,
     assert!(changes.get(shown).is_some(), "{path}: the event does not have {property}: {changes}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_property_of_every_patch_is_stored_and_recorded() {
     let (api, client) = Api::with_tenant().await;
     let references = References::create(&client).await;

@@ -5,7 +5,7 @@ use crate::support::samples::{Samples, content_type};
 use crate::support::{Api, over_http};
 use serde_json::json;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_etag_is_the_same_in_every_response_until_the_resource_changes() {
     let client = over_http().await;
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
@@ -43,7 +43,7 @@ async fn an_etag_is_the_same_in_every_response_until_the_resource_changes() {
 }
 
 /// For every write, an ETag that does not match is a 412 and changes nothing; a matching one lets the request pass.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_write_checks_if_match() {
     let (api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;
@@ -85,7 +85,7 @@ async fn every_write_checks_if_match() {
     assert!(matched >= 16, "only {matched} writes");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_two_changes_with_the_same_etag_one_is_refused() {
     let (api, client) = Api::with_tenant().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "a"})).await);

@@ -25,7 +25,7 @@ fn another(value: &Value) -> Value {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_body_that_was_read_can_be_sent_back_and_changes_nothing() {
     let (api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;
@@ -65,7 +65,7 @@ async fn a_body_that_was_read_can_be_sent_back_and_changes_nothing() {
     assert!(read_only_fields > 20, "{read_only_fields}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_definition_of_the_system_can_be_sent_back() {
     let client = over_http().await;
     let definitions = client.get("/processes").await.data();
@@ -75,7 +75,7 @@ async fn a_definition_of_the_system_can_be_sent_back() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_instance_can_be_sent_back_before_and_after_its_end() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([{"type": "signature", "key": "sign", "label": "Sign"}, {"type": "text", "key": "a", "label": "A"}]);

@@ -20,7 +20,7 @@ async fn statuses(client: &Client, requests: usize) -> Vec<u16> {
     statuses
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn keys_and_signing_links_of_a_tenant_share_its_ceiling() {
     let (api, client) = Api::with_tenant().await;
     let instance = started(&client, json!([signature_step()])).await;
@@ -47,7 +47,7 @@ async fn keys_and_signing_links_of_a_tenant_share_its_ceiling() {
     assert!(reply.status == 200 && reply.header("x-ratelimit-limit") != "6", "the key's own limit: {}", reply.text());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_change_takes_effect_with_the_next_minute() {
     let (api, client) = Api::with_tenant().await;
     let ceilings = [(Some(2), vec![200, 200, 429, 429]), (Some(3), vec![200, 200, 200, 429]), (None, vec![200; 4])];
@@ -58,7 +58,7 @@ async fn a_change_takes_effect_with_the_next_minute() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn refused_requests_use_up_nothing_of_the_ceiling() {
     let api = Api::start().await;
     let client = api.limited_tenant(600).await;
@@ -80,7 +80,7 @@ async fn let_through(api: &Api, client: &Client, before_each: impl Fn(usize)) ->
     minutes(api, |n| &callers[[0, 11, 0, 22, 10, 21, 3, n % 30][n % 8]], before_each).await
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn ten_instances_and_three_keys_let_through_exactly_the_ceiling_and_at_most_a_tenth_too_late() {
     let (api, client) = Api::with_tenant().await;
     let minutes = let_through(&api, &client, |_| ()).await;
@@ -88,7 +88,7 @@ async fn ten_instances_and_three_keys_let_through_exactly_the_ceiling_and_at_mos
     assert!(minutes.iter().all(|(count, refused)| *count <= 100 && refused.is_none_or(|early| early >= 90)), "{minutes:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn lost_answers_let_no_more_through_than_the_ceiling() {
     let (api, client) = Api::with_tenant().await;
     let lose = |n: usize| {
@@ -101,7 +101,7 @@ async fn lost_answers_let_no_more_through_than_the_ceiling() {
     assert!(minutes.iter().all(|(count, _)| *count <= 100), "{minutes:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_ceiling_that_can_not_be_read_refuses_nobody_and_a_log_line_says_so() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
@@ -112,7 +112,7 @@ async fn a_ceiling_that_can_not_be_read_refuses_nobody_and_a_log_line_says_so() 
     assert_eq!(log::text().matches(r#""metric":"uncounted_requests""#).count(), 1, "{}", log::text());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nobody_but_the_operator_sees_or_changes_the_ceiling() {
     let (api, client) = Api::with_tenant().await;
     complete_onboarding(&client, &client.user("Ada").await).await;

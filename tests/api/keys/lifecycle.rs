@@ -3,7 +3,7 @@
 use crate::support::{Api, call, over_http};
 use serde_json::{Value, json};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_is_shown_once_and_works_immediately() {
     let (api, client) = Api::with_tenant().await;
     let made =
@@ -25,7 +25,7 @@ async fn a_key_is_shown_once_and_works_immediately() {
     assert!(!client.get("/keys").await.text().contains(secret));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_grants_only_scopes_that_its_creator_has() {
     let (api, client) = Api::with_tenant().await;
     let limited = client.scoped(&["keys:write", "assets:read"]).await;
@@ -39,7 +39,7 @@ async fn a_key_grants_only_scopes_that_its_creator_has() {
     limited.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_revoked_key_is_refused_with_the_next_request() {
     let client = over_http().await;
     let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
@@ -51,7 +51,7 @@ async fn a_revoked_key_is_refused_with_the_next_request() {
     client.get(&path).await.problem(404, "NOT_FOUND");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_expires_to_the_millisecond() {
     let (api, client) = Api::with_tenant().await;
     let end = api.now().plus_seconds(60);
@@ -64,7 +64,7 @@ async fn a_key_expires_to_the_millisecond() {
     assert_eq!(client.post("/keys", past).await.field_errors(), ["/expires_at"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_rotation_ends_the_old_secret_after_its_grace() {
     let (api, client) = Api::with_tenant().await;
     let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
@@ -85,7 +85,7 @@ async fn a_rotation_ends_the_old_secret_after_its_grace() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn two_rotations_within_a_millisecond_both_replace_the_secret() {
     let (api, client) = Api::with_tenant().await;
     let created = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
@@ -107,7 +107,7 @@ async fn two_rotations_within_a_millisecond_both_replace_the_secret() {
     assert_eq!(rotated, [(2, true), (3, false)]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_two_simultaneous_rotations_neither_returns_a_key_that_does_not_work() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
@@ -119,7 +119,7 @@ async fn of_two_simultaneous_rotations_neither_returns_a_key_that_does_not_work(
     client.with_key_of(&rotated.data()).get("/assets").await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_bound_key_has_at_most_the_rights_of_its_owner() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -144,7 +144,7 @@ async fn a_bound_key_has_at_most_the_rights_of_its_owner() {
     bound.get("/assets").await.problem(401, "UNAUTHORIZED");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_last_use_is_recorded_once_an_hour() {
     let (api, client) = Api::with_tenant().await;
     let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
@@ -162,7 +162,7 @@ async fn the_last_use_is_recorded_once_an_hour() {
     assert!(used().await.as_str() > first.as_str());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn invalid_fields_of_a_key_are_refused_by_name() {
     let client = over_http().await;
     let body = json!({"name": "", "scopes": ["assets"], "user_id": "x", "expires_at": "tomorrow", "rate_limit_per_minute": 0, "prefix": "x"});
@@ -173,7 +173,7 @@ async fn invalid_fields_of_a_key_are_refused_by_name() {
     assert_eq!(client.post("/keys", json!({"name": "x", "scopes": scopes})).await.field_errors(), ["/scopes/1", "/scopes/3"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_one_well_formed_authorization_header_counts() {
     let client = over_http().await;
     let send = async |values: &[&str]| {
@@ -196,7 +196,7 @@ async fn only_one_well_formed_authorization_header_counts() {
 }
 
 /// Each wrong entry has an error, but a body of a megabyte must not have half a million.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn errors_of_scopes_are_bounded() {
     let client = over_http().await;
     let body = json!({"name": "k", "scopes": vec![1; 100_000]});

@@ -5,7 +5,7 @@ use serde_json::json;
 use shared::store::keys::Keys;
 use std::collections::BTreeMap;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
     let api = Api::start().await;
     let client = api.limited_tenant(5).await;
@@ -43,7 +43,7 @@ async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
     assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-remaining")), (200, "4"), "the next minute");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_instance_takes_several_requests_at_once_and_says_what_remains_as_far_as_it_knows() {
     let api = Api::start().await;
     let client = api.limited_tenant(100).await;
@@ -95,7 +95,7 @@ async fn let_through(api: &Api, instances: &[Client], before_each: impl Fn(usize
     minutes.into_iter().filter_map(|(count, at_first_refusal)| Some((count, at_first_refusal?))).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn ten_instances_let_through_exactly_the_limit_and_at_most_a_tenth_too_late() {
     let api = Api::start().await;
     let client = api.limited_tenant(100).await;
@@ -106,7 +106,7 @@ async fn ten_instances_let_through_exactly_the_limit_and_at_most_a_tenth_too_lat
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn lost_answers_let_no_more_through_than_the_limit() {
     let api = Api::start().await;
     let client = api.limited_tenant(100).await;
@@ -130,7 +130,7 @@ async fn sixteen_simultaneous_requests_are_all_counted() {
     assert_eq!(all.iter().filter(|reply| reply.status == 429).count(), 6);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_response_to_a_valid_key_has_the_rate_limit_headers() {
     let client = over_http().await;
     let lacking = client.scoped(&["assets:read"]).await;
@@ -147,7 +147,7 @@ async fn every_response_to_a_valid_key_has_the_rate_limit_headers() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn both_secrets_of_a_rotated_key_share_one_limit() {
     let client = over_http().await;
     let body = json!({"name": "k", "scopes": ["assets:read"], "rate_limit_per_minute": 4});
@@ -171,7 +171,7 @@ async fn counter_partition(api: &Api, client: &Client) -> String {
     counted.1["Key"]["PK"]["S"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn reads_keep_answering_while_the_tenants_writes_are_throttled() {
     let (api, client) = Api::with_tenant().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
@@ -188,7 +188,7 @@ async fn reads_keep_answering_while_the_tenants_writes_are_throttled() {
     client.patch(&path, json!({"name": "y"})).await.problem(503, "UNAVAILABLE");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_that_can_not_be_counted_is_let_through_and_a_log_line_says_so() {
     let api = Api::start().await;
     let client = api.limited_tenant(3).await;
@@ -208,7 +208,7 @@ async fn a_request_that_can_not_be_counted_is_let_through_and_a_log_line_says_so
     assert_eq!(client.get("/settings").await.header("x-ratelimit-remaining"), "1", "the limit applies again");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_count_that_never_answers_is_given_up() {
     let api = Api::start().await;
     // Of a limit below 20, each request is counted in the table.
@@ -220,7 +220,7 @@ async fn a_count_that_never_answers_is_given_up() {
     held.release();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn strangers_do_not_write_into_the_tenants_partition() {
     let (api, client) = Api::with_tenant().await;
     let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();

@@ -66,7 +66,7 @@ async fn least_time(client: &Client, method: &str, path: &str, body: &Bytes, sta
     least
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_refused_request_takes_no_time_for_its_body_on_any_route() {
     let (api, client) = Api::with_tenant().await;
     api.stop_clock();

@@ -170,7 +170,7 @@ async fn use_everything(api: &Api, client: &Client) -> BTreeSet<String> {
     keys.0
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_key_and_no_secret_is_stored_or_logged() {
     log::begin_everything();
     let (api, client) = Api::with_tenant().await;
@@ -218,7 +218,7 @@ fn own_lines(log: &str) -> impl Iterator<Item = Value> {
     })
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_log_has_no_names_of_people_and_resources() {
     log::begin_everything();
     let (api, client) = Api::with_tenant().await;
@@ -266,7 +266,7 @@ async fn the_log_has_no_names_of_people_and_resources() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_value_prints_the_secret_that_it_holds() {
     let api = Api::start().await;
     let made = api.store.create_tenant("Acme".parse().unwrap(), None, 1).await.unwrap();

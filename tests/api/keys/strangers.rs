@@ -38,7 +38,7 @@ async fn strangers(api: &Api, client: &Client) -> Vec<(&'static str, String)> {
     strangers
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() {
     let (api, client) = Api::with_tenant().await;
     let (_, operations) = operations(&client).await;
@@ -67,7 +67,7 @@ async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() 
 }
 
 /// A request whose body or headers name many items reads none of them.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_stranger_sends_does_not_matter() {
     let (api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;
@@ -86,7 +86,7 @@ async fn what_a_stranger_sends_does_not_matter() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_the_first_request_of_a_key_waits_for_its_check() {
     let (api, client) = Api::with_tenant().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "a"})).await);
@@ -102,7 +102,7 @@ async fn only_the_first_request_of_a_key_waits_for_its_check() {
 }
 
 /// A remembered key only begins reads early. The permission is read from the table.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_that_was_verified_lately_is_refused_at_once_and_costs_early_reads_once() {
     let (api, client) = Api::with_tenant().await;
     let made = client.post("/keys", json!({"name": "k", "scopes": ["assets:read"]})).await.data();

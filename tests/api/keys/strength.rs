@@ -11,7 +11,7 @@ use shared::domain::user::User;
 const EXPIRY: &str = "2026-12-31T00:00:00.000Z";
 const LATER: &str = "2027-12-31T00:00:00.000Z";
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_creates_and_rotates_only_keys_that_are_no_stronger() {
     let (api, client) = Api::with_tenant().await;
     let (user, other) = (client.user("Ada").await, client.user("Grace").await);
@@ -52,7 +52,7 @@ async fn a_key_creates_and_rotates_only_keys_that_are_no_stronger() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nobody_gives_a_role_above_their_own() {
     let client = over_http().await;
     let scoped = client.scoped(&["users:read", "users:write"]).await;
@@ -94,7 +94,7 @@ async fn allowed(client: &Client, most: usize) -> usize {
     most
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn neither_creating_nor_rotating_a_key_allows_further_requests_this_minute() {
     let api = Api::start().await;
     let client = api.limited_tenant(20).await;
@@ -124,7 +124,7 @@ async fn neither_creating_nor_rotating_a_key_allows_further_requests_this_minute
 }
 
 /// The holder of the old secret must keep nothing after the grace period.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_replaced_secret_gives_out_nothing_that_outlives_it() {
     let (api, client) = Api::with_tenant().await;
     let made = client.post("/keys", json!({"name": "k", "scopes": ["keys:write", "assets:read"]})).await.data();

@@ -17,7 +17,7 @@ async fn names(client: &Client, path: &str) -> Vec<String> {
     names
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unique_values_find_the_one_that_has_them() {
     let client = over_http().await;
     for (email, name, role) in [("Jürgen@Example.com", "Jürgen", "viewer"), ("ada+1@example.com", "Ada", "admin")] {
@@ -53,7 +53,7 @@ async fn unique_values_find_the_one_that_has_them() {
     assert_eq!(names(&client, "/processes?slug=device-return").await.len(), 1, "a name is looked up whatever the status");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn several_values_are_separated_by_commas_or_sent_one_by_one() {
     let client = over_http().await;
     for status in ["in_stock", "preparing", "in_use", "scrapped"] {
@@ -77,7 +77,7 @@ async fn several_values_are_separated_by_commas_or_sent_one_by_one() {
     assert_eq!(client.get("/events?types=asset.created&types=user.*&limit=1").await.status, 200);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_unique_value_finds_whoever_has_it_now() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
@@ -94,7 +94,7 @@ async fn a_unique_value_finds_whoever_has_it_now() {
     assert_eq!(names(&other, path).await.len(), 0, "another tenant's");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_unique_value_costs_two_reads_however_many_there_are() {
     let (api, client) = Api::with_tenant().await;
     for n in 0..30 {
@@ -111,7 +111,7 @@ async fn a_unique_value_costs_two_reads_however_many_there_are() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn models_are_found_by_name_without_regard_to_case() {
     let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -136,7 +136,7 @@ async fn check_assets(client: &Client, without_index: &Replica, query: &str, exp
     assert_eq!(exported, expected, "an export with {query}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn assets_are_found_by_several_statuses_and_by_having_no_user() {
     let (api, client) = Api::with_tenant().await;
     let without_index = api.replica(0, 0);
@@ -160,7 +160,7 @@ async fn assets_are_found_by_several_statuses_and_by_having_no_user() {
     check_assets(&client, &without_index, "assigned_to=none", &["a", "b", "c"]).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn assets_are_found_by_when_they_were_changed() {
     let (api, client) = Api::with_tenant().await;
     let without_index = api.replica(0, 0);
@@ -182,7 +182,7 @@ async fn assets_are_found_by_when_they_were_changed() {
     check_assets(&client, &without_index, &format!("updated_since={at}"), &["new", "old"]).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_user_is_exported_by_address() {
     let client = over_http().await;
     let ada = client.user("Ada").await;
@@ -196,7 +196,7 @@ async fn a_user_is_exported_by_address() {
     assert_eq!(client.export("/users/export?email=ada@example.com&role=admin").await[0].lines().count(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn values_that_nothing_can_have_are_refused_with_what_would_be_accepted() {
     let client = over_http().await;
     for (path, parameter, hint) in [

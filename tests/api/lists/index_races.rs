@@ -9,7 +9,7 @@ pub const MAX_WRITE_MILLIS: i64 = 8_000;
 pub const MAX_LAG_MILLIS: i64 = 60_000;
 
 /// Four writers at once: each reads its own writes from another replica.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_list_right_after_a_write_shows_it_on_every_replica() {
     let (api, client) = Api::with_tenant().await;
     let replicas = [api.replica(-1_000, usize::MAX), api.replica(1_000, usize::MAX)];
@@ -31,7 +31,7 @@ async fn a_list_right_after_a_write_shows_it_on_every_replica() {
 }
 
 /// Between counting and reading a page, an asset of the page is changed or deleted.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_asset_that_changes_during_a_list_is_listed_as_it_is_then() {
     let (api, client) = Api::with_tenant().await;
     let [first, second] = [client.asset(json!({"name": "a"})).await, client.asset(json!({"name": "b"})).await];
@@ -54,7 +54,7 @@ async fn an_asset_that_changes_during_a_list_is_listed_as_it_is_then() {
 }
 
 /// The slowest possible write, from a replica with the largest possible clock skew.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_latest_possible_write_is_listed() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "a"})).await;
@@ -73,7 +73,7 @@ async fn the_latest_possible_write_is_listed() {
 }
 
 /// The index has its longest lag: later creations, changes and deletions come from the events.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_lagging_index_leads_to_no_wrong_list() {
     let (api, client) = Api::with_tenant().await;
     let [changed, deleted] = [client.asset(json!({"name": "a"})).await, client.asset(json!({"name": "b"})).await];

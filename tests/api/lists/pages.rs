@@ -10,7 +10,7 @@ async fn names(client: &Client, query: &str) -> Vec<String> {
     reply.data().as_array().unwrap().iter().map(|asset| asset["name"].as_str().unwrap().to_owned()).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_meta_of_every_page_is_right() {
     let client = over_http().await;
     assert_eq!(
@@ -33,7 +33,7 @@ async fn the_meta_of_every_page_is_right() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn invalid_parameters_are_refused_by_name() {
     let client = over_http().await;
     for (query, errors) in [
@@ -166,7 +166,7 @@ fn every_list_equals_a_plain_filter() {
     });
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn exact_filters_find_one_asset() {
     let (api, client) = Api::with_tenant().await;
     let without_index = api.replica(0, 0).client(&client);
@@ -204,7 +204,7 @@ async fn exact_filters_find_one_asset() {
     assert_eq!(names(&client, "?q=ABC-1").await.len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_page_that_is_too_large_for_a_response_is_refused_with_a_limit_that_fits() {
     let client = over_http().await;
     let (notes, text) = ("😀".repeat(10_000), "\"".repeat(16_000));

@@ -6,7 +6,7 @@ use serde_json::json;
 use shared::domain::values::id::{EventId, Id};
 use shared::store::SnapshotReport;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn snapshots_are_written_when_they_are_behind_or_old() {
     let snapshots = Snapshots::start().await;
     let current = SnapshotReport { current: 4, ..SnapshotReport::default() };
@@ -32,7 +32,7 @@ async fn snapshots_are_written_when_they_are_behind_or_old() {
     assert_eq!(snapshots.cold_list().await.0.len(), 3);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_run_continues_where_the_last_one_ended() {
     let snapshots = Snapshots::start().await;
     for _ in 0..11 {
@@ -50,7 +50,7 @@ async fn a_run_continues_where_the_last_one_ended() {
 }
 
 /// If a tenant's snapshots end the function, the next run begins with other tenants.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_tenant_that_ends_the_writer_does_not_keep_others_waiting() {
     let snapshots = Snapshots::start().await;
     for _ in 0..11 {
@@ -75,7 +75,7 @@ async fn a_tenant_that_ends_the_writer_does_not_keep_others_waiting() {
 }
 
 /// An object store that is down must not cost the table anything.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_is_loaded_for_snapshots_that_cannot_be_read() {
     let snapshots = Snapshots::start().await;
     snapshots.objects.set_down(true);

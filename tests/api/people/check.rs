@@ -19,7 +19,7 @@ fn id_of(path: &str) -> Uuid {
     path.rsplit_once('/').map_or(path, |(_, id)| id).parse().unwrap()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_erased_is_no_finding_and_stays_erased_in_repairs() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;
@@ -44,7 +44,7 @@ async fn what_is_erased_is_no_finding_and_stays_erased_in_repairs() {
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_came_back_is_one_finding_for_each_person() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;

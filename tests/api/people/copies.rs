@@ -11,7 +11,7 @@ fn has_mark(text: impl AsRef<str>) -> bool {
     text.as_ref().to_lowercase().contains(&MARK.to_lowercase())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn deliveries_and_the_queue_keep_no_names() {
     let (api, client, mut pipeline, hook) = with_webhook(&["*"]).await;
     let ada = person(&client).await;
@@ -43,7 +43,7 @@ async fn deliveries_and_the_queue_keep_no_names() {
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_test_of_a_webhook_names_nobody() {
     let (api, client, _, hook) = with_webhook(&["*"]).await;
     let user = client.post("/users", json!({"email": "m@example.com", "display_name": MARK, "role": "admin"})).await.id();
@@ -54,7 +54,7 @@ async fn a_test_of_a_webhook_names_nobody() {
     assert!(!messages.is_empty() && messages.iter().all(|message| !has_mark(format!("{message:?}"))), "{messages:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn snapshots_are_gone_also_those_that_are_written_meanwhile() {
     for pause in [0, 3, 10, 30] {
         let (api, client) = Api::with_tenant().await;
@@ -88,7 +88,7 @@ async fn snapshots_are_gone_also_those_that_are_written_meanwhile() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_log_names_nobody() {
     log::begin();
     let (api, client) = Api::with_tenant().await;

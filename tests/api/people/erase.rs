@@ -26,7 +26,7 @@ async fn assert_histories_hold(api: &Api, client: &Client, paths: &[String]) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_of_the_person_is_left_and_every_history_holds() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;
@@ -63,7 +63,7 @@ async fn nothing_of_the_person_is_left_and_every_history_holds() {
     assert_eq!((&again["done"], &again["removed"]["entries"]), (&json!(true), &json!(0)), "{again}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_in_the_way_is_named() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;
@@ -89,7 +89,7 @@ async fn what_is_in_the_way_is_named() {
     unknown.problem(404, "NOT_FOUND");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_admins_erase_and_a_dry_run_only_counts() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;
@@ -116,7 +116,7 @@ async fn only_admins_erase_and_a_dry_run_only_counts() {
     assert_eq!(counted["removed"]["signatures"], 2, "of the link and of the movement");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_deleted_users_history_is_erased_too() {
     let (api, client) = Api::with_tenant().await;
     let body = json!({"email": format!("{MARK}@example.com"), "display_name": MARK});
@@ -132,7 +132,7 @@ async fn a_deleted_users_history_is_erased_too() {
     assert_histories_hold(&api, &client, &[]).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_repetition_of_a_request_whose_response_named_the_person_is_told_so() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;
@@ -145,7 +145,7 @@ async fn a_repetition_of_a_request_whose_response_named_the_person_is_told_so() 
     assert_eq!(again.header("content-type"), "application/problem+json");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn many_long_responses_are_erased_in_several_requests() {
     let (api, client) = Api::with_tenant().await;
     let id = client.user("Ada").await;
@@ -173,7 +173,7 @@ async fn many_long_responses_are_erased_in_several_requests() {
     assert!(responses().await.iter().all(|item| !item["response"].as_s().unwrap().contains(&id)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn two_people_of_one_process_are_erased_one_after_the_other() {
     let (api, client) = Api::with_tenant().await;
     let [ada, grace] = [client.user("Ada").await, client.user("Grace").await];
@@ -199,7 +199,7 @@ async fn two_people_of_one_process_are_erased_one_after_the_other() {
     assert_histories_hold(&api, &client, &[path]).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_text_that_looks_like_a_pseudonym_is_erased_too() {
     let (api, client) = Api::with_tenant().await;
     let looks = [
@@ -227,7 +227,7 @@ async fn a_text_that_looks_like_a_pseudonym_is_erased_too() {
     assert_eq!(verified.broken_links, []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_user_takes_an_address_of_the_erased() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;

@@ -22,7 +22,7 @@ async fn somebody(client: &Client) -> Person {
     Person { id, histories: Vec::new(), instance, asset }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_erasure_can_end_anywhere_and_goes_on() {
     let case = async |place, way: Disturbance| {
         let (api, client) = Api::with_tenant().await;

@@ -37,7 +37,7 @@ async fn in_use(client: &Client, user: &str) -> String {
     client.asset(json!({"name": "Phone", "status": "in_use", "assigned_to": user})).await
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_signature_of_a_return_is_about_the_user_who_had_the_assets() {
     let (api, client) = Api::with_tenant().await;
     let ((key, technician), ada) = (technician(&client).await, client.user("Ada").await);
@@ -64,7 +64,7 @@ async fn the_signature_of_a_return_is_about_the_user_who_had_the_assets() {
     assert_eq!(receipt["receipt"]["erased_people"], json!([ada]));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_signature_for_assets_of_several_users_is_about_none_of_them() {
     let (_, client) = Api::with_tenant().await;
     let ((key, technician), ada, grace) = (technician(&client).await, client.user("Ada").await, client.user("Grace").await);
@@ -76,7 +76,7 @@ async fn a_signature_for_assets_of_several_users_is_about_none_of_them() {
     assert_eq!(reported(&client, &technician).await[0]["signatures"][0]["image"], SIGNATURE);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn somebody_who_was_only_sent_ahead_has_no_part_in_the_texts() {
     let (api, client) = Api::with_tenant().await;
     let (ada, grace) = (client.user("Ada").await, client.user("Grace").await);

@@ -13,7 +13,7 @@ async fn yields(count: usize) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_link_that_the_person_never_used_is_revoked() {
     for pause in [0, 2, 6, 12, 100] {
         let (api, client) = Api::with_tenant().await;
@@ -34,7 +34,7 @@ async fn a_link_that_the_person_never_used_is_revoked() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_import_that_names_the_address_changes_the_person_before_or_makes_somebody_new_after() {
     for pause in [0, 2, 5, 9, 14, 20, 60] {
         let (api, client) = Api::with_tenant().await;
@@ -72,7 +72,7 @@ async fn erase_all_patiently(api: &Api, client: &crate::support::Client, user: &
     panic!("the erasure never ends");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_change_that_was_decided_before_is_refused() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;
@@ -94,7 +94,7 @@ async fn a_change_that_was_decided_before_is_refused() {
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn two_erasures_at_once_end_as_one() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;

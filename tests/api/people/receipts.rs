@@ -29,7 +29,7 @@ fn facts(steps: &Value) -> Vec<Value> {
     steps.as_array().unwrap().iter().map(fact).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_receipt_from_before_verifies_and_one_from_afterwards_says_that_a_person_was_erased() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;
@@ -60,7 +60,7 @@ async fn a_receipt_from_before_verifies_and_one_from_afterwards_says_that_a_pers
     assert!(!page.contains("The image is missing") && !page.contains("<img"), "{page}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_last_of_several_texts_that_became_one_pseudonym_is_the_submission() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;
@@ -90,7 +90,7 @@ async fn the_last_of_several_texts_that_became_one_pseudonym_is_the_submission()
     assert!(!after.to_string().contains(MARK), "{after}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_movements_receipt_says_it_once() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;
@@ -113,7 +113,7 @@ async fn a_movements_receipt_says_it_once() {
     assert!(page.contains(SENTENCE) && page.contains(&pseudonym(&ada)) && !page.contains("<img"), "{page}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_signing_page_shows_a_pseudonym_in_place_of_an_earlier_signer() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;

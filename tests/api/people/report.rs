@@ -40,7 +40,7 @@ async fn person_who_left(api: &Api, client: &Client) -> Person {
     ada
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_report_has_every_text_about_the_person_and_after_the_erasure_none() {
     let (api, client) = Api::with_tenant().await;
     let ada = person_who_left(&api, &client).await;
@@ -66,7 +66,7 @@ async fn the_report_has_every_text_about_the_person_and_after_the_erasure_none()
     assert_eq!(after[0]["erased_at"], after[0]["user"]["erased_at"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_report_says_what_the_person_was() {
     let (api, client) = Api::with_tenant().await;
     let ada = person_who_left(&api, &client).await;
@@ -92,7 +92,7 @@ async fn the_report_says_what_the_person_was() {
     assert_eq!((&report["next"], report["kept"].as_array().unwrap().len()), (&Value::Null, 8));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_admins_read_a_report() {
     let (_, client) = Api::with_tenant().await;
     let ada = person(&client).await;
@@ -104,7 +104,7 @@ async fn only_admins_read_a_report() {
     client.get(&format!("{path}?from=x")).await.problem(422, "VALIDATION_ERROR");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_deleted_user_is_reported_too() {
     let (api, client) = Api::with_tenant().await;
     let body = json!({"email": format!("{MARK}@example.com"), "display_name": format!("{MARK} name")});
@@ -118,7 +118,7 @@ async fn a_deleted_user_is_reported_too() {
     assert_eq!(missing, Vec::<String>::new());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_a_history_that_is_too_long_for_a_response_the_newest_values_are_reported() {
     let (_, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
@@ -141,7 +141,7 @@ async fn of_a_history_that_is_too_long_for_a_response_the_newest_values_are_repo
     assert!(page.text().contains("read the history") && page.text().len() < 4_000_000);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_long_report_has_several_parts_and_each_resource_once() {
     let (_, client) = Api::with_tenant().await;
     let ada = person(&client).await;
@@ -163,7 +163,7 @@ async fn a_long_report_has_several_parts_and_each_resource_once() {
     assert!(by_person.count() >= 300);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_page_says_the_same_and_escapes_every_text() {
     let (api, client) = Api::with_tenant().await;
     let ada = person_who_left(&api, &client).await;
@@ -182,7 +182,7 @@ async fn the_page_says_the_same_and_escapes_every_text() {
 }
 
 /// The returns of assets are parts of their histories, which earlier parts have.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_part_but_the_last_is_empty_and_an_erasure_takes_as_few_requests() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;

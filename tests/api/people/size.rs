@@ -20,7 +20,7 @@ fn size_of(item: &Item) -> usize {
 }
 
 /// As DynamoDB counts (AWS: Item sizes and formats).
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_entry_grows_by_at_most_three_tenths() {
     let (api, client) = Api::with_tenant().await;
     person(&client).await;

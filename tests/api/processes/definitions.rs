@@ -7,7 +7,7 @@ use insta::assert_json_snapshot;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_new_tenant_has_seven_system_processes() {
     let client = over_http().await;
     let list = client.get("/processes").await.json();
@@ -50,7 +50,7 @@ async fn a_new_tenant_has_seven_system_processes() {
     assert_eq!(shown["data"]["is_system"], true);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn definitions_are_created_changed_and_deleted() {
     let client = over_http().await;
     let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
@@ -81,7 +81,7 @@ async fn definitions_are_created_changed_and_deleted() {
     client.get(&path).await.problem(404, "NOT_FOUND");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn processes_with_the_same_name_get_different_slugs() {
     let client = over_http().await;
     let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
@@ -91,7 +91,7 @@ async fn processes_with_the_same_name_get_different_slugs() {
     assert_eq!(slugs.len(), 40);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_system_process_can_only_be_deactivated() {
     let (api, client) = Api::with_tenant().await;
     let path = format!("/processes/{}", system_process(&client, "prepare").await);
@@ -106,7 +106,7 @@ async fn a_system_process_can_only_be_deactivated() {
     client.post(&format!("{path}/start"), json!({"asset_id": asset})).await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_process_starts_only_from_its_trigger_status() {
     let (api, client) = Api::with_tenant().await;
     let asset = client.asset(json!({"name": "x"})).await;
@@ -126,7 +126,7 @@ async fn a_process_starts_only_from_its_trigger_status() {
     assert_eq!(api.dump().await, before);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_asset_lists_which_processes_can_start_and_why_others_can_not() {
     let client = over_http().await;
     let asset = client.asset(json!({"name": "x"})).await;

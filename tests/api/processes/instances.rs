@@ -7,7 +7,7 @@ use crate::support::{Api, UNKNOWN_ID, over_http};
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_completed_handover_assigns_the_asset_to_its_new_user() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -67,7 +67,7 @@ async fn a_completed_handover_assigns_the_asset_to_its_new_user() {
     assert_eq!(client.delete(&format!("/users/{user}")).await.problem(409, "IN_USE")["count"], 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn while_a_process_runs_only_it_changes_the_status_of_the_asset() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -98,7 +98,7 @@ async fn while_a_process_runs_only_it_changes_the_status_of_the_asset() {
     start(&client, &process, &asset).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_return_clears_the_assignment_and_a_repair_keeps_it() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -118,7 +118,7 @@ async fn a_return_clears_the_assignment_and_a_repair_keeps_it() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_patch_with_the_id_of_an_instance_cancels_it() {
     let client = over_http().await;
     let process = system_process(&client, "prepare").await;
@@ -133,7 +133,7 @@ async fn a_patch_with_the_id_of_an_instance_cancels_it() {
     client.patch(&format!("/processes/{UNKNOWN_ID}"), json!({"status": "cancelled"})).await.problem(404, "NOT_FOUND");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_instance_keeps_the_steps_it_started_with() {
     let client = over_http().await;
     let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
@@ -150,7 +150,7 @@ async fn an_instance_keeps_the_steps_it_started_with() {
     assert_eq!(client.get(&format!("/processes/instances/{instance}")).await.data()["steps"][0]["key"], "a");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn instances_are_listed_by_status_asset_and_process() {
     let client = over_http().await;
     let process = system_process(&client, "prepare").await;
@@ -182,7 +182,7 @@ async fn instances_are_listed_by_status_asset_and_process() {
     assert_eq!(several, "must be one of in_progress, completed, cancelled; for several, send a request for each");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_list_of_signed_instances_stays_below_the_size_limit() {
     let client = over_http().await;
     let signature = large_signature();
@@ -202,7 +202,7 @@ async fn a_list_of_signed_instances_stays_below_the_size_limit() {
     assert!(client.get("/processes/instances?limit=100&omit=signatures").await.bytes.len() < 100_000);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_picked_user_must_still_be_active_at_the_end() {
     let client = over_http().await;
     let steps = json!([{"type": "user_picker", "key": "u", "label": "U"}, {"type": "complete", "key": "end", "label": "End"}]);
@@ -223,7 +223,7 @@ async fn a_picked_user_must_still_be_active_at_the_end() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_advance_finds_the_instance_closed_when_its_asset_was_deleted_meanwhile() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;

@@ -21,7 +21,7 @@ fn handover_steps() -> Value {
     ])
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_signature_is_stored_for_several_assets() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -72,7 +72,7 @@ async fn one_signature_is_stored_for_several_assets() {
     assert_eq!(ranges.as_array().unwrap().len(), 1, "movements are not number ranges of tags");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_cancelled_instance_of_a_movement_keeps_its_image() {
     let client = over_http().await;
     let steps = json!([{"type": "text", "key": "a", "label": "A"}, {"type": "signature", "key": "s", "label": "S"}]);
@@ -89,7 +89,7 @@ async fn a_cancelled_instance_of_a_movement_keeps_its_image() {
     assert_eq!(client.get(&cancelled).await.data(), shown);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_path_of_an_image_stands_for_the_signature() {
     let client = over_http().await;
     let steps = json!([{"type": "signature", "key": "s", "label": "S"}, {"type": "complete", "key": "c", "label": "C"}]);
@@ -105,7 +105,7 @@ async fn the_path_of_an_image_stands_for_the_signature() {
     assert_eq!(advance_movement(&client, &movement, json!({"s": path(1)})).await.data()["status"], "completed");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_closed_movement_has_the_status_of_its_furthest_instances() {
     let client = over_http().await;
     let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
@@ -121,7 +121,7 @@ async fn a_closed_movement_has_the_status_of_its_furthest_instances() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn either_all_assets_start_or_none() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, handover_steps()).await;
@@ -150,7 +150,7 @@ async fn either_all_assets_start_or_none() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn twenty_assets_of_twenty_users_start_and_end_if_a_transaction_can_hold_them() {
     let client = over_http().await;
     let steps = json!([{"type": "user_picker", "key": "u", "label": "U"}, {"type": "complete", "key": "c", "label": "C"}]);
@@ -183,7 +183,7 @@ async fn twenty_assets_of_twenty_users_start_and_end_if_a_transaction_can_hold_t
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_step_that_is_too_large_for_one_transaction_is_refused() {
     let (api, client) = Api::with_tenant().await;
     let step = |key: &str| json!({"type": "textarea", "key": key, "label": "K"});
@@ -202,7 +202,7 @@ async fn a_step_that_is_too_large_for_one_transaction_is_refused() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn simultaneous_advances_keep_the_instances_of_a_movement_together() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([{"type": "text", "key": "a", "label": "A"}, {"type": "text", "key": "b", "label": "B"}]);
@@ -227,7 +227,7 @@ async fn simultaneous_advances_keep_the_instances_of_a_movement_together() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_movement_is_cancelled_as_a_whole() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, handover_steps()).await;
@@ -251,7 +251,7 @@ async fn a_movement_is_cancelled_as_a_whole() {
 }
 
 /// The largest movement that can start: every later step fits one transaction, with the response for its idempotency key.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_can_start_fits_one_transaction_at_every_step() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([{"type": "text", "key": "t", "label": "T"}, {"type": "user_picker", "key": "u", "label": "U"}]);
@@ -282,7 +282,7 @@ async fn what_can_start_fits_one_transaction_at_every_step() {
 }
 
 /// An image is decoded once, not once for each instance.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_largest_signatures_cost_no_more_for_many_assets() {
     let (_api, client) = Api::with_tenant().await;
     let steps: Vec<Value> = (0..3).map(|n| json!({"type": "signature", "key": format!("s{n}"), "label": "S"})).collect();

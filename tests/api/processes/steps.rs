@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const BLANK: &str =
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn invalid_steps_are_refused_by_location() {
     let client = over_http().await;
     let steps =
@@ -21,7 +21,7 @@ async fn invalid_steps_are_refused_by_location() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_step_type_checks_its_value() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -79,7 +79,7 @@ async fn every_step_type_checks_its_value() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn submitted_values_can_not_be_changed_and_unknown_keys_are_refused() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([

@@ -8,7 +8,7 @@ use shared::domain::receipts::signed::check;
 use shared::key_encryption::Purpose;
 use shared::store::ChangeContext;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_key_encryption_receipts_are_refused_with_an_explanation() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -19,7 +19,7 @@ async fn without_key_encryption_receipts_are_refused_with_an_explanation() {
     assert_eq!(public_keys(&client).await.keys, []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn simultaneous_receipts_create_one_key_and_one_event() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -46,7 +46,7 @@ async fn simultaneous_receipts_create_one_key_and_one_event() {
     assert_eq!(client.total("/assets").await, 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn old_receipts_stay_verifiable_after_a_rotation() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -64,7 +64,7 @@ async fn old_receipts_stay_verifiable_after_a_rotation() {
     assert_eq!(untils, [false, true]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn public_keys_need_no_api_key_and_do_not_show_whether_a_tenant_exists() {
     let (api, client) = Api::with_tenant().await;
     let without_key = client.with_key("");

@@ -39,7 +39,7 @@ async fn movement(client: &Client) -> (String, Value) {
     (format!("/movements/{id}/receipt"), movement)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_receipt_has_the_steps_once_and_each_asset_with_its_history() {
     let (api, client) = Api::with_tenant().await;
     let (path, movement) = movement(&client).await;
@@ -86,7 +86,7 @@ async fn one_receipt_has_the_steps_once_and_each_asset_with_its_history() {
     assert_eq!(instances[0]["asset"], own["receipt"]["asset"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_movements_receipt_stays_the_same_and_cannot_be_changed() {
     let (api, client) = Api::with_tenant().await;
     let (path, movement) = movement(&client).await;
@@ -108,7 +108,7 @@ async fn a_movements_receipt_stays_the_same_and_cannot_be_changed() {
     assert!(check(&relabelled, &keys).is_err());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_movement_has_a_receipt_once_it_has_ended_and_not_if_nothing_was_completed() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, json!([{"type": "text", "key": "t", "label": "T"}])).await;
@@ -130,7 +130,7 @@ async fn a_movement_has_a_receipt_once_it_has_ended_and_not_if_nothing_was_compl
     assert_eq!(client.get(&path).await.problem(409, "CONFLICT")["broken"]["reason"], "wrong_hash");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_movements_page_shows_each_asset_and_the_signature_once() {
     let client = over_http().await;
     let (path, movement) = movement(&client).await;
@@ -154,7 +154,7 @@ async fn a_movements_page_shows_each_asset_and_the_signature_once() {
     assert!(page.header("content-security-policy").starts_with("default-src 'none'; img-src data:; style-src 'sha256-"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_receipt_of_twenty_assets_is_bounded() {
     let (api, client) = Api::with_tenant().await;
     let mut steps = vec![json!({"type": "signature", "key": "sign", "label": "S"})];

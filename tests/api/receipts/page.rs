@@ -14,7 +14,7 @@ use shared::domain::tenants::time_zone::LocalClock;
 use shared::domain::values::id::InstanceId;
 use shared::store::keys::Keys;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_page_shows_signatures_and_escapes_every_text() {
     let (api, client) = Api::with_tenant().await;
     let evil = "<script>alert('x')</script>&\"";
@@ -71,7 +71,7 @@ async fn the_page_shows_signatures_and_escapes_every_text() {
 }
 
 /// The template, the tag and the organization are typed by people too, in any direction of writing.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_page_names_the_organization_and_isolates_every_typed_text() {
     let client = over_http().await;
     let settings =

@@ -11,7 +11,7 @@ use shared::domain::history::event::hash;
 use shared::domain::receipts::key::Jwks;
 use shared::domain::receipts::signed::check;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_receipt_lists_who_did_what_and_when() {
     let client = over_http().await;
     let user = client.user("Ada Lovelace").await;
@@ -107,7 +107,7 @@ async fn a_receipt_lists_who_did_what_and_when() {
 }
 
 /// Needs only responses: the signature, the hashes of the images and those of the history.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn anybody_can_verify_a_receipt() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -138,7 +138,7 @@ async fn anybody_can_verify_a_receipt() {
     assert!(check(&text, &Jwks::default()).is_err());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_receipt_is_the_same_whenever_it_is_requested() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -155,7 +155,7 @@ async fn a_receipt_is_the_same_whenever_it_is_requested() {
     assert_eq!(first.json()["receipt"]["steps"][0]["user_name"], "Ada");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_instance_of_a_movement_has_a_receipt() {
     let client = over_http().await;
     let process = create_process(&client, json!([{"type": "signature", "key": "sign", "label": "S", "required": true}])).await;
@@ -171,7 +171,7 @@ async fn every_instance_of_a_movement_has_a_receipt() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_completed_instances_have_receipts() {
     let client = over_http().await;
     let asset = client.asset(json!({"name": "x"})).await;
@@ -184,7 +184,7 @@ async fn only_completed_instances_have_receipts() {
     assert_eq!(public_keys(&client).await.keys, [], "a refused request creates no key");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_receipt_is_made_from_a_broken_history() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -195,7 +195,7 @@ async fn no_receipt_is_made_from_a_broken_history() {
     assert_eq!(client.get(&path).await.problem(409, "CONFLICT")["broken"]["reason"], "wrong_hash");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_value_sent_ahead_is_submitted_by_its_sender() {
     let client = over_http().await;
     let steps = json!([
@@ -222,7 +222,7 @@ async fn a_value_sent_ahead_is_submitted_by_its_sender() {
     assert_eq!((name(2, "submitted_by"), name(2, "closed_by")), ("Bob".into(), "Bob".into()));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_receipt_is_made_from_a_history_with_an_appended_event() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada Lovelace").await;

@@ -7,7 +7,7 @@ use crate::support::signing::{Link, signature_step, signer_named, started, step}
 use crate::support::{Api, Client};
 use serde_json::json;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn links_cost_no_more_round_trips_and_units_than_planned() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;

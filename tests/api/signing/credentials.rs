@@ -41,7 +41,7 @@ fn assert_unknown(reply: &Reply, detail: &Value, what: &str) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_links_secret_opens_no_operation_for_api_keys() {
     let (api, client) = Api::with_tenant().await;
     let (document, operations) = operations(&client).await;
@@ -74,7 +74,7 @@ async fn a_links_secret_opens_no_operation_for_api_keys() {
     assert_eq!(for_links(&document), ["post /sign/advance", "get /sign/receipt", "get /sign/session"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_api_key_opens_no_link_and_mistyped_secrets_read_nothing() {
     let (api, client) = Api::with_tenant().await;
     let link = Link::for_guest(&client, &instance(&client).await).await;
@@ -105,7 +105,7 @@ async fn an_api_key_opens_no_link_and_mistyped_secrets_read_nothing() {
     assert_eq!(api.dump().await, before);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_made_up_secret_costs_one_read_at_most_and_says_nothing() {
     let (api, client) = Api::with_tenant().await;
     let other = api.tenant().await;
@@ -160,7 +160,7 @@ async fn a_made_up_secret_costs_one_read_at_most_and_says_nothing() {
     link.signer(&client).session().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
     let (api, maker) = Api::with_tenant().await;
     let path = instance(&maker).await;
@@ -203,7 +203,7 @@ async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
     assert_eq!((refused.status.as_u16(), refused.header("x-ratelimit-remaining")), (422, "58"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_link_that_is_over_costs_little() {
     let (api, client) = Api::with_tenant().await;
     for end in ["revoked", "cancelled"] {
@@ -228,7 +228,7 @@ async fn a_link_that_is_over_costs_little() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_log_has_neither_secrets_nor_names() {
     log::begin_everything();
     let (api, client) = Api::with_tenant().await;

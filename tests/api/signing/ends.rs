@@ -36,7 +36,7 @@ async fn status(client: &Client, link: &Link) -> String {
     shown["status"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_link_expires_to_the_millisecond() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, steps()).await;
@@ -54,7 +54,7 @@ async fn a_link_expires_to_the_millisecond() {
     assert_eq!(client.get(&path).await.data()["current_step"], 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_revoked_link_is_refused_with_the_next_request() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, steps()).await;
@@ -75,7 +75,7 @@ async fn a_revoked_link_is_refused_with_the_next_request() {
     assert_eq!(status(&client, &link).await, "revoked", "what others do to the steps changes nothing");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_link_ends_with_its_process_or_when_others_have_submitted_its_steps() {
     let client = over_http().await;
     for how in ["cancelled", "its steps", "completed"] {
@@ -114,7 +114,7 @@ async fn a_link_ends_with_its_process_or_when_others_have_submitted_its_steps() 
 }
 
 /// Later changes of the process don't undo the link's own.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_used_link_shows_the_end_and_the_receipt_for_a_day() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, steps()).await;
@@ -151,7 +151,7 @@ async fn a_used_link_shows_the_end_and_the_receipt_for_a_day() {
     assert_eq!(status(&client, &link).await, "used");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_session_of_a_link_that_is_over_says_why_in_words() {
     let (api, client) = Api::with_tenant().await;
     let mut details = Vec::new();
@@ -173,7 +173,7 @@ async fn the_session_of_a_link_that_is_over_says_why_in_words() {
 }
 
 /// The first reason stays: a link that was revoked does not become expired or ended later, and so on.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_link_that_is_over_stays_over_for_the_same_reason() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, steps()).await;
@@ -190,7 +190,7 @@ async fn a_link_that_is_over_stays_over_for_the_same_reason() {
     assert_eq!(refused(&revoked.signer(&client)).await, "revoked");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn links_of_one_process_are_independent() {
     let client = over_http().await;
     let path = started(&client, steps()).await;

@@ -31,7 +31,7 @@ async fn two_steps(client: &Client) -> String {
     started(client, json!([step("text", "note"), signature_step()])).await
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_creation_survives_any_disturbance() {
     let api = Api::start().await;
     with_each_disturbance(&api, 3, async |client, name, place, way| {
@@ -56,7 +56,7 @@ async fn a_creation_survives_any_disturbance() {
     .await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_session_survives_any_disturbance() {
     let api = Api::start().await;
     with_each_disturbance(&api, 4, async |client, name, place, way| {
@@ -121,7 +121,7 @@ async fn started_for(client: &Client, count: usize) -> String {
     format!("/movements/{}", movement["id"].as_str().unwrap())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_submission_survives_any_disturbance() {
     let api = Api::start().await;
     // The number of assets, and the step that is disturbed.
@@ -134,7 +134,7 @@ async fn a_submission_survives_any_disturbance() {
 }
 
 /// Without an idempotency key, `current_step` keeps a repeated submission from being made twice.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_submission_without_a_key_is_never_done_twice() {
     let api = Api::start().await;
     with_each_disturbance(&api, 7, async |client, name, place, way| {
@@ -154,7 +154,7 @@ async fn a_submission_without_a_key_is_never_done_twice() {
     .await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_revocation_survives_any_disturbance() {
     let api = Api::start().await;
     with_each_disturbance(&api, 2, async |client, name, place, way| {
@@ -170,7 +170,7 @@ async fn a_revocation_survives_any_disturbance() {
 }
 
 /// The tenant's first receipt, for which its keys are made.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_receipt_survives_any_disturbance() {
     let api = Api::start().await;
     with_each_disturbance(&api, 10, async |client, name, place, way| {
@@ -185,7 +185,7 @@ async fn a_receipt_survives_any_disturbance() {
 }
 
 /// The page's draft is sent again with the same key: a lost response changes nothing.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_lost_response_is_replayed_to_the_page() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, json!([signature_step()])).await;

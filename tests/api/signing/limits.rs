@@ -8,7 +8,7 @@ use dev_server::invariants::violations;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn whatever_can_be_started_can_be_signed_with_a_link() {
     let client = over_http().await;
     let body = json!({"name": "Give back", "trigger_status": "in_use", "target_status": "returned", "steps": [signature_step()]});
@@ -36,7 +36,7 @@ async fn whatever_can_be_started_can_be_signed_with_a_link() {
     assert_eq!((&signed["status"], &signed["is_completed"]), (&json!("used"), &json!(true)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn as_many_steps_fit_one_transaction_as_the_error_says() {
     let client = over_http().await;
     let steps: Vec<Value> = (0..8).map(|number| step("confirmation", &format!("k{number}"))).collect();
@@ -73,7 +73,7 @@ async fn fill(client: &Client, links: &str, mut count: usize) {
     assert_eq!(client.total(links).await, 100);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn there_are_at_most_100_links_however_many_are_created_at_once() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, json!([signature_step()])).await;
@@ -92,7 +92,7 @@ async fn there_are_at_most_100_links_however_many_are_created_at_once() {
     Link::for_guest(&client, &started(&client, json!([signature_step()])).await).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_beyond_the_rate_reads_the_link_only() {
     let (api, client) = Api::with_tenant().await;
     api.stop_clock();

@@ -29,7 +29,7 @@ fn time(value: &Value) -> Timestamp {
     value.as_str().unwrap().parse().unwrap()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_link_shows_its_url_once_and_leads_through_the_next_signature_for_three_days() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -60,7 +60,7 @@ async fn a_link_shows_its_url_once_and_leads_through_the_next_signature_for_thre
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_signer_is_a_user_or_somebody_with_a_name() {
     let (api, client) = Api::with_tenant().await;
     let path = instance(&client).await;
@@ -101,7 +101,7 @@ async fn a_signer_is_a_user_or_somebody_with_a_name() {
     assert_eq!(api.dump().await, before);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_link_ends_with_the_step_that_it_names() {
     let client = over_http().await;
     let sign = |key: &str| step("signature", key);
@@ -126,7 +126,7 @@ async fn a_link_ends_with_the_step_that_it_names() {
     assert_eq!(until(json!({"signer": {"name": "Ada"}, "until": 1})).await.field_errors(), ["/until"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_signature_finishes_a_handover() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -144,7 +144,7 @@ async fn the_signature_finishes_a_handover() {
     assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("in_use"), &json!(user)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_return_ends_with_the_confirmation_of_whoever_receives_the_asset() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -181,7 +181,7 @@ async fn a_return_ends_with_the_confirmation_of_whoever_receives_the_asset() {
     assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("returned"), &Value::Null));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_link_lives_from_a_minute_to_thirty_days() {
     let client = over_http().await;
     let links = format!("{}/links", instance(&client).await);
@@ -195,7 +195,7 @@ async fn a_link_lives_from_a_minute_to_thirty_days() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_process_that_has_ended_and_an_instance_of_a_movement_get_no_link() {
     let (api, client) = Api::with_tenant().await;
     let (movement, of_movement) = movement(&client).await;
@@ -220,7 +220,7 @@ async fn a_process_that_has_ended_and_an_instance_of_a_movement_get_no_link() {
     client.post(&format!("{movement}/links"), signer_named("Ada")).await.problem(409, "INSTANCE_CLOSED");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn links_are_listed_newest_first_in_pages() {
     let client = over_http().await;
     let (movement, _) = movement(&client).await;
@@ -249,7 +249,7 @@ async fn links_are_listed_newest_first_in_pages() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_not_the_tenants_or_not_of_this_process_is_not_found() {
     let (api, client) = Api::with_tenant().await;
     let other_tenant = api.tenant().await;
@@ -271,7 +271,7 @@ async fn what_is_not_the_tenants_or_not_of_this_process_is_not_found() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn links_need_the_scopes_of_processes() {
     let client = over_http().await;
     let path = instance(&client).await;
@@ -287,7 +287,7 @@ async fn links_need_the_scopes_of_processes() {
     assert_eq!(writer.delete(&link.path).await.data()["status"], "revoked");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_replayed_creation_has_no_url_and_a_dry_run_writes_nothing() {
     let (api, client) = Api::with_tenant().await;
     let links = format!("{}/links", instance(&client).await);
@@ -309,7 +309,7 @@ async fn a_replayed_creation_has_no_url_and_a_dry_run_writes_nothing() {
 }
 
 /// The gateway's domain is in its event, independent of the request's host.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_url_has_the_address_that_the_service_was_reached_at() {
     let (api, client) = Api::with_tenant().await;
     let links = format!("{}/links", instance(&client).await);

@@ -7,7 +7,7 @@ use crate::support::{Api, over_http};
 use serde_json::json;
 
 /// Each link has idempotency keys of its own, and so has the API key that made it.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn idempotency_keys_of_links_and_api_keys_do_not_meet() {
     let client = over_http().await;
     let body = json!({"step_data": {"note": "n"}});
@@ -24,7 +24,7 @@ async fn idempotency_keys_of_links_and_api_keys_do_not_meet() {
     assert_eq!(created.status, 201);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_submission_comes_before_its_links_revocation_or_is_refused() {
     let (api, client) = Api::with_tenant().await;
     for round in 0..10 {
@@ -54,7 +54,7 @@ async fn a_submission_comes_before_its_links_revocation_or_is_refused() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_link_is_made_for_steps_that_are_submitted_meanwhile() {
     let (api, client) = Api::with_tenant().await;
     for (through, until, expected) in [("note", None, 201), ("note", Some("note"), 422), ("sign", None, 409)] {

@@ -22,7 +22,7 @@ async fn feed(api: &Api, client: &Client) -> Vec<Value> {
     client.get("/events?limit=100").await.data().as_array().unwrap().clone()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn everything_that_a_link_changes_names_the_link_and_its_signer() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -67,7 +67,7 @@ async fn everything_that_a_link_changes_names_the_link_and_its_signer() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_receipt_says_who_signed_through_which_link_and_whether_it_was_typed() {
     let client = over_http().await;
     let path = started(&client, json!([step("text", "note"), signature_step(), step("signature", "typed")])).await;
@@ -99,7 +99,7 @@ async fn a_receipt_says_who_signed_through_which_link_and_whether_it_was_typed()
     assert_eq!(signer.get("/sign/receipt?format=pdf").await.field_errors(), ["format"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_movements_receipt_names_the_link_for_every_asset() {
     let client = over_http().await;
     let process = create_process(&client, json!([signature_step()])).await;
@@ -125,7 +125,7 @@ async fn a_movements_receipt_names_the_link_for_every_asset() {
 }
 
 /// A value that was stored ahead with a key and is submitted by a signer has both names.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_value_that_was_stored_ahead_keeps_its_sender() {
     let client = over_http().await;
     let path = started(&client, json!([step("text", "a"), step("text", "b"), signature_step()])).await;
@@ -137,7 +137,7 @@ async fn a_value_that_was_stored_ahead_keeps_its_sender() {
     assert_eq!((&step["submitted_by"]["key_name"], &step["closed_by"]["link_id"]), (&json!("first key"), &json!(link.id)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_secret_of_a_link_is_nowhere_but_in_the_response_that_made_it() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, json!([step("text", "note"), signature_step()])).await;

@@ -43,7 +43,7 @@ fn plain(reply: &Reply) -> Value {
     problem
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_type_of_step_can_be_submitted_one_by_one_or_all_at_once() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -77,7 +77,7 @@ async fn every_type_of_step_can_be_submitted_one_by_one_or_all_at_once() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_session_names_the_process_the_assets_and_the_signer() {
     let client = over_http().await;
     client.patch("/settings", json!({"name": "Analytical Engines"})).await.data();
@@ -101,7 +101,7 @@ async fn a_session_names_the_process_the_assets_and_the_signer() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_movement_is_signed_for_as_a_whole() {
     let client = over_http().await;
     let process = create_process(&client, json!([step("text", "note"), signature_step()])).await;
@@ -127,7 +127,7 @@ async fn a_movement_is_signed_for_as_a_whole() {
 }
 
 /// Nobody signs for an asset that is not handed over any more.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn assets_whose_instance_was_cancelled_are_not_shown() {
     let client = over_http().await;
     let process = create_process(&client, json!([signature_step()])).await;
@@ -144,7 +144,7 @@ async fn assets_whose_instance_was_cancelled_are_not_shown() {
 }
 
 /// The holder of a link learns nothing of others' later values, not even by trying, and can't change the earlier ones.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_the_steps_of_the_link_are_shown_and_accepted() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([
@@ -199,7 +199,7 @@ async fn only_the_steps_of_the_link_are_shown_and_accepted() {
     assert_eq!((&instance["current_step"], &instance["step_data"]["own"]), (&json!(3), &json!("ahead")));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_first_session_opens_the_link_and_the_last_step_uses_it_up() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, json!([step("text", "note"), signature_step()])).await;
@@ -236,7 +236,7 @@ async fn the_first_session_opens_the_link_and_the_last_step_uses_it_up() {
     assert_eq!(types, ["link.created", "link.updated", "link.updated"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_step_goes_on_from_where_others_left_off() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([step("text", "a"), step("text", "b"), step("text", "c"), signature_step()]);

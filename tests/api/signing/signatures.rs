@@ -13,7 +13,7 @@ async fn two_steps(client: &Client) -> (String, Link) {
     (path, link)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_signature_that_others_have_stored_does_not_count() {
     let client = over_http().await;
     for by_key in [true, false] {
@@ -41,7 +41,7 @@ async fn a_signature_that_others_have_stored_does_not_count() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_optional_signature_can_be_left_out_although_one_is_stored() {
     let client = over_http().await;
     let path = started(&client, json!([step("text", "note"), step("signature", "optional")])).await;
@@ -52,7 +52,7 @@ async fn an_optional_signature_can_be_left_out_although_one_is_stored() {
     assert_eq!(client.get(&path).await.data()["step_data"].get("optional"), None);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_inactive_user_signs_and_a_deleted_one_does_not() {
     let client = over_http().await;
     let user = client.user("Leaver").await;
@@ -68,7 +68,7 @@ async fn an_inactive_user_signs_and_a_deleted_one_does_not() {
     signer.sign(json!({"step_data": {}})).await.problem(401, "UNAUTHORIZED");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_process_that_is_cancelled_after_the_link_was_used_has_no_receipt() {
     let client = over_http().await;
     let path = started(&client, json!([signature_step(), step("text", "after")])).await;
@@ -82,7 +82,7 @@ async fn a_process_that_is_cancelled_after_the_link_was_used_has_no_receipt() {
     signer.get("/sign/receipt").await.problem(409, "CONFLICT");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_session_names_whom_a_submission_picks_for_a_later_step() {
     let client = over_http().await;
     let user = client.post("/users", json!({"email": "boss@example.com", "display_name": "Boss"})).await.id();
@@ -95,7 +95,7 @@ async fn a_session_names_whom_a_submission_picks_for_a_later_step() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_blank_image_is_no_signature() {
     let client = over_http().await;
     let path = started(&client, json!([signature_step()])).await;

@@ -34,7 +34,7 @@ fn members(entries: &Value, member: &str) -> Vec<Value> {
     entries.as_array().unwrap().iter().map(|entry| entry[member].clone()).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_signer_reads_everything_that_is_submitted_before_signing() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -63,7 +63,7 @@ async fn the_signer_reads_everything_that_is_submitted_before_signing() {
 }
 
 /// The second signer sees who signed first. A used link shows the receipt only.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_signature_with_a_link_is_that_of_its_signer() {
     let client = over_http().await;
     let steps = json!([
@@ -92,7 +92,7 @@ async fn a_signature_with_a_link_is_that_of_its_signer() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_movement_shows_what_is_submitted_for_all_its_assets() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -109,7 +109,7 @@ async fn a_movement_shows_what_is_submitted_for_all_its_assets() {
     assert_ne!(submitted[8]["signed_by"], Value::Null);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_session_shows_nothing_of_other_instances_and_tenants() {
     let (api, client) = Api::with_tenant().await;
     let other = api.tenant().await;
@@ -129,7 +129,7 @@ async fn a_session_shows_nothing_of_other_instances_and_tenants() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_statement_of_a_step_is_shown_everywhere_and_repeated_by_the_receipt() {
     let client = over_http().await;
     let statement = "I received what is listed above.\nI return it <when> asked.";
@@ -155,7 +155,7 @@ async fn the_statement_of_a_step_is_shown_everywhere_and_repeated_by_the_receipt
     assert!(page.contains("I confirm what is stated above."), "{page}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_statement_is_checked_as_other_texts_are() {
     let client = over_http().await;
     let with = |statement: Value| {

@@ -57,7 +57,7 @@ async fn assert_says_who_typed(client: &Client, path: &str) {
     assert_eq!(page.matches(&by).count(), 1, "{page}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn history_and_receipt_say_that_a_signer_typed_a_name() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, steps()).await;
@@ -81,7 +81,7 @@ async fn history_and_receipt_say_that_a_signer_typed_a_name() {
     assert_eq!(links, [&Value::Null, &json!(LINK), &Value::Null]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_movements_receipt_says_that_a_signer_typed_a_name() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, steps()).await;

@@ -6,7 +6,7 @@ use crate::support::signing::{Link, id_of, link_status, signature_step, signer_n
 use crate::support::{Api, over_http};
 use serde_json::{Map, Value, json};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_user_is_picked_by_id_or_by_the_exact_address() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.post("/users", json!({"email": "Ada.Straße@example.com", "display_name": "Ada"})).await.id();
@@ -35,7 +35,7 @@ async fn a_user_is_picked_by_id_or_by_the_exact_address() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_picked_user_is_shown_by_name() {
     let client = over_http().await;
     let ada = client.user("Ada").await;
@@ -46,7 +46,7 @@ async fn a_picked_user_is_shown_by_name() {
     assert_eq!((&first["value"], &first["user_name"], &first["is_stored"]), (&json!(ada), &json!("Ada"), &json!(true)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_typed_signature_is_marked_as_such() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, json!([step("signature", "drawn"), step("text", "note"), step("signature", "typed")])).await;
@@ -79,7 +79,7 @@ async fn a_typed_signature_is_marked_as_such() {
     assert!(drawn.get("typed").is_none(), "{drawn}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_signature_has_the_limits_of_any_other() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, json!([signature_step()])).await;
@@ -101,7 +101,7 @@ async fn a_signature_has_the_limits_of_any_other() {
 }
 
 /// The page submits steps in halves if one transaction can't hold them.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn more_steps_than_a_transaction_holds_can_be_submitted_in_parts() {
     let (api, client) = Api::with_tenant().await;
     let keys: Vec<String> = (0..50).map(|n| format!("s{n}")).collect();
@@ -131,7 +131,7 @@ async fn more_steps_than_a_transaction_holds_can_be_submitted_in_parts() {
     assert_eq!(link_status(&signer.sign(json!({"step_data": {}})).await), "used");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -149,7 +149,7 @@ async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
 }
 
 /// Otherwise a link of any process with such a step would find out existing addresses and others' steps.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn steps_outside_the_link_are_not_found_out_by_trying() {
     let client = over_http().await;
     client.user("Ada").await;
@@ -178,7 +178,7 @@ async fn steps_outside_the_link_are_not_found_out_by_trying() {
     assert!(!details[1].contains("witness"), "{}", details[1]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_an_image_of_the_same_request_is_marked_as_typed() {
     let client = over_http().await;
     let path = started(&client, json!([step("text", "note"), signature_step()])).await;
@@ -193,7 +193,7 @@ async fn only_an_image_of_the_same_request_is_marked_as_typed() {
 }
 
 /// Clients send all values so far with each call.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_typed_signature_may_be_sent_again_unchanged() {
     let client = over_http().await;
     let path = started(&client, json!([signature_step(), step("text", "a"), step("text", "b")])).await;
@@ -208,7 +208,7 @@ async fn a_typed_signature_may_be_sent_again_unchanged() {
     assert_eq!(receipt["receipt"]["steps"][0]["value"]["typed"], true);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_submission_can_be_tried_without_a_trace() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, json!([step("text", "note"), signature_step()])).await;

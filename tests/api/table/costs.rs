@@ -9,7 +9,7 @@ use serde_json::json;
 use shared::domain::keys::api_key::DEFAULT_RATE_LIMIT;
 use std::io::Write;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     let (api, client) = Api::with_tenant().await;
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
@@ -68,7 +68,7 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     costs.print();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn counting_takes_few_writes_with_the_default_limit_and_the_tenants_ceiling_few_more() {
     let api = Api::start().await;
     let client = api.limited_tenant(DEFAULT_RATE_LIMIT).await;
@@ -87,7 +87,7 @@ async fn counting_takes_few_writes_with_the_default_limit_and_the_tenants_ceilin
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_row_of_an_import_costs_no_more_than_a_single_request() {
     let (api, client) = Api::with_tenant().await;
     client.asset_type("Laptop", "LAP", "physical").await;

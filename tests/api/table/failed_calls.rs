@@ -17,22 +17,22 @@ struct Cases {
     start: Snapshot,
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_write_survives_that_any_of_its_calls_is_throttled() {
     survives_each_failure(CallFailure::Throttled).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_write_survives_that_any_of_its_calls_is_in_conflict() {
     survives_each_failure(CallFailure::Conflict).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_write_survives_that_any_of_its_calls_times_out_without_effect() {
     survives_each_failure(CallFailure::TimedOutBefore).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_write_survives_that_any_of_its_calls_times_out_after_its_effect() {
     survives_each_failure(CallFailure::TimedOutAfter).await;
 }

@@ -31,7 +31,7 @@ impl Counting<'_> {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_day_of_an_integration_takes_at_most_twenty_requests() {
     let (api, client) = Api::with_tenant().await;
     let calls = Counting { client: &client, requests: Cell::new(0) };

@@ -51,7 +51,7 @@ fn large_steps() -> Value {
     ])
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn operations_stay_cheap_however_large_schemas_and_steps_are() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;

@@ -41,7 +41,7 @@ pub fn is_guarded(operation: &str, request: &Value, table: &str) -> bool {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_request_stays_in_its_tenant_reads_consistently_and_writes_conditionally() {
     let (api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;

@@ -36,7 +36,7 @@ async fn registered(api: &Api) -> usize {
     api.store.tenants().await.unwrap().len()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_of_the_tenant_stays_and_nothing_of_another_goes() {
     let (api, other) = Api::with_tenant().await;
     fill(&other).await;
@@ -58,7 +58,7 @@ async fn nothing_of_the_tenant_stays_and_nothing_of_another_goes() {
     assert!(store(&api, &client).count_items(|_| {}).await.unwrap().is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_that_began_before_leaves_nothing_either() {
     let api = Api::start().await;
     let before = api.dump().await;
@@ -86,7 +86,7 @@ async fn a_request_that_began_before_leaves_nothing_either() {
     assert_eq!(api.dump().await, before);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_interrupted_deletion_goes_on() {
     let (api, other) = Api::with_tenant().await;
     other.asset(json!({"name": "stays"})).await;
@@ -122,7 +122,7 @@ async fn an_interrupted_deletion_goes_on() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_table_that_throttles_only_takes_longer() {
     let api = Api::start().await;
     let before = api.dump().await;
@@ -141,7 +141,7 @@ async fn a_table_that_throttles_only_takes_longer() {
     assert_eq!((api.faults.planned(), api.dump().await), (0, before));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_deletion_that_has_not_begun_is_not_finished() {
     let (api, client) = Api::with_tenant().await;
     let before = api.dump().await;

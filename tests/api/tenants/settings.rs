@@ -5,7 +5,7 @@ use crate::support::{Api, over_http};
 use insta::assert_json_snapshot;
 use serde_json::json;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn new_settings_have_defaults_and_show_number_ranges() {
     let client = over_http().await;
     client.asset(json!({"name": "x"})).await;
@@ -31,7 +31,7 @@ async fn new_settings_have_defaults_and_show_number_ranges() {
     "#);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn invalid_settings_are_refused_and_change_nothing() {
     let (api, client) = Api::with_tenant().await;
     let before = api.dump().await;
@@ -45,7 +45,7 @@ async fn invalid_settings_are_refused_and_change_nothing() {
     assert_eq!(api.dump().await, before);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_time_zone_has_the_databases_name_and_a_locale_canonical_case() {
     let (api, client) = Api::with_tenant().await;
     let changed = client.patch("/settings", json!({"time_zone": "europe/berlin", "locale": "DE-ch"})).await.data();
@@ -65,7 +65,7 @@ async fn a_time_zone_has_the_databases_name_and_a_locale_canonical_case() {
     assert_eq!(client.get("/settings").await.data(), changed);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_change_of_status_is_allowed_until_the_settings_restrict_it() {
     let client = over_http().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "x", "status": "scrapped"})).await);

@@ -3,7 +3,7 @@
 use crate::support::{Api, over_http};
 use serde_json::{Value, json};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_says_what_it_is_and_what_it_permits() {
     let (api, client) = Api::with_tenant().await;
     let body =
@@ -26,7 +26,7 @@ async fn a_key_says_what_it_is_and_what_it_permits() {
     assert_eq!(other.get("/me").await.data()["tenant"]["id"], other.tenant.to_string());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_owner_and_what_the_role_leaves_of_the_scopes_are_shown() {
     let client = over_http().await;
     let body = json!({"email": "ada@example.com", "display_name": "Ada", "role": "viewer"});
@@ -46,7 +46,7 @@ async fn the_owner_and_what_the_role_leaves_of_the_scopes_are_shown() {
     bound.get("/me").await.problem(401, "UNAUTHORIZED");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn it_needs_a_valid_key_and_counts_against_its_rate() {
     let (api, client) = Api::with_tenant().await;
     for key in ["", "apl_x"] {
@@ -60,7 +60,7 @@ async fn it_needs_a_valid_key_and_counts_against_its_rate() {
     assert_eq!(client.get("/me?x=1").await.field_errors(), ["x"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn it_takes_one_round_trip_and_shows_when_a_rotated_secret_ends() {
     let (api, client) = Api::with_tenant().await;
     let key = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();

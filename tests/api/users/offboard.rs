@@ -26,7 +26,7 @@ fn sorted(mut ids: Vec<String>) -> Vec<String> {
     ids
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn everything_that_can_be_returned_starts_together_and_the_rest_is_named() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -72,7 +72,7 @@ async fn everything_that_can_be_returned_starts_together_and_the_rest_is_named()
     assert_eq!(again["not_started"], done["not_started"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_user_with_many_assets_gets_several_movements_and_a_single_asset_an_instance() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -93,7 +93,7 @@ async fn a_user_with_many_assets_gets_several_movements_and_a_single_asset_an_in
     assert_eq!((&done["instances"], &done["user"]["is_active"]), (&json!([]), &json!(false)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_wrong_is_refused_before_anything_changes() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -124,7 +124,7 @@ async fn what_is_wrong_is_refused_before_anything_changes() {
 }
 
 /// However a request is disturbed, repeating it completes the offboarding, and nothing is started twice.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_that_is_disturbed_can_be_repeated() {
     let case = async |place, way: Disturbance| {
         let (api, client) = Api::with_tenant().await;

@@ -5,7 +5,7 @@ use crate::support::{Api, over_http};
 use insta::assert_json_snapshot;
 use serde_json::json;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_new_user_has_every_field() {
     let client = over_http().await;
     let reply = client.post("/users", json!({"email": "Ada@Example.com", "display_name": "Ada"})).await;
@@ -29,7 +29,7 @@ async fn a_new_user_has_every_field() {
     assert_eq!(client.get(&format!("/users/{}", reply.id())).await.json(), reply.json());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn email_addresses_are_unique_ignoring_case() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.post("/users", json!({"email": "ada@example.com", "display_name": "Ada"})).await.id();
@@ -54,7 +54,7 @@ async fn email_addresses_are_unique_ignoring_case() {
     other.post("/users", json!({"email": "ada@example.com", "display_name": "Ada"})).await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_letter_that_shares_its_capital_with_another_is_somebody_else() {
     let client = over_http().await;
     let kadi = client.user("kadi").await;
@@ -65,7 +65,7 @@ async fn a_letter_that_shares_its_capital_with_another_is_somebody_else() {
     assert_eq!(client.get("/users?email=KADI@example.com").await.data()[0]["id"], kadi);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_user_with_assets_can_be_deactivated_but_not_deleted() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -86,7 +86,7 @@ async fn a_user_with_assets_can_be_deactivated_but_not_deleted() {
     client.get(&path).await.problem(404, "NOT_FOUND");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn invalid_fields_are_refused_by_name() {
     let client = over_http().await;
     let body = json!({"email": "nobody", "display_name": "", "role": "king", "is_active": "yes", "last_login_at": null});
@@ -95,7 +95,7 @@ async fn invalid_fields_are_refused_by_name() {
     assert_eq!(client.post("/users", json!({})).await.field_errors(), ["/display_name", "/email"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn users_are_searched_and_filtered() {
     let client = over_http().await;
     for (name, role, is_active) in

@@ -44,7 +44,7 @@ fn only_delivery(sent: &[NewMessage]) -> &DeliveryRequest {
     request
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_failing_webhook_is_attempted_apart_until_it_succeeds() {
     let (api, client, mut pipeline, hooks) = with_webhooks().await;
     pipeline.receivers.respond(|sent| if sent.url == URLS[0] { 500 } else { 204 });
@@ -63,7 +63,7 @@ async fn a_failing_webhook_is_attempted_apart_until_it_succeeds() {
     assert_eq!((arrived(&pipeline).len(), pipeline.queue.take_sent_retries()), (3, vec![]));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_slow_webhook_is_attempted_apart_until_it_is_quick() {
     let (api, client, mut pipeline, hooks) = with_webhooks().await;
     let health = async || api.store.tenant(client.tenant).webhook_health(hooks[1].id).await.unwrap();
@@ -85,7 +85,7 @@ async fn a_slow_webhook_is_attempted_apart_until_it_is_quick() {
     assert_eq!((arrived(&pipeline).len(), pipeline.queue.take_sent_retries()), (3, vec![]));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_can_not_be_read_for_some_comes_back_and_delays_no_other() {
     let (api, client, mut pipeline, hooks) = with_webhooks().await;
     // The webhooks, the event, three records and health items, and the names.
@@ -108,7 +108,7 @@ async fn what_can_not_be_read_for_some_comes_back_and_delays_no_other() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_attempt_whose_record_can_not_be_written_is_recorded_later_and_not_made_again() {
     let (api, client, mut pipeline, hooks) = with_webhooks().await;
     for (status, expected) in [(204, DeliveryStatus::Delivered), (500, DeliveryStatus::Pending)] {

@@ -25,7 +25,7 @@ fn replayed(api: &Api) -> ReplayRequest {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_test_asks_for_a_delivery_of_an_event_that_no_history_has() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["asset.created"])).await;
@@ -47,7 +47,7 @@ async fn a_test_asks_for_a_delivery_of_an_event_that_no_history_has() {
     assert!(!client.get("/events?limit=100").await.text().contains(shown["id"].as_str().unwrap()));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn deliveries_are_listed_newest_first_and_by_status() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["*"])).await;
@@ -98,7 +98,7 @@ async fn deliveries_are_listed_newest_first_and_by_status() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_list_counts_the_newest_five_hundred_at_a_bounded_cost() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["*"])).await;
@@ -129,7 +129,7 @@ async fn a_list_counts_the_newest_five_hundred_at_a_bounded_cost() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_retry_asks_for_the_delivery_anew_and_writes_nothing() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
@@ -147,7 +147,7 @@ async fn a_retry_asks_for_the_delivery_anew_and_writes_nothing() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_retry_is_later_than_the_request_before_whatever_the_clocks_say() {
     let (api, client) = Api::with_tenant().await;
     let (_, retry, delivery) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
@@ -157,7 +157,7 @@ async fn a_retry_is_later_than_the_request_before_whatever_the_clocks_say() {
     assert_eq!(asked(&api).requested_at, Timestamp::from_millis(ahead.requested_at.millis() + 1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_retry_of_a_test_is_a_test() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["*"])).await;
@@ -168,7 +168,7 @@ async fn a_retry_of_a_test_is_a_test() {
     assert!(request.test.is_some() && request.event_id.to_string() == test);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_deliveries_of_an_active_webhook_are_retried() {
     let (api, client) = Api::with_tenant().await;
     let (webhook, retry, delivery) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
@@ -191,7 +191,7 @@ async fn only_deliveries_of_an_active_webhook_are_retried() {
     assert_eq!(api.queue.take(), []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_replay_asks_for_the_events_of_a_time() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["asset.*"])).await;

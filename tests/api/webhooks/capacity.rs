@@ -15,7 +15,7 @@ const WEBHOOKS: usize = 20;
 /// DynamoDB's limits of a partition, 3,000 read and 1,000 write units a second, and 200 events a second, divided by this.
 const SCALE: u32 = 40;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_event_costs_its_tenants_partition_the_same_for_any_number_of_webhooks() {
     let (api, client, mut pipeline) = delivering().await;
     for n in 0..WEBHOOKS {

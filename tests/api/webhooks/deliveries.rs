@@ -12,7 +12,7 @@ use shared::store::keys::Keys;
 use std::time::Duration;
 use tokio::time::Instant;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_delivery_has_the_entry_of_the_feed_and_is_recorded() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (asset, event) = created(&api, &client, &mut pipeline).await;
@@ -39,7 +39,7 @@ async fn a_delivery_has_the_entry_of_the_feed_and_is_recorded() {
     assert_eq!(pipeline.queue.len(), 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn two_webhooks_get_the_same_event_each_with_its_signature() {
     let (api, client, mut pipeline, one) = with_webhook(&["*"]).await;
     let other = webhook(&api, client.tenant, "https://example.org/other", &["*"]).await;
@@ -55,7 +55,7 @@ async fn two_webhooks_get_the_same_event_each_with_its_signature() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_deleted_resource_keeps_its_name() {
     let (api, client, mut pipeline, _) = with_webhook(&["*"]).await;
     let asset = client.asset(json!({"name": "Laptop"})).await;
@@ -74,7 +74,7 @@ async fn a_deleted_resource_keeps_its_name() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn doubles_of_records_and_messages_are_not_sent_again() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     client.asset(json!({"name": "a"})).await;
@@ -98,7 +98,7 @@ async fn doubles_of_records_and_messages_are_not_sent_again() {
 }
 
 /// `standardwebhooks` is the reference implementation of a receiver. It compares with the machine's clock.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn both_secrets_sign_while_the_grace_of_a_rotation_lasts() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     api.advance_clock_millis(system_clock()().since(api.now()).num_milliseconds());
@@ -128,7 +128,7 @@ async fn both_secrets_sign_while_the_grace_of_a_rotation_lasts() {
     assert!(!verifies(&WebhookSecret::new([8; 32]), &received[0]));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_test_is_delivered_to_an_inactive_webhook_too() {
     let (api, client, pipeline, hook) = with_webhook(&["asset.created"]).await;
     hook.activate(false).await;
@@ -156,7 +156,7 @@ async fn a_test_is_delivered_to_an_inactive_webhook_too() {
     assert_eq!((record.status, record.event_type.as_str()), (DeliveryStatus::Delivered, "webhook.test"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_inactive_webhook_gets_nothing_and_a_deleted_one_leaves_nothing() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, event) = created(&api, &client, &mut pipeline).await;
@@ -180,7 +180,7 @@ async fn an_inactive_webhook_gets_nothing_and_a_deleted_one_leaves_nothing() {
     assert_eq!((pipeline.receivers.len(), pipeline.queue.len(), hook.delivery(&late).await), (1, 0, None));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn messages_that_lead_nowhere_come_back_or_end() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, event) = created(&api, &client, &mut pipeline).await;
@@ -204,7 +204,7 @@ async fn messages_that_lead_nowhere_come_back_or_end() {
 }
 
 /// A table that was restored to an earlier time lacks events whose messages are still in the queue.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn messages_about_events_that_the_table_lost_are_dropped() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, event) = created(&api, &client, &mut pipeline).await;
@@ -228,7 +228,7 @@ async fn messages_about_events_that_the_table_lost_are_dropped() {
 }
 
 /// Messages that are not finished in time come back; the others of the batch are done.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_batch_ends_in_time() {
     let (api, client, mut pipeline, _) = with_webhook(&["asset.created"]).await;
     client.assets(3).await;
@@ -245,7 +245,7 @@ async fn a_batch_ends_in_time() {
 }
 
 /// Tasks of a runtime need futures that can change threads.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn batches_can_be_handled_by_other_threads() {
     fn is_send<T: Send>(value: T) -> T {
         value
@@ -255,7 +255,7 @@ async fn batches_can_be_handled_by_other_threads() {
     is_send(pipeline.deliver.handle(Default::default())).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_delivery_costs_little() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, first) = created(&api, &client, &mut pipeline).await;

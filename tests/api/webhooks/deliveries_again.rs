@@ -6,7 +6,7 @@ use serde_json::json;
 use shared::domain::values::id::{EventId, Id};
 use shared::domain::webhooks::{DeliveryStatus, Message, ReplayRequest};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_retry_begins_anew_and_replaces_what_is_pending() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, event) = created(&api, &client, &mut pipeline).await;
@@ -40,7 +40,7 @@ async fn a_retry_begins_anew_and_replaces_what_is_pending() {
     assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (0, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_replay_sends_all_events_of_a_time_again() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     client.asset(json!({"name": "before"})).await;
@@ -92,7 +92,7 @@ async fn a_replay_sends_all_events_of_a_time_again() {
 }
 
 /// The feed holds back the events of the last seconds: a replay up to now waits for them.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_replay_waits_for_the_end_of_the_feed() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let since = api.now();

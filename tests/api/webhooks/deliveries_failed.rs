@@ -8,7 +8,7 @@ use shared::queue::NewMessage;
 use std::collections::HashMap;
 use std::time::Duration;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn failures_are_repeated_by_the_schedule() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, event) = created(&api, &client, &mut pipeline).await;
@@ -53,7 +53,7 @@ async fn failures_are_repeated_by_the_schedule() {
     assert_eq!(pipeline.queue.len(), 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_success_after_failures_ends_the_delivery() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, event) = created(&api, &client, &mut pipeline).await;
@@ -77,7 +77,7 @@ fn of_number(new: &NewMessage) -> (u32, Duration) {
 }
 
 /// A message that comes back, since the one that waits in its place could not be sent, waits again.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_attempt_is_not_made_before_it_is_due() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, event) = created(&api, &client, &mut pipeline).await;

@@ -75,7 +75,7 @@ impl Case {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_delivery_survives_any_disturbance() {
     // Each with a table of its own: the stream and the check read all that the table has.
     let case = async |place, (attempt, way): (Attempt, Disturbance)| {
@@ -91,7 +91,7 @@ async fn a_delivery_survives_any_disturbance() {
     at_each_place(&CallFailure::ALL.map(|failure| of_both(Disturbance::Fails(failure))).concat(), 8, 6, &case).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_delivery_survives_failures_of_the_queue_and_of_key_encryption() {
     let (api, _) = Api::with_tenant().await;
     let key_encryption = Arc::new(ObservedKeyEncryption::new(&api));
@@ -117,7 +117,7 @@ async fn a_delivery_survives_failures_of_the_queue_and_of_key_encryption() {
 }
 
 /// Disabling survives as well: the service must not forget a 410.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn status_410_disables_whatever_fails() {
     let (api, _, mut pipeline) = delivering().await;
     pipeline.receivers.respond(|_| 410);
@@ -135,7 +135,7 @@ async fn status_410_disables_whatever_fails() {
 }
 
 /// Two functions handle the same message at the same time, and the slower one writes last. A success is never lost.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_two_attempts_at_the_same_time_a_success_counts() {
     let (api, client, mut pipeline) = delivering().await;
     let hook = webhook(&api, client.tenant, "https://example.com/one", &["asset.created"]).await;

@@ -65,7 +65,7 @@ impl Case {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_replay_survives_any_disturbance() {
     // Each with a table of its own: the stream is read from all that the table has.
     let case = async |place, way| {
@@ -81,7 +81,7 @@ async fn a_replay_survives_any_disturbance() {
 }
 
 /// The rest of a replay is sent when all before it was: else two messages would go on with the same replay.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_replay_is_not_doubled_when_only_some_messages_are_sent() {
     let (api, _, mut pipeline) = delivering().await;
     let case = case(&api, &mut pipeline, 109).await;

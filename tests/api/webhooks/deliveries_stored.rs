@@ -8,7 +8,7 @@ use shared::domain::webhooks::{DeliveryStatus, RETENTION};
 use shared::store::keys::Keys;
 use std::time::Duration;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn records_expire_and_those_that_were_not_delivered_can_be_found() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     pipeline.receivers.respond(|_| 500);
@@ -34,7 +34,7 @@ async fn records_expire_and_those_that_were_not_delivered_can_be_found() {
 }
 
 /// Lists, statistics, the operator's check and the feed are as they would be without deliveries.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn pending_and_failed_deliveries_disturb_nothing() {
     let (api, client, mut pipeline, hook) = with_webhook(&["*"]).await;
     let other = webhook(&api, client.tenant, "https://example.org/other", &["*"]).await;
@@ -76,7 +76,7 @@ async fn pending_and_failed_deliveries_disturb_nothing() {
     assert_eq!(left().await, [""; 0], "a message of a deleted tenant has written something");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_functions_read_consistently_and_write_conditionally_in_one_tenant() {
     let (api, client, mut pipeline, hook) = with_webhook(&["*"]).await;
     let mut statuses = [500, 500, 200, 410].into_iter();

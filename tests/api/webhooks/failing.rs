@@ -39,7 +39,7 @@ async fn disablings(api: &Api, client: &Client, hook: &TestWebhook) -> Vec<Value
     feed.as_array().unwrap().iter().filter(of_service).cloned().collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn status_410_disables_at_once() {
     let (api, client, mut pipeline, hook) = with_webhook().await;
     pipeline.receivers.respond(|_| 410);
@@ -61,7 +61,7 @@ async fn status_410_disables_at_once() {
     assert_eq!(pipeline.receivers.len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn five_days_of_failures_disable() {
     let (api, client, mut pipeline, hook) = with_webhook().await;
     pipeline.receivers.respond(|_| 500);
@@ -89,7 +89,7 @@ async fn five_days_of_failures_disable() {
     assert!(found.is_empty(), "{found:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_success_begins_the_count_anew() {
     let (api, client, mut pipeline, hook) = with_webhook().await;
     pipeline.receivers.respond(|_| 500);
@@ -107,7 +107,7 @@ async fn a_success_begins_the_count_anew() {
     assert!(hook.read().await.value.is_active);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn failures_before_it_was_activated_again_do_not_count() {
     let (api, client, mut pipeline, hook) = with_webhook().await;
     pipeline.receivers.respond(|_| 500);
@@ -136,7 +136,7 @@ async fn tested(api: &Api, pipeline: &Pipeline, hook: &TestWebhook, status: u16)
     event_id.to_string()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn tests_neither_count_nor_disable() {
     let (api, client, mut pipeline, hook) = with_webhook().await;
     let event = tested(&api, &pipeline, &hook, 410).await;
@@ -154,7 +154,7 @@ async fn tests_neither_count_nor_disable() {
 }
 
 /// A change of the webhook between the read and the disabling: another address is not disabled for the failures of the old one.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_has_changed_meanwhile_is_respected() {
     let (api, client, mut pipeline, hook) = with_webhook().await;
     pipeline.receivers.respond(|_| 410);
@@ -186,7 +186,7 @@ async fn what_has_changed_meanwhile_is_respected() {
 }
 
 /// Many deliveries get 410 at the same time: the webhook is disabled once.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn it_is_disabled_once() {
     let (api, client, mut pipeline, hook) = with_webhook().await;
     pipeline.receivers.respond(|_| 410);

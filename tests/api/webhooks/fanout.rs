@@ -32,7 +32,7 @@ fn pair(webhook: &TestWebhook, event: &str) -> (String, String) {
     (webhook.id.to_string(), event.to_owned())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn each_event_is_one_message_for_the_webhooks_that_want_it() {
     let (api, client, mut pipeline) = delivering().await;
     let created = webhook(&api, client.tenant, URL, &["asset.created"]).await;
@@ -76,7 +76,7 @@ async fn each_event_is_one_message_for_the_webhooks_that_want_it() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn other_records_of_the_stream_are_ignored_and_unreadable_events_skipped() {
     let (api, client, mut pipeline) = delivering().await;
     let all = webhook(&api, client.tenant, URL, &["*"]).await;
@@ -118,7 +118,7 @@ async fn other_records_of_the_stream_are_ignored_and_unreadable_events_skipped()
 }
 
 /// Not even of its shard: the batch succeeds, and the function `deliver` sends the deliveries later.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other() {
     let (api, client, mut pipeline) = delivering().await;
     let other = api.tenant().await;
@@ -149,7 +149,7 @@ async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other() {
 }
 
 /// A stream that is read from its oldest record has the events of a day.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn events_of_before_a_webhook_are_not_sent_to_it() {
     let (api, client, mut pipeline) = delivering().await;
     let first = webhook(&api, client.tenant, URL, &["*"]).await;
@@ -177,7 +177,7 @@ async fn events_of_before_a_webhook_are_not_sent_to_it() {
     assert_eq!(deliveries(&pipeline.queue.take_sent()).len(), 6);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_batch_is_repeated_from_its_first_event_with_a_message() {
     let (api, client, mut pipeline) = delivering().await;
     webhook(&api, client.tenant, URL, &["user.created"]).await;
@@ -222,7 +222,7 @@ async fn messages(pipeline: &crate::support::webhooks::pipeline::Pipeline, api: 
     deliveries(&sent).into_iter().map(|(webhook, event)| (event.parse().unwrap(), webhook)).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_batch_that_is_dropped_at_any_point_is_sent_as_a_whole_when_it_is_repeated() {
     let (api, _, mut pipeline) = delivering().await;
     at_each_place(&[()], 3, 2, async |place, ()| {
@@ -239,7 +239,7 @@ async fn a_batch_that_is_dropped_at_any_point_is_sent_as_a_whole_when_it_is_repe
     .await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_batch_survives_the_failure_of_any_call() {
     let (api, _, mut pipeline) = delivering().await;
     // A read of the webhooks, or a message to the queue.
@@ -265,7 +265,7 @@ async fn a_batch_survives_the_failure_of_any_call() {
     .await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_batch_reads_the_webhooks_of_each_tenant_once() {
     let (api, client, mut pipeline) = delivering().await;
     for _ in 0..3 {

@@ -15,7 +15,7 @@ fn sending(webhook: &str, retry: &str) -> [(String, Value); 3] {
     ]
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_queue_that_fails_is_a_503_and_a_repetition_sends_the_same_message() {
     let (api, client) = Api::with_tenant().await;
     let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
@@ -37,7 +37,7 @@ async fn a_queue_that_fails_is_a_503_and_a_repetition_sends_the_same_message() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_message_has_no_version_to_expect_and_a_dry_run_sends_none() {
     let (api, client) = Api::with_tenant().await;
     let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
@@ -51,7 +51,7 @@ async fn a_message_has_no_version_to_expect_and_a_dry_run_sends_none() {
     assert_eq!(api.queue.take(), []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_test_and_a_retry_have_no_body_but_an_empty_one() {
     let (api, client) = Api::with_tenant().await;
     let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;

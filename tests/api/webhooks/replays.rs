@@ -19,7 +19,7 @@ fn sent(api: &Api) -> Vec<Message> {
     api.queue.take()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_webhook_has_one_replay_at_a_time() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     client.asset(json!({"name": "a"})).await;
@@ -54,7 +54,7 @@ async fn a_webhook_has_one_replay_at_a_time() {
 }
 
 /// The lost one comes back later, from the queue of retries.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_later_replay_ends_an_earlier_one() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     client.asset(json!({"name": "a"})).await;
@@ -75,7 +75,7 @@ async fn a_later_replay_ends_an_earlier_one() {
     assert_eq!(pipeline.receivers.len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn copies_of_a_request_are_one_replay_and_a_failed_one_is_none() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["asset.created"])).await;
@@ -92,7 +92,7 @@ async fn copies_of_a_request_are_one_replay_and_a_failed_one_is_none() {
     post(&client, &replay, &body, "another").await.problem(409, "CONFLICT");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_tenant_starts_so_many_replays_a_day() {
     let (api, client) = Api::with_tenant().await;
     let webhooks = [client.webhook(json!(["*"])).await, client.webhook(json!(["*"])).await];

@@ -14,7 +14,7 @@ fn configured(api: &Api, client: &Client, configure: impl Fn(App) -> App) -> Cli
     Client { router: dev_server::server::router(configure(App::new(api.store.clone()))), ..client.clone() }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_webhook_is_created_listed_changed_and_deleted() {
     let (api, client) = Api::with_tenant().await;
     let body =
@@ -57,7 +57,7 @@ async fn a_webhook_is_created_listed_changed_and_deleted() {
     assert_eq!(types, ["webhook.created", "webhook.updated", "webhook.deleted"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn addresses_and_events_are_checked_together() {
     let client = over_http().await;
     for url in [
@@ -95,7 +95,7 @@ async fn addresses_and_events_are_checked_together() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_policy_can_allow_addresses_of_this_machine_and_nothing_else() {
     let (api, client) = Api::with_tenant().await;
     let (key_encryption, queue) = (api.key_encryption.clone(), api.queue.clone());
@@ -121,7 +121,7 @@ async fn a_policy_can_allow_addresses_of_this_machine_and_nothing_else() {
     assert_eq!(client.patch(&path(&created), here).await.field_errors(), ["/url"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_tenant_has_at_most_twenty_webhooks_however_many_are_created_at_once() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
@@ -149,7 +149,7 @@ async fn a_tenant_has_at_most_twenty_webhooks_however_many_are_created_at_once()
     other.webhook(json!(["*"])).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_admins_have_the_scopes_of_webhooks() {
     for role in Role::ALL {
         let is_admin = *role == Role::Admin;
@@ -170,7 +170,7 @@ async fn only_admins_have_the_scopes_of_webhooks() {
     bound.get("/webhooks").await.data();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_a_queue_or_an_encryption_key_there_are_no_webhooks() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["*"])).await;

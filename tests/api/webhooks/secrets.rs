@@ -57,7 +57,7 @@ async fn stored_secrets(api: &Api, client: &Client) -> Vec<Vec<u8>> {
     secrets
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_secret_is_shown_once_and_stored_encrypted() {
     let (api, client) = Api::with_tenant().await;
     let created = client.webhook(json!(["*"])).await;
@@ -77,7 +77,7 @@ async fn a_secret_is_shown_once_and_stored_encrypted() {
     assert_eq!(client.post("/webhooks", chosen).await.field_errors(), ["/secret"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_rotation_keeps_the_previous_secret_for_its_grace_only() {
     let (api, client) = Api::with_tenant().await;
     let first = client.webhook(json!(["*"])).await;
@@ -102,7 +102,7 @@ async fn a_rotation_keeps_the_previous_secret_for_its_grace_only() {
         .problem(404, "NOT_FOUND");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_two_simultaneous_rotations_neither_returns_a_secret_that_does_not_sign() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
@@ -113,7 +113,7 @@ async fn of_two_simultaneous_rotations_neither_returns_a_secret_that_does_not_si
     assert_eq!(stored_secrets(&api, &client).await, [bytes(&rotated.data())]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn two_rotations_within_a_millisecond_both_replace_the_secret() {
     let (api, client) = Api::with_tenant().await;
     let created = client.webhook(json!(["*"])).await;
@@ -124,7 +124,7 @@ async fn two_rotations_within_a_millisecond_both_replace_the_secret() {
     assert_eq!(stored_secrets(&api, &client).await, [bytes(&second)]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_repeated_creation_or_rotation_makes_nothing_and_shows_no_secret() {
     let (api, client) = Api::with_tenant().await;
     let body = json!({"url": URL, "events": ["*"]});
@@ -146,7 +146,7 @@ async fn a_repeated_creation_or_rotation_makes_nothing_and_shows_no_secret() {
     assert_eq!(stored_secrets(&api, &client).await, [bytes(&rotated), bytes(&secret)]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_secret_is_stored_or_logged() {
     log::begin_everything();
     let (api, client) = Api::with_tenant().await;
@@ -181,7 +181,7 @@ async fn no_secret_is_stored_or_logged() {
 }
 
 /// Encryption is a paid call of another service.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_is_encrypted_for_a_webhook_that_is_refused() {
     let (api, client) = Api::with_tenant().await;
     let observed = Arc::new(ObservedKeyEncryption::new(&api));

@@ -50,7 +50,7 @@ fn advance_to(api: &Api, time: Timestamp) {
     api.advance_clock_millis(time.since(api.now()).num_milliseconds().max(0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_wait_of_a_day_ends_on_time_and_reads_nothing_until_then() {
     let (api, _, mut pipeline) = delivering().await;
     api.stop_clock();
@@ -78,7 +78,7 @@ async fn a_wait_of_a_day_ends_on_time_and_reads_nothing_until_then() {
     assert_eq!((waiting.record().await.status, pipeline.queue.len()), (DeliveryStatus::Delivered, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn ten_webhooks_that_fail_for_three_days_get_each_attempt_once() {
     let (api, client, mut pipeline) = delivering().await;
     let mut hooks = Vec::new();
@@ -106,7 +106,7 @@ async fn ten_webhooks_that_fail_for_three_days_get_each_attempt_once() {
 }
 
 /// Each attempt, and one part of each wait, is handled twice: one after the other, or both messages at the same time.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_repeated_step_sends_nothing_again() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, event) = created(&api, &client, &mut pipeline).await;
@@ -135,7 +135,7 @@ async fn a_repeated_step_sends_nothing_again() {
     assert_eq!(doubled, 10);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_wait_survives_any_disturbance() {
     let case = async |place, way: Disturbance| {
         let (api, client, mut pipeline) = delivering().await;
@@ -154,7 +154,7 @@ async fn a_wait_survives_any_disturbance() {
 }
 
 /// A part of a wait that can't be sent again comes back, and goes on.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_wait_survives_failures_of_the_queue() {
     for after in [false, true] {
         let (api, client, mut pipeline) = delivering().await;
@@ -172,7 +172,7 @@ async fn a_wait_survives_failures_of_the_queue() {
 }
 
 /// Every attempt sends the event itself, which no history has.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_test_event_waits_as_well() {
     let (api, client, pipeline, hook) = with_webhook(&["asset.created"]).await;
     let event_id: EventId = api.store.tenant(client.tenant).new_id(api.now()).unwrap();
@@ -185,7 +185,7 @@ async fn a_test_event_waits_as_well() {
 }
 
 /// What `admin check --repair` and the dev server send again.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_delivery_whose_message_is_lost_goes_on_from_its_record() {
     let (api, client, mut pipeline) = delivering().await;
     let waiting = Waiting::of(&api, &client, &mut pipeline).await;

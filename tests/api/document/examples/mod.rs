@@ -72,7 +72,7 @@ async fn record_all() -> Value {
 }
 
 /// To write the file: `UPDATE_OPENAPI=1 cargo test --workspace --test api document`.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_examples_in_docs_are_what_the_service_responds() {
     let recorded = recorded().await;
     assert!(recorded.to_string().len() <= MAX_BYTES, "{} bytes", recorded.to_string().len());
@@ -150,7 +150,7 @@ impl Check<'_> {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_operation_has_examples_in_the_document_that_fit_its_schemas() {
     let recorded = recorded().await;
     let document = document();
@@ -165,7 +165,7 @@ async fn every_operation_has_examples_in_the_document_that_fit_its_schemas() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_kind_of_events_has_an_example_that_fits_the_schema() {
     let recorded = &recorded().await["webhooks"];
     let document = document();
@@ -180,7 +180,7 @@ async fn every_kind_of_events_has_an_example_that_fits_the_schema() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_code_of_a_problem_has_an_example() {
     let recorded = recorded().await;
     let codes = std::fs::read_to_string(docs("problems.md")).unwrap();

@@ -73,7 +73,7 @@ async fn handle(client: &Client, process: &str, values: &Value, counts: &[usize]
     (asset, instance)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn however_the_steps_are_divided_the_state_and_the_history_are_the_same() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -99,7 +99,7 @@ async fn however_the_steps_are_divided_the_state_and_the_history_are_the_same() 
     assert_eq!(completed, divisions.len() as u64 + 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_whole_movement_in_one_call_is_as_one_step_after_another() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;

@@ -31,7 +31,7 @@ fn values_of(values: &Value, keys: &[&str]) -> Value {
     keys.iter().map(|key| ((*key).to_owned(), values[*key].clone())).collect::<Map<_, _>>().into()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_start_without_through_keeps_values_and_submits_nothing() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -66,7 +66,7 @@ async fn a_start_without_through_keeps_values_and_submits_nothing() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_simultaneous_requests_with_through_exactly_one_succeeds() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -100,7 +100,7 @@ async fn of_simultaneous_requests_with_through_exactly_one_succeeds() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_handover_in_one_call_happens_once_whatever_fails() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;

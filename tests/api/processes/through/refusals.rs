@@ -6,7 +6,7 @@ use crate::support::samples::SIGNATURE;
 use crate::support::{Api, over_http};
 use serde_json::{Map, Value, json};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_first_step_that_cannot_be_submitted_says_why_and_nothing_is_written() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -49,7 +49,7 @@ async fn the_first_step_that_cannot_be_submitted_says_why_and_nothing_is_written
     client.post(&path, json!({"step_data": {}, "through": "who"})).await.problem(409, "INSTANCE_CLOSED");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_recipient_must_be_active_in_a_handover_in_one_call() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -68,7 +68,7 @@ async fn the_recipient_must_be_active_in_a_handover_in_one_call() {
     assert_eq!(api.dump().await, before);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn more_steps_than_a_transaction_holds_are_refused_with_the_number_that_fits() {
     let client = over_http().await;
     let user = client.user("Ada").await;

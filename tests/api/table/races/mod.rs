@@ -216,22 +216,22 @@ steps: sign
 end: all 200 data={data}
 events: link 2"#;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_assets() {
     race::run(ASSETS).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_processes() {
     race::run(PROCESSES).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_links() {
     race::run(LINKS).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 #[should_panic(expected = "two deletions must not end with")]
 async fn that_end_otherwise_are_told() {
     race::run("race: two deletions\n2 requests: DELETE /assets/{asset}\nend: 200, 200").await;

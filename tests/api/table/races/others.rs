@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn simultaneous_creations_get_different_tags() {
     let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -18,7 +18,7 @@ async fn simultaneous_creations_get_different_tags() {
     assert_eq!(in_use["count"], 24, "every reference is counted");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn most_of_twenty_simultaneous_patches_succeed_and_leave_an_unbroken_chain() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "x"})).await;

@@ -39,7 +39,7 @@ fn problems(report: &CheckReport) -> Vec<&str> {
     report.findings.iter().map(|finding| finding.problem.as_str()).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_belongs_to_a_lost_record_stays_if_the_record_cannot_be_restored() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -60,7 +60,7 @@ async fn what_belongs_to_a_lost_record_stays_if_the_record_cannot_be_restored() 
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_response_stays_if_the_history_of_its_record_is_broken_further_back() {
     let (api, client) = Api::with_tenant().await;
     let asset = client.asset(json!({"name": "a"})).await;
@@ -82,7 +82,7 @@ async fn a_response_stays_if_the_history_of_its_record_is_broken_further_back() 
     assert_eq!((again.header("idempotent-replayed"), again.json()), ("true", first.json()));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_repair_begins_when_no_event_is_recent() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -95,7 +95,7 @@ async fn a_repair_begins_when_no_event_is_recent() {
     assert!(report.findings.len() == 1 && report.findings[0].is_repaired, "{report:#?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_creation_of_the_last_moment_is_completed_even_without_its_marker() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -110,7 +110,7 @@ async fn a_creation_of_the_last_moment_is_completed_even_without_its_marker() {
     assert_eq!(items(&api).await, complete, "{report:#?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_newer_release_wrote_stays() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -130,7 +130,7 @@ async fn what_a_newer_release_wrote_stays() {
     assert_eq!(items(&api).await, before);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_movement_whose_history_has_ended_gets_no_second_one() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
@@ -151,7 +151,7 @@ async fn a_movement_whose_history_has_ended_gets_no_second_one() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_last_entries_of_a_history_are_replaced_together() {
     let (api, client) = Api::with_tenant().await;
     let asset = client.asset(json!({"name": "a"})).await;
@@ -168,7 +168,7 @@ async fn the_last_entries_of_a_history_are_replaced_together() {
     assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["name"], "c");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_was_created_and_changed_in_the_last_moment_is_restored_with_what_uses_it() {
     let (api, client) = Api::with_tenant().await;
     let asset = client.asset(json!({"name": "a"})).await;
@@ -186,7 +186,7 @@ async fn what_was_created_and_changed_in_the_last_moment_is_restored_with_what_u
     assert_eq!(items(&api).await, complete, "{report:#?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_creation_that_cannot_be_read_and_has_no_event_is_removed() {
     let (api, client) = Api::with_tenant().await;
     let before = items(&api).await;
@@ -205,7 +205,7 @@ async fn a_creation_that_cannot_be_read_and_has_no_event_is_removed() {
     assert!(client.get("/processes?limit=50").await.data().is_array());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn references_to_what_is_lost_can_be_removed_by_the_api() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -220,7 +220,7 @@ async fn references_to_what_is_lost_can_be_removed_by_the_api() {
     assert_eq!(repair(&api, &client).await.findings, []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_tenant_that_has_lost_itself_is_reported() {
     let (api, client) = Api::with_tenant().await;
     let id = client.tenant.to_string();
@@ -229,7 +229,7 @@ async fn a_tenant_that_has_lost_itself_is_reported() {
     assert!(problems(&report).contains(&"its record and its history are lost"), "{report:#?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_record_that_names_another_event_than_its_last_is_corrected() {
     let (api, client) = Api::with_tenant().await;
     let asset = client.asset(json!({"name": "a"})).await;

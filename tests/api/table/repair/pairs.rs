@@ -15,22 +15,22 @@ async fn check_each_pair(transaction: Transaction) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn pairs_of_a_start() {
     check_each_pair(transactions::start().await).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn pairs_of_a_last_advance() {
     check_each_pair(transactions::last_advance().await).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn pairs_of_a_cancellation() {
     check_each_pair(transactions::cancellation().await).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn pairs_of_a_movement_start() {
     check_each_pair(transactions::movement_start().await).await;
 }
