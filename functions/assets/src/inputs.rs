@@ -9,8 +9,10 @@ use shared::domain::assets::transitions::Transitions;
 use shared::domain::catalog::custom_fields::SchemaError;
 use shared::domain::record::{Record, Stored};
 use shared::domain::tenants::tenant::Tenant;
-use shared::domain::values::id::{AssetId, InstanceId};
+use shared::domain::values::id::{AssetId, Id, InstanceId};
+use shared::domain::values::time::Timestamp;
 use shared::http::error::{ApiError, ConflictCode, Dependency};
+use shared::store::WriteError;
 
 /// After this many taken tags in a row, each step to the next number is twice as long as the one before. Tags of an older
 /// template are then passed in a few more steps, at the price of a gap.
@@ -81,6 +83,21 @@ pub(crate) fn process_running(instance: InstanceId) -> ApiError {
         "A process instance is in progress on the asset. Complete or cancel it first.",
         json!({ "instance_id": instance }),
     )
+}
+
+/// For a tag that another asset has, or had.
+pub(crate) async fn taken_tag(principal: &Principal, owner: AssetId) -> Result<ApiError, ApiError> {
+    let deletions = principal.store.deletions::<Asset>(std::iter::once(owner)).await?;
+    let Some(at) = deletions.get(&owner.uuid()) else {
+        return Ok(WriteError::Duplicate("asset_tag", Some((Asset::KIND, owner.uuid()))).into());
+    };
+    let context = json!({"field": "asset_tag", "asset_id": owner, "deleted_at": at});
+    Ok(ApiError::conflict(ConflictCode::Duplicate, format!("This asset_tag {}.", tag_of_deleted(*at)), context))
+}
+
+/// The error of a tag that no asset has any more.
+pub(crate) fn tag_of_deleted(at: Timestamp) -> String {
+    format!("is the tag of an asset that was deleted on {}, and a tag is never given twice", at.date())
 }
 
 /// For an ambiguous serial number.

@@ -27,8 +27,8 @@ macro_rules! asset_details {
             purchase_date: Date as Date {
                 sent: "Date of purchase, `YYYY-MM-DD`.",
                 filter: [],
-                headings: "purchasedate purchased podate dateofpurchase kaufdatum anschaffungsdatum dateachat datedachat \
-                    fechadecompra",
+                headings: "purchasedate purchased purchasedtime purchasetime podate invoicedate dateofpurchase kaufdatum \
+                    anschaffungsdatum dateachat datedachat fechadecompra",
             }
             /// Purchase price, with the digits that were sent.
             #[serde(serialize_with = "Price::serialize_number")]
@@ -36,14 +36,14 @@ macro_rules! asset_details {
             purchase_price: Price as Number {
                 sent: "Purchase price, a number or its decimal text. Every digit is kept.",
                 filter: [],
-                headings: "purchaseprice purchasecost price cost preis kaufpreis anschaffungspreis anschaffungskosten \
+                headings: "purchaseprice purchasedprice purchasecost price cost preis kaufpreis anschaffungspreis anschaffungskosten \
                     prix prixdachat precio preciodecompra",
             }
             /// Last day of the warranty.
             warranty_until: Date as Date {
                 sent: "Last day of the warranty, `YYYY-MM-DD`.",
                 filter: [],
-                headings: "warrantyexpiration warrantyexpires warrantyexpirationdate warrantyexpiry warrantyuntil \
+                headings: "warrantyexpiration warrantyend warrantyexpires warrantyexpirationdate warrantyexpiry warrantyuntil \
                     warrantyenddate garantiebis garantieende findegarantie garantíahasta",
             }
         }

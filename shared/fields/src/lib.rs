@@ -1,6 +1,7 @@
 //! Fields of assets and users, as the service and assetctl know them: assetctl doesn't link the domain.
 
 mod asset_details;
+pub mod compared;
 pub mod serial_number;
 
 /// The rows that an error names.
@@ -79,7 +80,7 @@ macro_rules! asset_columns {
             Column::only_imported("manufacturer_name", CellType::Text),
             Column::only_imported("model_name", CellType::Text),
             Column::new("manufacturer", CellType::Text, MANUFACTURER),
-            Column::new("model", CellType::Text, "modelname model devicemodel assetmodel modell modelidentifier modèle modelo"),
+            Column::new("model", CellType::Text, "modelname model devicemodel assetmodel modell modelidentifier modèle modelo modelnumber"),
             $(Column::new(stringify!($field), CellType::$cell, $headings),)*
             Column::new("assigned_to", CellType::Word, ""),
             Column::new("assigned_to_email", CellType::Word, ASSIGNED_TO_EMAIL),
@@ -103,8 +104,8 @@ macro_rules! asset_filters {
 asset_details! { asset_filters! }
 
 const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr numérodinventaire \
-    ndinventaire nºdinventaire nodinventaire númerodeinventario";
-const NAME: &str = "assetname itemname devicename computername displayname hostname name bezeichnung gerätename gerät désignation \
+    ndinventaire nºdinventaire nodinventaire númerodeinventario assetid barcode";
+const NAME: &str = "assetname itemname devicename computername displayname hostname name partname bezeichnung gerätename gerät désignation \
     nom nombre";
 const MANUFACTURER: &str = "manufacturer make brand devicemanufacturer hersteller fabricant marque fabricante marca";
 const NOTES: &str = "assetnotes itemnotes notes comments remarks notizen bemerkung bemerkungen remarques notas observaciones";

@@ -109,7 +109,10 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
     assert!(assets.iter().all(|asset| asset["asset_type_code"] == "LAP"));
     let summary = run.json();
     let unknown = summary["refused_rows"].as_array().unwrap().iter().find(|row| row["row"] == 77).unwrap();
-    assert_eq!((&unknown["errors"][0]["column"], &unknown["errors"][0]["code"]), (&json!("Modell"), &json!("VALIDATION_ERROR")));
+    assert_eq!(
+        (&unknown["errors"][0]["column"], &unknown["errors"][0]["code"]),
+        (&json!("Hersteller"), &json!("VALIDATION_ERROR"))
+    );
 
     // Some rows are mended at first, and the others when they are refused once more.
     let refused_file = folder.path("laptops.csv.refused.csv");

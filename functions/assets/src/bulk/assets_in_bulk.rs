@@ -8,6 +8,7 @@ use shared::domain::record::{Record, Stored};
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::User;
 use shared::domain::values::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, UserId};
+use shared::fields::serial_number;
 use shared::http::error::ApiError;
 use shared::store::{BatchGet, BatchResult, SerialMatch, StoreError, TenantStore, UnreadableRecord};
 use std::collections::{BTreeSet, HashMap};
@@ -34,7 +35,7 @@ struct State {
     manufacturers: Records<Manufacturer>,
     users: Records<User>,
     unreadable: Vec<UnreadableRecord>,
-    /// Assets with each serial number that an operation names.
+    /// Assets with each serial number that an operation names, by its key.
     by_serial: HashMap<String, SerialMatch>,
     /// The tags that operations bring, as they are compared.
     brought_tags: BTreeSet<String>,
@@ -165,7 +166,7 @@ impl AssetsInBulk {
         state.assets.insert(asset.value.id, asset.clone());
         for (serial, matched) in &mut state.by_serial {
             matched.assets.retain(|other| other.value.id != asset.value.id);
-            if asset.value.details.serial_number.as_deref() == Some(serial) {
+            if asset.value.details.serial_number.as_deref().map(serial_number::key).as_ref() == Some(serial) {
                 matched.assets.push(asset.clone());
             }
         }

@@ -9,6 +9,7 @@ use shared::domain::assets::change::AssetChange;
 use shared::domain::keys::scope::Scope;
 use shared::domain::record::Patch;
 use shared::domain::values::field_error::FieldError;
+use shared::fields::serial_number::{self, SHORTENED, is_placeholder, is_shortened};
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, SerialNumberConflict};
 use shared::http::requests::body::ReadOnlyFields;
@@ -18,8 +19,10 @@ use std::sync::Arc;
 
 /// Create or update an asset by its serial number
 ///
-/// Creates the asset, or changes the fields that are sent if there is one with this serial number. However many such
-/// requests arrive at once, they make one asset. If several assets have the serial number already, the request is refused.
+/// Creates the asset, or changes the fields that are sent if there is one with this serial number. Serial numbers are compared
+/// without regard to case, width and white space; an existing asset keeps its spelling. However many such requests arrive at
+/// once, they make one asset. If several assets have the serial number already, the request is refused, and so is a
+/// placeholder such as `unknown`.
 #[utoipa::path(put, path = "/assets/by-serial/{serial}", tag = "assets", security(("api_key" = ["assets:write"])), responses(ChangeErrors, SerialNumberConflict))]
 pub async fn put_asset_by_serial(
     request: UnverifiedRequest,
@@ -28,12 +31,21 @@ pub async fn put_asset_by_serial(
 ) -> Result<Upserted<AssetView>, ApiError> {
     let (mut caller, serial) = request.authorize_and_read(Scope::AssetsWrite, async |_| serial.parse()).await?;
     let (body, mut errors) = body.parse_with_errors(&caller)?;
-    if body.details.serial_number != Patch::Absent && body.details.serial_number != Patch::Value(serial.clone()) {
-        errors.push(FieldError::field("serial_number", "differs from the one in the path"));
+    let key = serial_number::key(&serial);
+    if is_placeholder(&serial) {
+        errors.push(FieldError::parameter("serial", "is a placeholder, not a serial number; create the asset with POST /assets"));
+    }
+    if is_shortened(&serial) {
+        errors.push(FieldError::parameter("serial", SHORTENED));
+    }
+    match &body.details.serial_number {
+        Patch::Absent => {}
+        Patch::Value(other) if serial_number::key(other) == key => {}
+        _ => errors.push(FieldError::field("serial_number", "differs from the one in the path")),
     }
     let mut change = AssetChange::from(body);
-    change.details.serial_number = Patch::Value(serial.clone());
-    let (target, action) = (Target::Serial(String::from(serial)), Action::set(change, ReadOnlyFields::default(), errors));
+    change.details.serial_number = Patch::Value(serial);
+    let (target, action) = (Target::Serial(key), Action::set(change, ReadOnlyFields::default(), errors));
     // The path has no ID that the precondition could be about.
     let if_match = caller.take_precondition().map(|precondition| precondition.expected);
     let operation = AssetOperation { if_match, ..AssetOperation::new(&Arc::new(AssetsInBulk::default()), target, action) };

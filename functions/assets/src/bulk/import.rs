@@ -10,8 +10,8 @@ use shared::domain::keys::scope::Scope;
 use shared::domain::request::StoredResponse;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::Id;
-use shared::fields::ASSET_COLUMNS;
-use shared::http::bulk::import::{AssetMatch, ImportResult, OnError, row_response};
+use shared::fields::{ASSET_COLUMNS, serial_number};
+use shared::http::bulk::import::{AssetMatch, ImportResult, OnError, SkipBad, row_response};
 use shared::http::bulk::matching::MatchColumn;
 use shared::http::bulk::rows_body::RowsBody;
 use shared::http::error::ApiError;
@@ -32,6 +32,9 @@ shared::query! {
         create_unmatched: bool as bool,
         /// `skip`: good rows are written even if others are refused. `abort`: none is. Default `skip`.
         on_error: OnError as OnError,
+        /// Columns, such as `assigned_to_email`, of which a bad cell is left out: its row is written without it, if nothing else
+        /// is wrong with the row.
+        skip_bad: SkipBad as SkipBad,
     }
 }
 
@@ -50,14 +53,14 @@ pub async fn import_assets(
     let matching = query.r#match.unwrap_or(AssetMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != AssetMatch::None);
     let create_unmatched = query.create_unmatched.unwrap_or_default();
+    let skip_bad = query.skip_bad.unwrap_or_default().checked(ASSET_COLUMNS, matched)?;
     let mut rows = body.parse(&caller, ASSET_COLUMNS, matched)?;
     if let Some(name) = matched {
         MatchColumn { name, compared: compared(matching), create_unmatched }.check(&mut rows);
     }
     caller
-        .execute_import(query.on_error.unwrap_or(OnError::Skip), |caller| {
-            let rows = rows.iter().cloned().map(ImportRow::new).collect();
-            operations(caller, rows, matching, create_unmatched)
+        .execute_import(query.on_error.unwrap_or(OnError::Skip), &skip_bad, rows, |caller, rows| {
+            operations(caller, rows.into_iter().map(ImportRow::new).collect(), matching, create_unmatched)
         })
         .await
 }
@@ -67,7 +70,7 @@ fn compared(matching: AssetMatch) -> fn(&str) -> String {
     match matching {
         // IDs and tags are the same in upper and lower case.
         AssetMatch::None | AssetMatch::Id | AssetMatch::AssetTag => str::to_lowercase,
-        AssetMatch::SerialNumber => str::to_owned,
+        AssetMatch::SerialNumber => serial_number::key,
     }
 }
 
@@ -93,7 +96,7 @@ async fn operations(
 }
 
 fn respond(changed: &AssetOutcome) -> Result<StoredResponse, StoreError> {
-    row_response(changed.result, changed.asset.value.id.uuid())
+    row_response(changed.result, changed.asset.value.id.uuid(), changed.changes.as_ref())
 }
 
 /// Names the row's own column in an error.

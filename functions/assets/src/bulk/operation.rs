@@ -11,11 +11,11 @@ use shared::auth::{Command, Operation, Principal};
 use shared::domain::assets::asset::{Asset, CatalogNames};
 use shared::domain::assets::change::AssetChange;
 use shared::domain::catalog::custom_fields::Validations;
-use shared::domain::record::Stored;
+use shared::domain::record::{Patch, Stored};
 use shared::domain::request::{ExpectedVersions, StoredResponse};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;
-use shared::http::bulk::import::RowResult;
+use shared::http::bulk::import::{RowChanges, RowResult};
 use shared::http::error::ApiError;
 use shared::http::requests::body::ReadOnlyFields;
 use shared::http::responses::{Created, Data, Success, Versioned};
@@ -29,6 +29,8 @@ pub(crate) struct AssetOutcome {
     pub(crate) names: CatalogNames,
     pub(crate) result: RowResult,
     pub(crate) is_deleted: bool,
+    /// Of an update, in a dry run.
+    pub(crate) changes: Option<RowChanges>,
 }
 
 impl AssetOutcome {
@@ -154,7 +156,7 @@ impl AssetOperation {
     }
 
     fn changed(&self, asset: Stored<Asset>, result: RowResult, is_deleted: bool) -> AssetOutcome {
-        AssetOutcome { names: self.assets.names(&asset.value), asset, result, is_deleted }
+        AssetOutcome { names: self.assets.names(&asset.value), asset, result, is_deleted, changes: None }
     }
 }
 
@@ -197,6 +199,10 @@ impl Command for AssetOperation {
             return Ok(self.changed(old.clone(), RowResult::Updated, true));
         };
         let mut change = write.with_custom_fields(Some(&old.value), &inputs.asset);
+        if self.target.serial().is_some() {
+            // It is the asset's, perhaps in another spelling, which stays.
+            change.details.serial_number = Patch::Absent;
+        }
         if !write.unchanged.is_empty() {
             change.errors.extend(write.unchanged.errors(&AssetView::new(old.clone(), self.assets.names(&old.value)))?);
         }
@@ -205,7 +211,8 @@ impl Command for AssetOperation {
         let next = next.map_err(|error| self.located(write, change_error(error)))?;
         let asset = unit.update(old, next)?;
         let result = if asset.version == old.version { RowResult::Unchanged } else { RowResult::Updated };
-        Ok(self.changed(asset, result, false))
+        let changes = principal.store.is_dry_run().then(|| RowChanges::of(old.changes_to(&asset.value)));
+        Ok(AssetOutcome { changes, ..self.changed(asset, result, false) })
     }
 
     fn stored_response(&self, outcome: &AssetOutcome) -> Result<StoredResponse, StoreError> {

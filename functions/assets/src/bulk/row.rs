@@ -1,7 +1,8 @@
 //! The row of an import: an asset's fields, and the names of other records in place of their ids.
 
-use super::references::{NamedRecords, NamesInRows};
+use super::references::{NamedRecords, NamesInRows, TagOwner};
 use super::write::{Action, AssetWrite, Target};
+use crate::inputs::tag_of_deleted;
 use shared::domain::assets::asset::{Asset, Status};
 use shared::domain::assets::asset_tag::AssetTag;
 use shared::domain::assets::change::AssetChange;
@@ -13,7 +14,7 @@ use shared::domain::user::Email;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetTypeId, ModelId, UserId};
 use shared::domain::values::text::{Line, Name, Notes};
-use shared::fields::serial_number::is_placeholder;
+use shared::fields::serial_number::{self, SHORTENED, is_placeholder, is_shortened};
 use shared::http::bulk::import::AssetMatch;
 use shared::http::bulk::rows::Row;
 
@@ -75,10 +76,10 @@ impl ImportRow {
         }
     }
 
-    /// `None` unless rows name their assets by serial number.
-    pub(crate) fn matched_serial(&self, matching: AssetMatch) -> Option<String> {
-        let serial = self.fields.as_ref()?.details.serial_number.value().filter(|_| matching == AssetMatch::SerialNumber);
-        serial.map(|serial| String::from(serial.clone())).filter(|serial| !serial.is_empty())
+    /// `None` for an empty one, and for one that can't be read.
+    fn serial(&self) -> Option<&str> {
+        let serial = self.fields.as_ref()?.details.serial_number.value()?;
+        Some(&**serial).filter(|serial| !serial.is_empty())
     }
 
     pub(crate) fn into_action(self, matching: AssetMatch, create_unmatched: bool, named: &NamedRecords) -> (Target, Action) {
@@ -101,13 +102,19 @@ impl ImportRow {
         let asset_type_id = either(
             (fields.asset_type_id, "asset_type_code"),
             fields.asset_type_code,
-            |code| named.asset_type(code.as_str()).ok_or("is not the code of an asset type of this tenant".to_owned()),
+            |code| {
+                let detail = "is not the code of an asset type of this tenant";
+                named.asset_type(code.as_str()).ok_or_else(|| FieldError::column("asset_type_code", detail))
+            },
             &mut errors,
         );
         let assigned_to = either(
             (fields.assigned_to, "assigned_to_email"),
             fields.assigned_to_email,
-            |email| named.user(&email.folded()).ok_or("is not the e-mail address of a user of this tenant".to_owned()),
+            |email| {
+                let detail = "is not the e-mail address of a user of this tenant";
+                named.user(&email.folded()).ok_or_else(|| FieldError::column("assigned_to_email", detail))
+            },
             &mut errors,
         );
         let model_name = match (fields.manufacturer_name, fields.model_name) {
@@ -119,12 +126,7 @@ impl ImportRow {
                 Patch::Absent
             }
         };
-        let find_model = |(manufacturer, model): &(Name, Name)| {
-            named.model(manufacturer, model).map_err(|count| match count {
-                0 => "is not the name of a model of this manufacturer in the catalog".to_owned(),
-                count => format!("is the name of {count} models of this manufacturer; send model_id"),
-            })
-        };
+        let find_model = |(manufacturer, model): &(Name, Name)| named.model(manufacturer, model);
         let model_id = either((fields.model_id, "model_name"), model_name, find_model, &mut errors);
         let mut custom_fields = fields.custom_fields;
         if !row.custom_fields.is_empty() {
@@ -150,20 +152,21 @@ impl ImportRow {
             errors,
         };
         let (custom_fields, unchanged) = (row.custom_fields, fields.unchanged);
-        let write = AssetWrite { change, custom_fields, unchanged, named_columns };
+        let write = AssetWrite { change, custom_fields, unchanged, named_columns, is_imported: true };
         (target, Action::Write(Box::new(write)))
     }
 
     fn target(&self, matching: AssetMatch, create_unmatched: bool, named: &NamedRecords) -> Result<Target, FieldError> {
         match matching {
             AssetMatch::None => Ok(Target::New),
-            AssetMatch::SerialNumber => match self.matched_serial(matching) {
-                Some(serial) if is_placeholder(&serial) => {
+            AssetMatch::SerialNumber => match self.serial() {
+                Some(serial) if is_placeholder(serial) => {
                     let detail =
                         "is a placeholder, not a serial number; empty it, and send create_unmatched=true to create the asset";
                     Err(FieldError::column("serial_number", detail))
                 }
-                serial => Ok(serial.map_or(Target::New, Target::Serial)),
+                Some(serial) if is_shortened(serial) => Err(FieldError::column("serial_number", SHORTENED)),
+                serial => Ok(serial.map_or(Target::New, |serial| Target::Serial(serial_number::key(serial)))),
             },
             AssetMatch::Id => match self.row.text("id") {
                 None => Ok(Target::New),
@@ -174,7 +177,8 @@ impl ImportRow {
             AssetMatch::AssetTag => match self.row.text("asset_tag") {
                 None => Ok(Target::New),
                 Some(tag) => match named.asset(tag.trim()) {
-                    Some(id) => Ok(Target::Id(id)),
+                    Some(TagOwner::Asset(id)) => Ok(Target::Id(id)),
+                    Some(TagOwner::Deleted(at)) => Err(FieldError::column("asset_tag", tag_of_deleted(at))),
                     None if create_unmatched => Ok(Target::New),
                     None => {
                         let detail = "is not the tag of an asset of this tenant; with create_unmatched=true, the row creates it";
@@ -190,7 +194,7 @@ impl ImportRow {
 fn either<I: PartialEq + Copy, N>(
     (by_id, name_column): (Patch<I>, &str),
     by_name: Patch<N>,
-    find: impl Fn(&N) -> Result<I, String>,
+    find: impl Fn(&N) -> Result<I, FieldError>,
     errors: &mut Vec<FieldError>,
 ) -> Patch<I> {
     let by_name = match by_name {
@@ -198,8 +202,8 @@ fn either<I: PartialEq + Copy, N>(
         Patch::Null => Patch::Null,
         Patch::Value(name) => match find(&name) {
             Ok(id) => Patch::Value(id),
-            Err(detail) => {
-                errors.push(FieldError::column(name_column, detail));
+            Err(error) => {
+                errors.push(error);
                 return by_id;
             }
         },

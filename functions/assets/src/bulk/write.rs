@@ -9,14 +9,15 @@ use shared::domain::catalog::custom_fields::{CustomFields, FieldsSchema};
 use shared::domain::record::Patch;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;
-use shared::http::bulk::rows::CustomCell;
+use shared::fields::serial_number::{SHORTENED, is_shortened};
+use shared::http::bulk::rows::{CUSTOM_FIELD, CustomCell};
 use shared::http::requests::body::ReadOnlyFields;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     New,
     Id(AssetId),
-    /// The only asset with this serial number, or a new one.
+    /// The only asset with this serial number, given by its key, or a new one.
     Serial(String),
 }
 
@@ -46,6 +47,8 @@ pub(crate) struct AssetWrite {
     pub(crate) change: AssetChange,
     pub(crate) custom_fields: Vec<(String, CustomCell)>,
     pub(crate) unchanged: ReadOnlyFields,
+    /// From a file, of which a spreadsheet may have shortened the numbers.
+    pub(crate) is_imported: bool,
     /// Fields that are set by a name in another column, with this column.
     pub(crate) named_columns: Vec<(&'static str, &'static str)>,
 }
@@ -54,26 +57,51 @@ impl AssetWrite {
     /// Single custom fields are set beside those that the asset has.
     pub(crate) fn with_custom_fields(&self, current: Option<&Asset>, inputs: &AssetInputs) -> AssetChange {
         let mut change = self.change.clone();
+        if self.is_imported {
+            change.errors.extend(self.shortened_numbers(current));
+        }
         if self.custom_fields.is_empty() {
             return change;
         }
         let schema = inputs.references.asset_type.as_ref().and_then(|stored| stored.value.custom_fields_schema.as_ref());
         let present = current.map(|asset| asset.custom_fields.as_map().clone()).unwrap_or_default();
-        let fields = Value::Object(merged(present, &self.custom_fields, schema));
+        let fields = Value::Object(merged(present, &self.custom_fields, schema, &mut change.errors));
         match CustomFields::from_json(&fields.to_string()) {
             Ok(fields) => change.custom_fields = Patch::Value(fields),
             Err(error) => change.errors.push(FieldError::field("custom_fields", error.to_string())),
         }
         change
     }
+
+    /// The errors of a serial number and a tag that a spreadsheet has shortened. The asset may have them nevertheless.
+    fn shortened_numbers(&self, current: Option<&Asset>) -> Vec<FieldError> {
+        let serial = self.change.details.serial_number.value().map(|serial| &**serial);
+        let tag = self.change.asset_tag.value().map(|tag| &**tag);
+        [
+            ("serial_number", serial, current.and_then(|asset| asset.details.serial_number.as_deref())),
+            ("asset_tag", tag, current.map(|asset| asset.asset_tag.as_str())),
+        ]
+        .into_iter()
+        .filter(|(_, text, present)| text.is_some_and(is_shortened) && text != present)
+        .map(|(field, ..)| FieldError::field(field, SHORTENED))
+        .collect()
+    }
 }
 
-fn merged(mut fields: Map<String, Value>, cells: &[(String, CustomCell)], schema: Option<&FieldsSchema>) -> Map<String, Value> {
+fn merged(
+    mut fields: Map<String, Value>,
+    cells: &[(String, CustomCell)],
+    schema: Option<&FieldsSchema>,
+    errors: &mut Vec<FieldError>,
+) -> Map<String, Value> {
     for (name, cell) in cells {
         match cell {
             CustomCell::Clear => drop(fields.shift_remove(name)),
             // An exported cell of the present value means this value, also if the schema is newer.
             CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::value_text(present) == *text) => {}
+            CustomCell::Text(text) if is_shortened(text) && csv_cell::is_integer(name, schema) => {
+                errors.push(FieldError::column(&format!("{CUSTOM_FIELD}{name}"), SHORTENED));
+            }
             CustomCell::Text(text) => drop(fields.insert(name.clone(), csv_cell::to_value(text, name, schema))),
             CustomCell::Value(value) => drop(fields.insert(name.clone(), value.clone())),
         }

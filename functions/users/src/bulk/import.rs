@@ -10,7 +10,7 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
 use shared::domain::values::text::{Name, fold};
 use shared::fields::USER_COLUMNS;
-use shared::http::bulk::import::{ImportResult, OnError, UserMatch, row_response};
+use shared::http::bulk::import::{ImportResult, OnError, SkipBad, UserMatch, row_response};
 use shared::http::bulk::matching::MatchColumn;
 use shared::http::bulk::rows::Row;
 use shared::http::bulk::rows_body::RowsBody;
@@ -30,6 +30,9 @@ shared::query! {
         create_unmatched: bool as bool,
         /// `skip`: good rows are written even if others are refused. `abort`: none is. Default `skip`.
         on_error: OnError as OnError,
+        /// Columns, such as `role`, of which a bad cell is left out: its row is written without it, if nothing else is wrong
+        /// with the row.
+        skip_bad: SkipBad as SkipBad,
     }
 }
 
@@ -62,15 +65,16 @@ pub async fn import_users(
     let matching = query.r#match.unwrap_or(UserMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != UserMatch::None);
     let create_unmatched = query.create_unmatched.unwrap_or_default();
+    let skip_bad = query.skip_bad.unwrap_or_default().checked(USER_COLUMNS, matched)?;
     let mut rows = body.parse(&caller, USER_COLUMNS, matched)?;
     if let Some(name) = matched {
         MatchColumn { name, compared: fold, create_unmatched }.check(&mut rows);
     }
-    let rows = &rows;
-    caller.execute_import(query.on_error.unwrap_or(OnError::Skip), |caller| operations(caller, rows, matching)).await
+    let on_error = query.on_error.unwrap_or(OnError::Skip);
+    caller.execute_import(on_error, &skip_bad, rows, |caller, rows| operations(caller, rows, matching)).await
 }
 
-async fn operations(caller: Caller, rows: &[Row], matching: UserMatch) -> Result<Vec<UserOperation>, ApiError> {
+async fn operations(caller: Caller, rows: Vec<Row>, matching: UserMatch) -> Result<Vec<UserOperation>, ApiError> {
     let users = Arc::new(UsersInBulk::default());
     let ids = caller.store.new_ids(caller.context.at, rows.len())?;
     Ok(rows.iter().zip(ids).map(|(row, id)| operation(&caller, row, id, matching, &users)).collect())
@@ -98,7 +102,7 @@ fn operation(caller: &Caller, row: &Row, new_id: UserId, matching: UserMatch, us
 }
 
 fn respond(changed: &UserOutcome) -> Result<StoredResponse, StoreError> {
-    row_response(changed.result, changed.user.value.id.uuid())
+    row_response(changed.result, changed.user.value.id.uuid(), changed.changes.as_ref())
 }
 
 /// Names the column with the ID of a user who does not exist.

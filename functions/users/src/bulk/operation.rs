@@ -10,7 +10,7 @@ use shared::domain::request::{ExpectedVersions, StoredResponse};
 use shared::domain::user::{Email, User, UserChange};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
-use shared::http::bulk::import::RowResult;
+use shared::http::bulk::import::{RowChanges, RowResult};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::requests::body::ReadOnlyFields;
 use shared::http::responses::{Created, Data, Success, Versioned};
@@ -50,6 +50,8 @@ pub(crate) struct UserOutcome {
     pub(crate) user: Stored<User>,
     pub(crate) result: RowResult,
     pub(crate) is_deleted: bool,
+    /// Of an update, in a dry run.
+    pub(crate) changes: Option<RowChanges>,
 }
 
 pub(crate) struct UserOperation {
@@ -173,7 +175,7 @@ impl Command for UserOperation {
 
     fn decide(
         &self,
-        _: &Principal,
+        principal: &Principal,
         unit: &mut UnitOfWork<'_>,
         found: &Self::Inputs,
     ) -> Result<UserOutcome, CommitFailure<ApiError>> {
@@ -182,14 +184,14 @@ impl Command for UserOperation {
             let user = self.new_user(write)?;
             self.role.check_grant(None, user.role).map_err(ApiError::from)?;
             self.check_email(&user)?;
-            return Ok(UserOutcome { user: unit.create(user)?, result: RowResult::Created, is_deleted: false });
+            return Ok(UserOutcome { user: unit.create(user)?, result: RowResult::Created, is_deleted: false, changes: None });
         };
         if self.if_match.as_ref().is_some_and(|expected| !expected.contains(old.version)) {
             return Err(ApiError::PreconditionFailed.into());
         }
         let Action::Write(write) = &self.action else {
             unit.delete(old)?;
-            return Ok(UserOutcome { user: old.clone(), result: RowResult::Updated, is_deleted: true });
+            return Ok(UserOutcome { user: old.clone(), result: RowResult::Updated, is_deleted: true, changes: None });
         };
         let mut errors = write.errors.clone();
         errors.extend(write.unchanged.errors(&UserView::from(old.clone()))?);
@@ -209,7 +211,8 @@ impl Command for UserOperation {
         self.check_email(&next)?;
         let user = unit.update(old, next)?;
         let result = if user.version == old.version { RowResult::Unchanged } else { RowResult::Updated };
-        Ok(UserOutcome { user, result, is_deleted: false })
+        let changes = principal.store.is_dry_run().then(|| RowChanges::of(old.changes_to(&user.value)));
+        Ok(UserOutcome { user, result, is_deleted: false, changes })
     }
 
     fn stored_response(&self, changed: &UserOutcome) -> Result<StoredResponse, StoreError> {

@@ -72,13 +72,23 @@ pub fn value_text(value: &Value) -> String {
 #[must_use]
 pub fn to_value(text: &str, name: &str, schema: Option<&FieldsSchema>) -> Value {
     let string = || Value::String(unquoted(text).unwrap_or_else(|| text.to_owned()));
-    let Some(property) = schema.and_then(|schema| schema.as_value().get("properties")?.get(name)) else { return string() };
+    let Some(property) = property(name, schema) else { return string() };
     let json = match type_of(property) {
         Some("string") => None,
         Some("boolean") => parse_strict(&text.to_lowercase(), MAX_LEVELS).ok(),
         _ => parse_strict(text, MAX_LEVELS).ok(),
     };
     json.unwrap_or_else(string)
+}
+
+/// Whether the schema permits only whole numbers, and perhaps null.
+#[must_use]
+pub fn is_integer(name: &str, schema: Option<&FieldsSchema>) -> bool {
+    property(name, schema).and_then(type_of) == Some("integer")
+}
+
+fn property<'a>(name: &str, schema: Option<&'a FieldsSchema>) -> Option<&'a Value> {
+    schema?.as_value().get("properties")?.get(name)
 }
 
 /// The only type, besides null, that the schema of a property permits; references are not followed.

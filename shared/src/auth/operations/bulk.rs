@@ -4,7 +4,8 @@ use super::Operation;
 use crate::auth::Caller;
 use crate::domain::request::StoredResponse;
 use crate::http::bulk::batch::BatchResult;
-use crate::http::bulk::import::{ImportResult, OnError};
+use crate::http::bulk::import::{ImportResult, OnError, RowError};
+use crate::http::bulk::rows::Row;
 use crate::http::error::ApiError;
 use crate::http::responses::{Json, Success};
 use crate::store::StoreError;
@@ -28,7 +29,7 @@ impl Caller {
     }
 
     /// Writes the rows, each in a transaction of its own. `operations` makes the rows' operations; it is called again to
-    /// write what has been checked.
+    /// write what has been checked. Bad cells of the columns `skip_bad` are left out of rows that have no other errors.
     ///
     /// # Errors
     ///
@@ -36,15 +37,18 @@ impl Caller {
     pub async fn execute_import<O: Operation, F: Future<Output = Result<Vec<O>, ApiError>>>(
         &self,
         on_error: OnError,
-        operations: impl Fn(Self) -> F,
+        skip_bad: &[String],
+        mut rows: Vec<Row>,
+        operations: impl Fn(Self, Vec<Row>) -> F,
     ) -> Result<Json<ImportResult>, ApiError> {
         self.refuse_precondition()?;
+        let skipped = self.skip_bad_cells(skip_bad, &mut rows, &operations).await?;
         // Checked rows are written to the end, also if the request was interrupted.
         if on_error == OnError::Abort && !self.is_resumed() {
             let checker = self.with_dry_run();
-            let checked = checker.execute_each(&operations(checker.clone()).await?).await?;
+            let checked = checker.execute_each(&operations(checker.clone(), rows.clone()).await?).await?;
             let is_good = checked.iter().all(|response| response.status < 300);
-            let result = ImportResult::new(&checked, !is_good)?;
+            let result = ImportResult::new(&checked, !is_good)?.with_skipped_cells(&skipped);
             if is_good && self.store.is_dry_run() {
                 return Ok(Json(result));
             }
@@ -54,7 +58,35 @@ impl Caller {
                 return Ok(Json(result));
             }
         }
-        let rows = operations(self.clone()).await?;
-        Ok(Json(ImportResult::new(&self.execute_each(&rows).await?, false)?))
+        let operations = operations(self.clone(), rows).await?;
+        Ok(Json(ImportResult::new(&self.execute_each(&operations).await?, false)?.with_skipped_cells(&skipped)))
+    }
+
+    /// Removes the bad cells of these columns from rows without other errors. Returns what was wrong with them.
+    async fn skip_bad_cells<O: Operation, F: Future<Output = Result<Vec<O>, ApiError>>>(
+        &self,
+        columns: &[String],
+        rows: &mut [Row],
+        operations: &impl Fn(Self, Vec<Row>) -> F,
+    ) -> Result<Vec<Vec<RowError>>, ApiError> {
+        let mut skipped = vec![Vec::new(); rows.len()];
+        // An error can hide others, which the next check finds.
+        for _ in columns {
+            let checker = self.with_new_dry_run();
+            let checked = checker.execute_each(&operations(checker.clone(), rows.to_vec()).await?).await?;
+            let result = ImportResult::new(&checked, false)?;
+            let mut has_skipped = false;
+            for ((row, skipped), outcome) in rows.iter_mut().zip(&mut skipped).zip(result.rows()) {
+                for error in outcome.bad_cells(columns).unwrap_or_default() {
+                    row.leave_out(error.column());
+                    skipped.push(error.clone());
+                    has_skipped = true;
+                }
+            }
+            if !has_skipped {
+                break;
+            }
+        }
+        Ok(skipped)
     }
 }

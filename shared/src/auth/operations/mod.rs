@@ -226,10 +226,13 @@ impl Caller {
     /// Ignores the request's own parameter.
     #[must_use]
     pub fn with_dry_run(&self) -> Self {
+        if self.store.is_dry_run() { self.without_idempotency_key() } else { self.with_new_dry_run() }
+    }
+
+    /// A dry run that knows nothing of the request's own.
+    fn with_new_dry_run(&self) -> Self {
         let mut checker = self.without_idempotency_key();
-        if !checker.store.is_dry_run() {
-            checker.principal.store = checker.principal.store.in_dry_run(DryRun::default());
-        }
+        checker.principal.store = checker.principal.store.in_dry_run(DryRun::default());
         checker
     }
 }

@@ -1,12 +1,19 @@
 //! Imports: the options of a request, and the result of each row.
 
 use crate::domain::request::StoredResponse;
+use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::string_enum::string_enum;
+use crate::domain::values::suggestions::unknown_name;
+use crate::http::bulk::rows::CUSTOM_FIELD;
 use crate::http::error::{ApiError, is_temporary};
 use crate::store::StoreError;
+use fields::Column;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
+use std::str::FromStr;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ArrayBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 /// The listed errors of a row, so that the response to 200 rows is not too large for Lambda.
@@ -19,6 +26,55 @@ string_enum! {
         Skip = "skip",
         /// They are not: all rows are checked before the first is written.
         Abort = "abort",
+    }
+}
+
+/// The columns of which a bad cell is left out, instead of refusing its row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SkipBad(Vec<String>);
+
+impl FromStr for SkipBad {
+    type Err = ValueError;
+
+    /// Separated by commas.
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let mut columns = Vec::new();
+        for column in text.split(',').map(|column| column.trim().to_owned()) {
+            if column.is_empty() || columns.contains(&column) {
+                return Err(ValueError::new("must be different names of columns, separated by commas"));
+            }
+            columns.push(column);
+        }
+        Ok(Self(columns))
+    }
+}
+
+impl PartialSchema for SkipBad {
+    fn schema() -> RefOr<Schema> {
+        ArrayBuilder::new().items(String::schema()).min_items(Some(1)).unique_items(true).into()
+    }
+}
+
+impl ToSchema for SkipBad {}
+
+impl SkipBad {
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] for a column that is none of the `known` ones, and for the one by which rows are `matched`.
+    pub fn checked(self, known: &[Column], matched: Option<&str>) -> Result<Vec<String>, ApiError> {
+        let names: Vec<&str> = known.iter().map(|column| column.name).collect();
+        let has_custom_fields = names.contains(&"custom_fields");
+        let error = |(index, column): (usize, &String)| {
+            let is_custom = has_custom_fields && column.starts_with(CUSTOM_FIELD);
+            let detail = match column.as_str() {
+                name if Some(name) == matched => format!("must not be {name}, by which rows are matched"),
+                name if is_custom || names.contains(&name) => return None,
+                name => unknown_name(name, &names, "column", index),
+            };
+            Some(FieldError::parameter("skip_bad", detail))
+        };
+        let errors: Vec<FieldError> = self.0.iter().enumerate().filter_map(error).collect();
+        if errors.is_empty() { Ok(self.0) } else { Err(ApiError::Invalid(errors)) }
     }
 }
 
@@ -49,6 +105,7 @@ string_enum! {
 }
 
 crate::http::requests::params::from_param! { AssetMatch, OnError, UserMatch, }
+crate::http::requests::params::from_param! { lists: SkipBad, }
 
 string_enum! {
     /// What became of a row.
@@ -84,8 +141,74 @@ pub struct RowError {
     extra: Map<String, Value>,
 }
 
+/// The shown characters of an old or a new value.
+const MAX_SHOWN_CHARS: usize = 100;
+/// The listed changes of a row, so that the response to 200 rows is not too large for Lambda.
+const MAX_CHANGES_BYTES: usize = 8 * 1024;
+
 /// The members of a problem document that a row's error does not repeat.
 const OWN_MEMBERS: [&str; 8] = ["type", "title", "status", "detail", "code", "error", "request_id", "errors"];
+
+/// A field that a row changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FieldChange {
+    /// Name of the field; of a custom field, `custom_fields.<name>`.
+    field: String,
+    /// Present value. A long one is cut, and ends with an ellipsis.
+    old: Value,
+    /// Value that the row gives it. A long one is cut, too.
+    new: Value,
+}
+
+/// The changes of a row, as far as a dry run lists them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RowChanges {
+    listed: Vec<FieldChange>,
+    more: usize,
+}
+
+impl RowChanges {
+    /// From the old and the new value of each changed field.
+    #[must_use]
+    pub fn of(changes: Map<String, Value>) -> Self {
+        let (mut listed, mut length) = (Vec::new(), 0);
+        let all: Vec<FieldChange> = changes.into_iter().flat_map(|(field, change)| single_changes(field, &change)).collect();
+        for change in &all {
+            let change = FieldChange { old: shown(&change.old), new: shown(&change.new), ..change.clone() };
+            length += change.field.len() + change.old.to_string().len() + change.new.to_string().len();
+            if length > MAX_CHANGES_BYTES {
+                break;
+            }
+            listed.push(change);
+        }
+        Self { more: all.len() - listed.len(), listed }
+    }
+}
+
+/// Those of custom fields one by one.
+fn single_changes(field: String, change: &Value) -> Vec<FieldChange> {
+    let (old, new) = (change["old"].clone(), change["new"].clone());
+    if field != "custom_fields" {
+        return vec![FieldChange { field, old, new }];
+    }
+    let fields = |value: Value| if let Value::Object(fields) = value { fields } else { Map::new() };
+    let changes = crate::domain::record::changes(&fields(old), &fields(new)).into_iter();
+    let single = |(name, change): (String, Value)| FieldChange {
+        field: format!("{CUSTOM_FIELD}{name}"),
+        old: change["old"].clone(),
+        new: change["new"].clone(),
+    };
+    changes.map(single).collect()
+}
+
+/// The value, or the beginning of a long one.
+fn shown(value: &Value) -> Value {
+    let text = if let Value::String(text) = value { text.clone() } else { value.to_string() };
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
+        Some((end, _)) => Value::from(format!("{}…", text.get(..end).unwrap_or_default())),
+        None => value.clone(),
+    }
+}
 
 /// A row, and what became of it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -101,6 +224,23 @@ pub struct RowOutcome {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     errors: Vec<RowError>,
+    /// The cells that were left out, as `skip_bad` says, and what is wrong with them. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    skipped_cells: Vec<RowError>,
+    /// The fields that an updating row changes. Only in a dry run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    changes: Vec<FieldChange>,
+    /// The number of further changes, of a row with very many. Absent if there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(required = false)]
+    more_changes: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// How many rows had which outcome.
@@ -118,6 +258,8 @@ pub struct RowCounts {
     refused: usize,
     /// Good rows that were not written because another was refused.
     skipped: usize,
+    /// Cells that were left out, as `skip_bad` says.
+    skipped_cells: usize,
 }
 
 /// The result of an import.
@@ -129,28 +271,41 @@ pub struct ImportResult {
     meta: RowCounts,
 }
 
-/// For a written row, stored for a repetition of the request.
+/// For a written row, stored for a repetition of the request. `changes` are those of a dry run.
 ///
 /// # Errors
 ///
 /// Returns [`StoreError::Internal`] if it can't be serialized.
-pub fn row_response(outcome: RowResult, id: Uuid) -> Result<StoredResponse, StoreError> {
-    let body = serde_json::to_string(&json!({"outcome": outcome, "id": id})).map_err(StoreError::broken)?;
-    Ok(StoredResponse::new(200, body))
+pub fn row_response(outcome: RowResult, id: Uuid, changes: Option<&RowChanges>) -> Result<StoredResponse, StoreError> {
+    let body = match changes {
+        Some(changes) => json!({"outcome": outcome, "id": id, "changes": changes}),
+        None => json!({"outcome": outcome, "id": id}),
+    };
+    Ok(StoredResponse::new(200, body.to_string()))
 }
 
 #[derive(Deserialize)]
 struct RowResponse {
     outcome: RowResult,
     id: Uuid,
+    #[serde(default)]
+    changes: RowChanges,
 }
 
 impl RowOutcome {
     fn new(index: usize, response: &StoredResponse) -> Result<Self, ApiError> {
-        let row = index + 1;
+        let empty = Self {
+            row: index + 1,
+            outcome: RowResult::Refused,
+            id: None,
+            errors: Vec::new(),
+            skipped_cells: Vec::new(),
+            changes: Vec::new(),
+            more_changes: 0,
+        };
         if response.status < 300 {
-            let RowResponse { outcome, id } = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
-            return Ok(Self { row, outcome, id: Some(id), errors: Vec::new() });
+            let RowResponse { outcome, id, changes } = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
+            return Ok(Self { outcome, id: Some(id), changes: changes.listed, more_changes: changes.more, ..empty });
         }
         let problem = crate::domain::values::json::parse(&response.body).map_err(StoreError::broken)?;
         let text = |value: &Value, name: &str| value[name].as_str().map(str::to_owned);
@@ -158,7 +313,8 @@ impl RowOutcome {
         let members = problem.as_object().cloned().unwrap_or_default().into_iter();
         let extra: Map<String, Value> = members.filter(|(name, _)| !OWN_MEMBERS.contains(&name.as_str())).collect();
         let error = |error: &Value| RowError {
-            column: text(error, "column").or_else(|| text(error, "pointer")),
+            // Of a conflict, the field whose value is taken.
+            column: text(error, "column").or_else(|| text(error, "pointer")).or_else(|| text(error, "field")),
             detail: text(error, "detail").unwrap_or_default(),
             code: code.clone(),
             extra: extra.clone(),
@@ -169,7 +325,19 @@ impl RowOutcome {
             let detail = format!("There are {} more errors.", all.len() - MAX_ROW_ERRORS);
             errors.push(RowError { column: None, detail, code, extra: Map::new() });
         }
-        Ok(Self { row, outcome: RowResult::Refused, id: None, errors })
+        Ok(Self { errors, ..empty })
+    }
+
+    /// Whether it is refused only for cells of these columns.
+    pub(crate) fn bad_cells(&self, columns: &[String]) -> Option<&[RowError]> {
+        let is_of = |error: &RowError| error.column.as_ref().is_some_and(|column| columns.contains(column));
+        (!self.errors.is_empty() && self.errors.iter().all(is_of)).then_some(&self.errors)
+    }
+}
+
+impl RowError {
+    pub(crate) fn column(&self) -> &str {
+        self.column.as_deref().unwrap_or_default()
     }
 }
 
@@ -197,7 +365,9 @@ impl ImportResult {
         let mut data = outcomes.collect::<Result<Vec<_>, _>>()?;
         if skips_good_rows {
             let good = data.iter_mut().filter(|row| row.outcome != RowResult::Refused);
-            good.for_each(|row| *row = RowOutcome { outcome: RowResult::Skipped, id: None, ..row.clone() });
+            good.for_each(|row| {
+                *row = RowOutcome { outcome: RowResult::Skipped, id: None, changes: Vec::new(), more_changes: 0, ..row.clone() }
+            });
         }
         let count = |outcome| data.iter().filter(|row| row.outcome == outcome).count();
         let meta = RowCounts {
@@ -207,7 +377,21 @@ impl ImportResult {
             unchanged: count(RowResult::Unchanged),
             refused: count(RowResult::Refused),
             skipped: count(RowResult::Skipped),
+            skipped_cells: 0,
         };
         Ok(Self { data, meta })
+    }
+
+    pub(crate) fn rows(&self) -> &[RowOutcome] {
+        &self.data
+    }
+
+    /// Adds the cells that were left out of the rows before. A row that is refused nevertheless has its errors instead.
+    pub(crate) fn with_skipped_cells(mut self, cells: &[Vec<RowError>]) -> Self {
+        for (row, cells) in self.data.iter_mut().zip(cells).filter(|(row, _)| row.outcome != RowResult::Refused) {
+            self.meta.skipped_cells += cells.len();
+            row.skipped_cells.clone_from(cells);
+        }
+        self
     }
 }

@@ -2,6 +2,7 @@
 //! request is.
 
 use crate::domain::assets::csv_cell::{self, CLEAR};
+use crate::domain::catalog::custom_fields::field_name;
 use crate::domain::values::field_error::FieldError;
 use crate::domain::values::json::{self, PRIVATE_NAME};
 use crate::domain::values::suggestions::unknown_name;
@@ -21,6 +22,7 @@ const MAX_CHECKED_BYTES: usize = 4 * 1024;
 /// The shown characters of an unknown column's name.
 const MAX_SHOWN_CHARS: usize = 255;
 const MAX_NAMED_COLUMNS: usize = 100;
+const NUL: &str = "must not contain U+0000, which no text has";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowFormat {
@@ -73,6 +75,13 @@ impl Row {
         serde_json::from_str::<String>(json).ok()
     }
 
+    /// Leaves out the cell of a column, with its errors.
+    pub(crate) fn leave_out(&mut self, column: &str) {
+        self.members.retain(|(name, _)| name != column);
+        self.custom_fields.retain(|(name, _)| column.strip_prefix(CUSTOM_FIELD) != Some(name));
+        self.errors.retain(|error| !error.is_about(column));
+    }
+
     fn add(&mut self, name: &str, cell_type: Option<CellType>, cell: &str) {
         if cell.is_empty() {
             return;
@@ -111,16 +120,21 @@ impl Row {
 /// Returns [`ApiError::Malformed`] for a body that is not text, and [`ApiError::Invalid`] for unknown or repeated columns,
 /// for a column that is missing although rows are matched by it, and for more than [`MAX_ROWS`] rows.
 pub fn parse(body: &[u8], format: RowFormat, known: &[Column], matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
-    if body.get(..MAX_CHECKED_BYTES).unwrap_or(body).contains(&0) {
+    let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
+    if is_other_than_utf8(body, format) {
         let detail = "The body is not text in UTF-8. Save a workbook as CSV, and a text in UTF-16 as UTF-8.";
         return Err(ApiError::Malformed(detail.to_owned()));
     }
-    let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
-    let ParsedRows { columns, rows, count } = match format {
+    let ParsedRows { columns, nameless, rows, count } = match format {
         RowFormat::Csv => parse_csv(body, known)?,
         RowFormat::Ndjson => parse_ndjson(body),
     };
     let mut errors = column_errors(&columns, known);
+    errors.extend(
+        nameless.iter().map(|place| {
+            FieldError::whole(format!("Column {place} has cells, and its heading is empty. Name it, or remove it."))
+        }),
+    );
     if let [only] = columns.as_slice()
         && only.contains([';', '\t'])
     {
@@ -136,10 +150,22 @@ pub fn parse(body: &[u8], format: RowFormat, known: &[Column], matched: Option<&
     if errors.is_empty() { Ok(rows) } else { Err(ApiError::Invalid(errors)) }
 }
 
+/// Whether it is a workbook, or a text in UTF-16: zeros are then in the header row, or at the beginning. A zero elsewhere is an
+/// error of its row.
+fn is_other_than_utf8(body: &[u8], format: RowFormat) -> bool {
+    let is_in_lines = format == RowFormat::Csv || !body.starts_with(b"{");
+    let checked = if is_in_lines { MAX_CHECKED_BYTES } else { 2 };
+    let beginning = body.get(..checked).unwrap_or(body);
+    let line = beginning.split(|byte| *byte == b'\n' && format == RowFormat::Csv).next();
+    line.is_some_and(|line| line.contains(&0))
+}
+
 /// The rows of a body, at most [`MAX_ROWS`], and their number.
 #[derive(Default)]
 struct ParsedRows {
     columns: Vec<String>,
+    /// The places, from 1, of columns with an empty heading and cells that are not empty.
+    nameless: BTreeSet<usize>,
     rows: Vec<Row>,
     count: usize,
 }
@@ -177,17 +203,31 @@ fn parse_csv(body: &[u8], known: &[Column]) -> Result<ParsedRows, ApiError> {
     }
     let name = |name: &[u8]| {
         let name = utf8(name).ok_or_else(|| ApiError::Malformed(format!("The header row {NOT_UTF8}.")))?;
-        // The name of a custom field may begin or end with a space.
-        Ok(if name.starts_with(CUSTOM_FIELD) { csv_cell::to_text(name).into_owned() } else { name.trim().to_owned() })
+        let name = name.trim();
+        Ok(if name.starts_with(CUSTOM_FIELD) { custom_column(&csv_cell::to_text(name)) } else { name.to_owned() })
     };
     parsed.columns = record.iter().map(name).collect::<Result<_, ApiError>>()?;
     let cell_type = |name: &String| known.iter().find(|column| column.name == name).map(|column| column.cell);
     let types: Vec<Option<CellType>> = parsed.columns.iter().map(cell_type).collect();
     let columns = parsed.columns.clone();
     while let Some(is_cut_off) = read(&mut record)? {
+        let filled =
+            columns.iter().zip(&record).zip(1..).filter(|((column, cell), _)| column.is_empty() && !cell.trim_ascii().is_empty());
+        parsed.nameless.extend(filled.map(|(_, place)| place));
         parsed.push(|| csv_row(&record, &columns, &types, is_cut_off));
     }
     Ok(parsed)
+}
+
+/// The name of a column with a custom field, in the form of its field's name. One that is none stays as it is, and is an error.
+fn custom_column(column: &str) -> String {
+    let name = column.strip_prefix(CUSTOM_FIELD).map(field_name);
+    name.and_then(Result::ok).map_or_else(|| column.to_owned(), |name| format!("{CUSTOM_FIELD}{name}"))
+}
+
+/// What is wrong with the name of a column with a custom field.
+fn custom_column_error(column: &str) -> Option<String> {
+    column.strip_prefix(CUSTOM_FIELD).and_then(|name| field_name(name).err()).map(|error| format!("names a field that {error}"))
 }
 
 fn csv_row(record: &csv::ByteRecord, columns: &[String], types: &[Option<CellType>], is_cut_off: bool) -> Row {
@@ -198,8 +238,9 @@ fn csv_row(record: &csv::ByteRecord, columns: &[String], types: &[Option<CellTyp
         let detail = format!("The row has {} cells, and the header row has {}.", record.len(), columns.len());
         row.errors.push(FieldError::whole(detail));
     } else {
-        for ((column, cell_type), cell) in columns.iter().zip(types).zip(record) {
+        for ((column, cell_type), cell) in columns.iter().zip(types).zip(record).filter(|((column, _), _)| !column.is_empty()) {
             match utf8(cell) {
+                Some(cell) if cell.contains('\0') => row.errors.push(FieldError::column(column, NUL)),
                 Some(cell) => row.add(column, *cell_type, cell),
                 None => row.errors.push(FieldError::column(column, NOT_UTF8)),
             }
@@ -230,9 +271,18 @@ fn ndjson_row(line: &[u8], columns: &mut BTreeSet<String>) -> Row {
     };
     let (members, errors) = fields.into_members();
     row.errors = errors.into_iter().map(FieldError::in_column).collect();
-    let mut seen = HashSet::new();
+    let (mut seen, mut names) = (HashSet::new(), HashSet::new());
     // Members that occur twice have their error.
-    for (name, json) in members.into_iter().filter(|(name, _)| seen.insert(name.clone())) {
+    for (sent, json) in members.into_iter().filter(|(name, _)| seen.insert(name.clone())) {
+        let name = custom_column(&sent);
+        if let Some(error) = custom_column_error(&name) {
+            row.errors.push(FieldError::column(&name, error));
+            continue;
+        }
+        if !names.insert(name.clone()) {
+            row.errors.push(FieldError::column(&name, "must be sent once; another name looks the same"));
+            continue;
+        }
         match (name.strip_prefix(CUSTOM_FIELD), json::parse(json)) {
             (Some(field), Ok(value)) => row.custom_fields.push((field.to_owned(), CustomCell::Value(value))),
             (Some(_), Err(_)) => row.errors.push(FieldError::column(&name, "is not JSON")),
@@ -251,7 +301,7 @@ fn column_errors(columns: &[String], known: &[Column]) -> Vec<FieldError> {
         known.push("custom_fields.<name>");
     }
     let (mut seen, mut errors) = (HashSet::new(), Vec::new());
-    for column in columns {
+    for column in columns.iter().filter(|column| !column.is_empty()) {
         if errors.len() == MAX_NAMED_COLUMNS {
             break;
         }
@@ -261,6 +311,8 @@ fn column_errors(columns: &[String], known: &[Column]) -> Vec<FieldError> {
             errors.push(FieldError::column(&shown(), PRIVATE_NAME));
         } else if !seen.insert(column) {
             errors.push(FieldError::column(&shown(), "must occur once"));
+        } else if let Some(error) = custom_column_error(column).filter(|_| is_custom) {
+            errors.push(FieldError::column(&shown(), error));
         } else if !is_custom && !known.contains(&column.as_str()) {
             let detail = unknown_name(&shown(), &known, "column", errors.len());
             errors.push(FieldError::column(&shown(), detail));

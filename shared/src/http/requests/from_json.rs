@@ -103,7 +103,11 @@ impl FromJson for Price {
 
 impl FromJson for CustomFields {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json(text)
+        Self::from_body(text).map_err(|_| ValueError::new("must be custom fields"))
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        Self::from_body(text)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Assets by their serial number.
 //!
-//! A serial number need not be unique. An upsert by one makes at most one asset even so, however many are sent at once:
+//! Serial numbers are compared by their [`key`]. One need not be unique. An upsert by one makes at most one asset even so, however many are sent at once:
 //! the transaction that creates the asset also writes a claim, an item whose key has the serial number. Claims expire
 //! after a day: by then, the list index has long shown the asset.
 
@@ -17,6 +17,7 @@ use crate::store::table::stored_responses::seconds;
 use crate::store::table::transaction::{Condition, TransactionItem};
 use crate::store::table::unit_of_work::UnitOfWork;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
+use fields::serial_number::key;
 use std::collections::{BTreeSet, HashMap};
 
 /// 24 hours.
@@ -40,8 +41,8 @@ struct Claim {
 }
 
 impl TenantStore {
-    /// Includes every write that was acknowledged before the call. Takes two round trips, and more for a list index that is not
-    /// in memory.
+    /// `serials` are [keys](key). Includes every write that was acknowledged before the call. Takes two round trips, and more for
+    /// a list index that is not in memory.
     ///
     /// # Errors
     ///
@@ -74,7 +75,9 @@ impl TenantStore {
                 matched.claim = Some(Claim { asset: id, version: asset.as_ref().map(|asset| asset.version) });
             }
             // The table decides: an asset of the list index may have another serial number by now.
-            matched.assets.extend(asset.filter(|asset| asset.value.details.serial_number.as_deref() == Some(&serial)));
+            let has_serial =
+                |asset: &Stored<Asset>| asset.value.details.serial_number.as_deref().map(key).as_ref() == Some(&serial);
+            matched.assets.extend(asset.filter(has_serial));
         }
         Ok(matches)
     }
@@ -93,8 +96,8 @@ fn ids_of(rows: &SortedRows<AssetColumns>, serials: &BTreeSet<String>) -> Vec<(S
 }
 
 impl UnitOfWork<'_> {
-    /// Requires that no other upsert has created an asset with this serial number since `matched` was read. If one has, the
-    /// commit fails with [`WriteError::Stale`](crate::store::WriteError::Stale).
+    /// Requires that no other upsert has created an asset with this serial number, given by its [`key`], since `matched` was read.
+    /// If one has, the commit fails with [`WriteError::Stale`](crate::store::WriteError::Stale).
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! The end of a record's history, as the record itself states it or, once it is deleted, the tombstone in its place.
 
 use crate::domain::history::chain::{ChainHead, HistoryEntry};
-use crate::domain::record::Kind;
+use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
@@ -12,6 +12,7 @@ use crate::store::table::item::{LAST_EVENT, LAST_HASH, VERSION};
 use crate::store::table::transaction::{Condition, TransactionItem};
 use crate::store::table::transaction_items::NewEvent;
 use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::HashMap;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -68,6 +69,22 @@ impl TenantStore {
             Some(head) => Ok(Some(head)),
             None => self.history_head_in(self.keys.tombstone(kind, id)).await,
         }
+    }
+
+    /// When records were deleted, by their IDs. Others are left out. Takes one round trip, and none without IDs.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] for a damaged
+    /// tombstone.
+    pub async fn deletions<T: Record>(&self, ids: impl Iterator<Item = T::Id>) -> Result<HashMap<Uuid, Timestamp>, StoreError> {
+        let keys: HashMap<Key, Uuid> = ids.map(|id| (self.keys.tombstone(T::KIND, id.uuid()), id.uuid())).collect();
+        let tombstones = self.items(&keys.keys().cloned().collect::<Vec<_>>()).await?;
+        tombstones
+            .iter()
+            .filter_map(|(key, item)| Some((*keys.get(key)?, HistoryHead::of(item))))
+            .map(|(id, head)| Ok((id, head?.last_event.timestamp())))
+            .collect()
     }
 
     async fn history_head_in(&self, key: Key) -> Result<Option<HistoryHead>, StoreError> {

@@ -191,7 +191,7 @@ impl Keys {
         self.key("NUMBER#MOVEMENT".to_owned())
     }
 
-    /// `SERIAL#<serial number, hashed>`: the asset that an upsert has created lately.
+    /// `SERIAL#<serial number as it is compared, hashed>`: the asset that an upsert has created lately.
     #[must_use]
     pub fn serial_claim(&self, serial: &str) -> Key {
         self.key(format!("SERIAL#{}", hex::sha256(serial)))

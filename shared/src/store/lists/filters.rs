@@ -108,7 +108,10 @@ impl AssetFilter {
         };
         let has_facets = self.status.is_some() || self.kind.is_some() || asset_type.is_some() || model.is_some();
         let has_columns = self.warranty_before.is_some() || self.updated_since.is_some() || assigned_to.is_some();
-        let exact = self.exact.iter().filter_map(|(field, text)| Some((AssetColumns::compared(field)?, text.clone())));
+        let exact = self
+            .exact
+            .iter()
+            .filter_map(|(field, text)| Some((AssetColumns::compared(field)?, AssetColumns::compared_text(field, text))));
         RowQuery {
             terms: SearchTerms::of(self.q.as_deref()),
             facets: if has_facets { Some(Box::new(facets)) } else { None },

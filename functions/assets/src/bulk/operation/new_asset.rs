@@ -2,16 +2,15 @@
 
 use super::{AssetOperation, AssetOutcome, Inputs};
 use crate::bulk::write::{Action, AssetWrite};
-use crate::inputs::{AssetInputs, change_error, free_tag};
+use crate::inputs::{AssetInputs, change_error, free_tag, taken_tag};
 use shared::auth::Principal;
 use shared::domain::assets::asset::Asset;
 use shared::domain::assets::tag::TagRange;
 use shared::domain::record::Record;
 use shared::domain::values::field_error::FieldError;
-use shared::domain::values::id::{AssetId, Id};
+use shared::domain::values::id::AssetId;
 use shared::domain::values::text::Name;
 use shared::http::error::ApiError;
-use shared::store::WriteError;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -96,7 +95,7 @@ impl AssetOperation {
             if is_retry {
                 let owners = principal.store.owners::<Asset>(&draft.unique()).await?;
                 if let Some(owner) = owners.into_values().find(|owner| *owner != draft.id) {
-                    return Err(WriteError::Duplicate("asset_tag", Some((Asset::KIND, owner.uuid()))).into());
+                    return Err(taken_tag(principal, owner).await?);
                 }
             }
             return Ok(Inputs { draft: Some(draft), ..inputs });

@@ -2,6 +2,7 @@
 
 mod compiled;
 mod cost;
+mod names;
 mod patch;
 mod pattern_cost;
 mod policy;
@@ -14,6 +15,7 @@ use crate::values::hex;
 use crate::values::json::{self, parse_strict};
 use compiled::Compiled;
 pub use compiled::CompiledSchemas;
+pub use names::field_name;
 pub use patch::CustomFieldsPatch;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,5 +1,6 @@
 //! Changes of single custom fields.
 
+use super::names::with_names;
 use super::{CustomFields, MAX_BYTES, MAX_FIELD_LEVELS, parse_limited};
 use crate::values::field_error::{ValueError, pointer_token};
 use crate::values::json::parse_strict;
@@ -18,7 +19,7 @@ impl CustomFieldsPatch {
     /// Each error with the JSON Pointer of the custom field that causes it, relative to the object; empty for the whole.
     pub fn from_json(text: &str) -> Result<Self, Vec<(String, String)>> {
         match parse_limited(text, MAX_FIELD_LEVELS) {
-            Ok(Value::Object(fields)) => Ok(Self(fields)),
+            Ok(Value::Object(fields)) => with_names(fields).map(Self),
             Ok(_) => Err(vec![(String::new(), "must be an object".to_owned())]),
             Err(error) => Err(located(text, &error)),
         }

@@ -68,3 +68,53 @@ fn the_errors_of_a_row_name_its_columns() {
     assert!(row.is_some_and(|row| row.name.is_none() && row.active.is_none() && row.unchanged.is_empty()));
     assert_eq!(columns, ["name", "active"].map(|column| ErrorLocation::Column(column.to_owned())));
 }
+
+#[test]
+fn a_zero_byte_costs_only_its_row_and_utf16_the_whole_body() {
+    let locations = |row: &Row| row.read::<TestRow>().1.into_iter().map(|error| error.location).collect::<Vec<_>>();
+    let name = || vec![ErrorLocation::Column("name".to_owned())];
+    let rows = parse(b"name,custom_fields.x\na,1\nb\0,2\nc,3\0\n", RowFormat::Csv, COLUMNS, None).unwrap_or_default();
+    let custom = vec![ErrorLocation::Column("custom_fields.x".to_owned())];
+    assert_eq!(rows.iter().map(locations).collect::<Vec<_>>(), [vec![], name(), custom]);
+    let rows = parse(b"{\"name\":\"a\0\"}\n{\"name\":\"b\"}\n", RowFormat::Ndjson, COLUMNS, None).unwrap_or_default();
+    assert_eq!(rows.iter().map(locations).collect::<Vec<_>>(), [vec![ErrorLocation::Whole], vec![]]);
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    for (body, format) in [
+        (utf16("name\na\n"), RowFormat::Csv),
+        (utf16("{\"name\":\"a\"}\n"), RowFormat::Ndjson),
+        (utf16("\u{feff}{\"name\":\"a\"}\n"), RowFormat::Ndjson),
+        (b"PK\x03\x04\x14\0\x06\0\n".to_vec(), RowFormat::Csv),
+    ] {
+        let refused = parse(&body, format, COLUMNS, None);
+        assert!(matches!(refused, Err(ApiError::Malformed(detail)) if detail.contains("UTF-16")), "{body:?}");
+    }
+}
+
+#[test]
+fn an_empty_heading_is_an_error_only_of_a_column_with_cells() {
+    let rows = csv("name,,price\na,,1\nb, ,2\n");
+    assert_eq!((members(&rows[0]).len(), members(&rows[1]).len()), (2, 2));
+    let Err(ApiError::Invalid(errors)) = parse(b"name,,price\na,,1\nb,x,2\n", RowFormat::Csv, COLUMNS, None) else {
+        panic!("it was accepted")
+    };
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].detail.starts_with("Column 2 has cells, and its heading is empty."), "{errors:?}");
+}
+
+#[test]
+fn headings_that_look_the_same_name_the_same_field() {
+    let rows = csv("custom_fields.Fa\u{308}rg ,custom_fields. ram\n1,2\n");
+    let names: Vec<&str> = rows[0].custom_fields.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["F\u{e4}rg", "ram"]);
+    for (text, column) in [
+        ("custom_fields.Fa\u{308}rg,custom_fields.F\u{e4}rg\n", "custom_fields.F\u{e4}rg"),
+        ("custom_fields.\u{200b}x\n", "custom_fields.\u{200b}x"),
+        ("custom_fields.\n", "custom_fields."),
+    ] {
+        let refused = parse(text.as_bytes(), RowFormat::Csv, COLUMNS, None);
+        let Err(ApiError::Invalid(errors)) = refused else { panic!("{text} was accepted") };
+        assert_eq!(errors.iter().map(|error| &error.location).collect::<Vec<_>>(), [&ErrorLocation::Column(column.to_owned())]);
+    }
+    let rows = parse(b"{\"custom_fields.a \":1,\"custom_fields.a\":2}", RowFormat::Ndjson, COLUMNS, None).unwrap_or_default();
+    assert_eq!(rows[0].read::<TestRow>().1.len(), 1);
+}

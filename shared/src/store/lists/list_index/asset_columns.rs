@@ -10,7 +10,7 @@ use crate::domain::values::money::Price;
 use crate::domain::values::text::fold;
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::keys::Section;
-use fields::ASSET_FILTERS;
+use fields::{ASSET_FILTERS, serial_number};
 use uuid::Uuid;
 
 /// The values that many assets share, by which lists filter and that statistics count.
@@ -66,6 +66,11 @@ impl AssetColumns {
     pub fn compared(field: &str) -> Option<usize> {
         ASSET_FILTERS.iter().position(|(name, _)| *name == field)
     }
+
+    /// The form in which texts of a field are compared.
+    pub fn compared_text(field: &str, text: &str) -> String {
+        if field == "serial_number" { serial_number::key(text) } else { text.to_owned() }
+    }
 }
 
 impl Columns for AssetColumns {
@@ -76,7 +81,7 @@ impl Columns for AssetColumns {
 
     fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
         if let Some(column) = Self::compared(field) {
-            set_text(&mut row.exact, column, exact(value));
+            set_text(&mut row.exact, column, exact(value.map(|text| Self::compared_text(field, text)).as_deref()));
         }
         let (facet, columns) = (&mut row.facet, &mut row.columns);
         match field {

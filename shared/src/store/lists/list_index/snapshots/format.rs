@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 const MAGIC: [u8; 8] = *b"ALSNAPSH";
 /// Every change of the written bytes must raise it: of the columns, of how texts are folded, of the order of rows; a new filter
 /// of assets need not. Snapshots of other formats are ignored, and written anew by the version that is deployed.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 const CHECKSUM_BYTES: usize = 32;
 /// No header is larger than this.
 pub const MAX_HEADER_BYTES: usize = 1024;
