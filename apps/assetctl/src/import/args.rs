@@ -15,7 +15,8 @@ pub struct Import {
     /// Import users instead of assets
     #[arg(long)]
     pub users: bool,
-    /// What a column is: --map "Serial No=serial_number"; --map "OS=" ignores a column
+    /// What a column is: --map "Serial No=serial_number"; --map "OS=" ignores a column; --map "First Name + Last Name=display_name"
+    /// joins columns
     #[arg(long = "map", value_name = "COLUMN=FIELD")]
     pub mappings: Vec<Mapping>,
     /// What a value means: --map-value "Status:Lager=in_stock"; COLUMN is the name in the file, not the field of --map
@@ -36,18 +37,24 @@ pub struct Import {
     /// What happens to the good rows when one is refused
     #[arg(long, default_value = "skip")]
     pub on_error: OnError,
-    /// Check every row, and write nothing
+    /// Import a row without its bad cell in this column, instead of refusing it: --skip-bad assigned_to_email
+    #[arg(long = "skip-bad", value_name = "COLUMN")]
+    pub skip_bad: Vec<String>,
+    /// Check every row, say what would change, and write nothing
     #[arg(long, conflicts_with = "resume")]
     pub dry_run: bool,
     /// Go on with an import that was interrupted
     #[arg(long)]
     pub resume: bool,
-    /// How dates are written: "DD.MM.YYYY", or "%d.%m.%Y"; otherwise YYYY-MM-DD
+    /// How dates are written, beside YYYY-MM-DD: "DD.MM.YYYY", or "%d.%m.%Y"
     #[arg(long, value_name = "FORMAT", value_parser = DateFormat::parse)]
     pub date_format: Option<DateFormat>,
     /// Read prices such as 1.249,00 €
     #[arg(long)]
     pub decimal_comma: bool,
+    /// Read $1,249 as a price of more than a thousand; without it, only $12.49 and $1,249.00 are understood
+    #[arg(long, conflicts_with = "decimal_comma")]
+    pub decimal_point: bool,
     /// Encoding, such as utf-8 or windows-1252, instead of the detected one
     #[arg(long, value_name = "NAME", value_parser = encoding)]
     pub encoding: Option<&'static encoding_rs::Encoding>,

@@ -50,6 +50,8 @@ pub struct ChunkRow {
     pub original: Original,
     /// Empty if the row is sent.
     pub errors: Vec<RowError>,
+    /// The errors of cells without which it is sent.
+    pub skipped: Vec<RowError>,
 }
 
 /// Rows that are sent in one request, and broken rows among them that are not.
@@ -138,6 +140,7 @@ impl Doubles {
 
 impl Chunk {
     fn add(&mut self, row: Row, header: &[u8], doubles: &Doubles) {
+        let mut skipped = Vec::new();
         let errors = match row.sendable.and_then(|sendable| doubles.check(row.number, sendable)) {
             Ok(sendable) if header.len() + sendable.bytes.len() > MAX_BODY => {
                 vec![RowError::of_row("is longer than a request may be, 1 MB")]
@@ -148,11 +151,12 @@ impl Chunk {
                 }
                 self.body.extend_from_slice(&sendable.bytes);
                 self.keys.extend(sendable.keys);
+                skipped = sendable.skipped;
                 Vec::new()
             }
             Err(errors) => errors,
         };
-        self.rows.push(ChunkRow { number: row.number, line: row.line, original: row.original, errors });
+        self.rows.push(ChunkRow { number: row.number, line: row.line, original: row.original, errors, skipped });
     }
 }
 

@@ -220,7 +220,7 @@ mod tests {
 
     fn settlement(created: u64) -> Settlement {
         let counts = Counts { created, refused: 1, ..Counts::default() };
-        Settlement { counts, refused: vec![(3, vec![RowError::of_column("name", "is empty")])] }
+        Settlement { counts, refused: vec![(3, vec![RowError::of_column("name", "is empty")])], ..Settlement::default() }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `assetctl import`.
 
 pub mod args;
+pub mod changes;
 pub mod chunks;
 pub mod columns;
 pub mod journal;
@@ -23,7 +24,7 @@ use crate::format::Format;
 use crate::http::client::{Client, ImportRequest};
 use crate::import::args::{Import, OnError};
 use crate::import::chunks::MAX_ROWS;
-use crate::import::columns::{Columns, Target};
+use crate::import::columns::{Columns, Mapping, Target, sent_name};
 use crate::import::journal::{Journal, already_begun};
 use crate::import::options::{heading, resend_command};
 use crate::import::owner_lookup::find_owners;
@@ -40,8 +41,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use terminal::print_note;
 
+/// Columns of an export that name the record in the service from which it comes, or say when it was created there.
+const OF_RECORD: [&str; 2] = ["id", "created_at"];
+
 pub async fn import(options: &Import, connection: &Connection, is_json: bool) -> Result<u8> {
     let source = Source::open(options)?;
+    let options = &without_ids(options, &source);
     let mut columns = source.columns(options)?;
     check_match(options, &columns)?;
     print_note(&source.describe());
@@ -90,6 +95,25 @@ pub async fn import(options: &Import, connection: &Connection, is_json: bool) ->
         Journal::create(&path, heading)?
     };
     run.write(&mut journal).await
+}
+
+/// An export has IDs. If rows name what they update by something else, the IDs may be those of another service.
+fn without_ids(options: &Import, source: &Source) -> Import {
+    let mut options = options.clone();
+    if options.match_by.column().is_some_and(|column| column != "id") {
+        let is_given =
+            |name: &str| options.mappings.iter().any(|mapping| mapping.column == name || mapping.field.as_deref() == Some(name));
+        let left_out: Vec<&str> = OF_RECORD
+            .into_iter()
+            .filter(|name| source.names.iter().any(|known| known.trim() == *name) && !is_given(name))
+            .collect();
+        if !left_out.is_empty() {
+            let matched = options.match_by.column().unwrap_or_default();
+            print_note(&format!("Left out, since rows are matched by {matched}: {}", left_out.join(", ")));
+        }
+        options.mappings.extend(left_out.into_iter().map(|name| Mapping { column: name.to_owned(), field: None }));
+    }
+    options
 }
 
 /// Matching by a column that the file doesn't have would create everything anew.
@@ -171,6 +195,10 @@ impl Run<'_> {
         query.push(("on_error", if options.on_error == OnError::Abort { "abort" } else { "skip" }.to_owned()));
         if options.create_unmatched {
             query.push(("create_unmatched", "true".to_owned()));
+        }
+        let skip_bad: Vec<&str> = self.columns.fields.skip_bad.iter().map(|field| sent_name(field)).collect();
+        if !skip_bad.is_empty() {
+            query.push(("skip_bad", skip_bad.join(",")));
         }
         if is_dry_run {
             query.push(("dry_run", "true".to_owned()));

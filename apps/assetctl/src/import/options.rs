@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Must change when rows are grouped differently.
-const CHUNKING: &str = "2";
+const CHUNKING: &str = "3";
 
 fn option(name: &str, value: &str) -> String {
     format!("{name} {}", quote(value))
@@ -28,6 +28,8 @@ pub fn words(options: &Import) -> Vec<String> {
     words.extend(options.create_unmatched.then(|| "--create-unmatched".to_owned()));
     words.extend(options.date_format.as_ref().map(|format| option("--date-format", format.given())));
     words.extend(options.decimal_comma.then(|| "--decimal-comma".to_owned()));
+    words.extend(options.decimal_point.then(|| "--decimal-point".to_owned()));
+    words.extend(options.skip_bad.iter().map(|column| option("--skip-bad", column)));
     words
 }
 
@@ -58,6 +60,8 @@ pub fn heading(options: &Import, connection: &Connection, source: &Source) -> Re
         ("--on-error", if options.on_error == OnError::Abort { "abort" } else { "skip" }.to_owned()),
         ("--date-format", options.date_format.as_ref().map_or(String::new(), |format| format.given().to_owned())),
         ("--decimal-comma", options.decimal_comma.to_string()),
+        ("--decimal-point", options.decimal_point.to_string()),
+        ("--skip-bad", options.skip_bad.join(" ")),
         ("--encoding", source.examination.encoding.name().to_owned()),
         ("--delimiter", sniff::name(source.delimiter).to_owned()),
         ("--format", format!("{:?}", source.format).to_lowercase()),

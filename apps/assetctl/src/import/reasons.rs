@@ -116,7 +116,7 @@ mod tests {
         let mut reasons = Reasons::default();
         for (number, detail, way_out) in errors {
             let original = Original::Line(String::new());
-            let row = ChunkRow { number: *number, line: number + 1, original, errors: Vec::new() };
+            let row = ChunkRow { number: *number, line: number + 1, original, errors: Vec::new(), skipped: Vec::new() };
             reasons.add(&row, &RowError::of_column("X", *detail), (*way_out).to_owned().into());
         }
         reasons.most_frequent().iter().map(ToString::to_string).collect()

@@ -6,6 +6,7 @@
 use crate::error::{CliError, Result};
 use crate::format::Format;
 use crate::import::args::Import;
+use crate::import::changes::Changes;
 use crate::import::chunks::ChunkRow;
 use crate::import::columns::{Columns, REASONS, Target, sent_name};
 use crate::import::journal::Journal;
@@ -14,7 +15,7 @@ use crate::import::rows::ndjson_rows::{Members, UNREADABLE};
 use crate::import::rows::{Original, RowError};
 use crate::import::settlement::Counts;
 use crate::import::source::Source;
-use crate::import::way_out::WayOut;
+use crate::import::way_out::{Help, WayOut};
 use csv::{StringRecord, WriterBuilder};
 use serde::Serialize;
 use serde_json::Value;
@@ -41,6 +42,11 @@ pub struct Report {
     pub refused: Vec<RefusedRow>,
     pub reasons: Reasons,
     pub file: Option<PathBuf>,
+    /// The cells that were left out of rows that are not refused, and their number.
+    pub skipped: Reasons,
+    pub skipped_cells: u64,
+    /// Of a dry run.
+    pub changes: Changes,
 }
 
 /// Reads the file again and writes the refused rows.
@@ -57,7 +63,10 @@ pub fn report(source: &Source, options: &Import, columns: &Columns, journal: &mu
     let mut report = Report { counts: *journal.counts(), ..Report::default() };
     let mut file = None;
     while let Some(chunk) = chunks.next()? {
-        let mut refused = journal.settlement(chunk.number)?.unwrap_or_default().refused.into_iter().peekable();
+        let settlement = journal.settlement(chunk.number)?.unwrap_or_default();
+        report.changes.add_all(&settlement.changes);
+        let mut refused = settlement.refused.into_iter().peekable();
+        let mut skipped = settlement.skipped_cells.into_iter().peekable();
         let mut sent = 0;
         for row in chunk.rows {
             let errors = if row.errors.is_empty() {
@@ -68,6 +77,11 @@ pub fn report(source: &Source, options: &Import, columns: &Columns, journal: &mu
                 row.errors.clone()
             };
             if errors.is_empty() {
+                let by_service = skipped.next_if(|(index, _)| *index + 1 == sent).map(|(_, errors)| named(errors, &columns));
+                for error in row.skipped.iter().chain(by_service.iter().flatten()) {
+                    report.skipped_cells += 1;
+                    report.skipped.add(&row, error, Help::default());
+                }
                 continue;
             }
             let file = match &mut file {

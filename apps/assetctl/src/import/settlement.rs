@@ -1,5 +1,6 @@
 //! The results of a chunk's rows.
 
+use crate::import::changes::{Changes, FieldChange};
 use crate::import::rows::RowError;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,12 @@ pub struct Settlement {
     pub counts: Counts,
     /// The refused rows: the index among those that were sent, and the reasons.
     pub refused: Vec<(usize, Vec<RowError>)>,
+    /// Likewise, the rows of which the service left out cells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped_cells: Vec<(usize, Vec<RowError>)>,
+    /// Of a dry run.
+    #[serde(default, skip_serializing_if = "Changes::is_empty")]
+    pub changes: Changes,
 }
 
 /// The service's answer to an import.
@@ -52,6 +59,10 @@ struct RowResult {
     outcome: Outcome,
     #[serde(default)]
     errors: Vec<RowError>,
+    #[serde(default)]
+    skipped_cells: Vec<RowError>,
+    #[serde(default)]
+    changes: Vec<FieldChange>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -105,6 +116,10 @@ fn settle(results: Vec<RowResult>) -> Settlement {
         if result.outcome == Outcome::Refused {
             settlement.refused.push((result.row - 1, result.errors));
         }
+        if !result.skipped_cells.is_empty() {
+            settlement.skipped_cells.push((result.row - 1, result.skipped_cells));
+        }
+        result.changes.iter().for_each(|change| settlement.changes.add(change));
     }
     settlement
 }

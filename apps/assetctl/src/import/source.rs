@@ -6,7 +6,7 @@ use crate::import::args::Import;
 use crate::import::chunks::{Chunks, Doubles, Rows};
 use crate::import::columns::fields::Fields;
 use crate::import::columns::values::{Constant, Values, check_constants};
-use crate::import::columns::{Columns, resolve, suggest, target, trimmed};
+use crate::import::columns::{Columns, Target, joined, resolve, suggest, target};
 use crate::import::rows::csv_rows::{CsvRows, read_header};
 use crate::import::rows::decode::{Text, decode_sample};
 use crate::import::rows::encoding::{EncodingSource, Examination, examine};
@@ -14,7 +14,7 @@ use crate::import::rows::ndjson_rows::{NdjsonRows, member_names};
 use crate::import::rows::{Original, sniff};
 use crate::output::count;
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -77,19 +77,26 @@ impl Source {
     /// Returns [`CliError::Usage`] with all errors of the columns.
     pub fn columns(&self, options: &Import) -> Result<Columns> {
         let (kind, mut problems) = (options.kind(), Vec::new());
+        let (mappings, joined) = match self.format {
+            Format::Csv => joined(&options.mappings, &self.names),
+            Format::Ndjson => (options.mappings.clone(), BTreeMap::new()),
+        };
         let targets = match self.format {
-            Format::Csv => resolve(kind, &self.names, &options.mappings).map_err(|found| self.misfit(options, &found))?,
+            Format::Csv => resolve(kind, &self.names, &mappings).map_err(|found| self.misfit(options, &found))?,
             Format::Ndjson => {
-                let names = self.names.iter().map(|name| trimmed(name));
-                names.map(|name| target(kind, name, &options.mappings, &mut problems)).collect()
+                let names = self.names.iter().map(|name| name.trim());
+                names.map(|name| target(kind, name, &mappings, &mut problems)).collect()
             }
         };
         check_constants(kind, &options.constants, &targets, &self.names, &mut problems);
         let mut fields = Fields {
             date_format: options.date_format.clone(),
             decimal_comma: options.decimal_comma,
+            decimal_point: options.decimal_point,
             match_column: options.match_by.column(),
             values: Values::resolve(&options.value_mappings, &self.names, &targets, &mut problems),
+            skip_bad: self.skip_bad(options, &targets, &mut problems),
+            joined,
             ..Fields::new(kind)
         };
         for Constant { field, value } in &options.constants {
@@ -103,14 +110,34 @@ impl Source {
         if problems.is_empty() { Ok(Columns { targets, fields }) } else { Err(self.misfit(options, &problems)) }
     }
 
+    /// The fields of `--skip-bad`, which names them or columns of the file.
+    fn skip_bad(&self, options: &Import, targets: &[Target], problems: &mut Vec<String>) -> Vec<String> {
+        let mut fields = Vec::new();
+        for column in &options.skip_bad {
+            let is_it = |(name, target): (&String, &Target)| match target {
+                Target::Field(field) if field == column || name.trim() == column => Some(field.clone()),
+                _ => None,
+            };
+            match self.names.iter().zip(targets).find_map(is_it) {
+                Some(field) if options.match_by.column() == Some(&*field) => {
+                    problems.push(format!("--skip-bad {column}: rows are matched by it"));
+                }
+                Some(field) => fields.push(field),
+                None => problems.push(format!("--skip-bad {column}: no column of the file is imported as that")),
+            }
+        }
+        fields
+    }
+
     fn misfit(&self, options: &Import, problems: &[String]) -> CliError {
         let is_known = |name: &String| options.kind().has_column(name) || suggest::field(options.kind(), name).is_some();
         let is_strange = self.format == Format::Csv && options.mappings.is_empty() && !self.names.iter().any(is_known);
         let header =
             "\nNo name looks familiar. If the first row is data already, insert a row with the columns' names before it.";
+        let keep = if options.users { "" } else { " keep it with\n--map \"COLUMN=custom_fields.NAME\"," };
         CliError::Usage(format!(
-            "the columns of {} don't fit; nothing was sent:\n  {}{}\nName each with --map \"COLUMN=FIELD\", keep it with\n--map \
-                 \"COLUMN=custom_fields.NAME\", or ignore it with --map \"COLUMN=\".\n--suggest prints what the names look like.",
+            "the columns of {} don't fit; nothing was sent:\n  {}{}\nName each with --map \"COLUMN=FIELD\",{keep} or ignore it with \
+                 --map \"COLUMN=\".\n--suggest prints what the names look like.",
             self.path.display(),
             problems.join("\n  "),
             if is_strange { header } else { "" }
@@ -150,7 +177,7 @@ impl Source {
                 && names.len() < MAX_UNKNOWN + known
             {
                 let found = member_names(&line).into_iter().filter(|name| !name.starts_with("custom_fields."));
-                names.extend(found.map(|name| trimmed(&name).to_owned()));
+                names.extend(found.map(|name| name.trim().to_owned()));
             }
         }
         // A file of which no line is an object is refused line by line.

@@ -66,6 +66,8 @@ pub fn print_summary(
         counts.refused,
         counts.skipped
     ))?;
+    print_skipped(report, would_be);
+    print_changes(report, source)?;
     let Some(file) = &report.file else { return Ok(()) };
     match resend {
         _ if !has_written || summary.aborts => {
@@ -88,6 +90,40 @@ pub fn print_summary(
     Ok(())
 }
 
+fn print_skipped(report: &Report, would_be: &str) {
+    if report.skipped_cells == 0 {
+        return;
+    }
+    let is = if would_be.is_empty() { "were" } else { "would be" };
+    print_note(&format!("{} {is} left out, as --skip-bad says:", count(report.skipped_cells, "bad cell")));
+    for reason in report.skipped.most_frequent().iter().take(MAX_LINES) {
+        print_note(&format!("  {}", clean(&reason.to_string())));
+    }
+}
+
+/// Only a dry run knows them.
+fn print_changes(report: &Report, source: &Source) -> Result<()> {
+    let changes = report.changes.most_frequent();
+    for (field, change) in changes.iter().take(MAX_LINES) {
+        let (old, new) = &change.example;
+        print(&clean(&format!("  {field}: {}, such as {old} to {new}", count(change.rows, "row"))))?;
+    }
+    let more = changes.len().saturating_sub(MAX_LINES) as u64;
+    if more > 0 {
+        print(&format!("  and {}", count(more, "more field")))?;
+    }
+    for (field, change) in changes.iter().filter(|(_, change)| change.zeros > 0) {
+        let (old, new) = &change.example_of_zeros;
+        print_note(&clean(&format!(
+            "Warning: {field}: in {} only leading zeros differ, such as {old} and {new}. A spreadsheet may have dropped them: format \
+             the column as text in {}, or leave it out.",
+            count(change.zeros, "row"),
+            source.path.display()
+        )));
+    }
+    Ok(())
+}
+
 fn as_json(summary: &Summary, source: &Source, report: &Report, elapsed: Duration, has_written: bool) -> Value {
     let counts = &report.counts;
     json!({
@@ -103,6 +139,9 @@ fn as_json(summary: &Summary, source: &Source, report: &Report, elapsed: Duratio
         "unchanged": counts.unchanged,
         "refused": counts.refused,
         "skipped": counts.skipped,
+        "skipped_cells": report.skipped_cells,
+        "skipped_cell_reasons": report.skipped.most_frequent().iter().map(Reason::as_json).collect::<Vec<_>>(),
+        "changes": report.changes.as_json(),
         "seconds": elapsed.as_secs_f64(),
         "refused_file": report.file,
         "refused_reasons": report.reasons.most_frequent().iter().map(Reason::as_json).collect::<Vec<_>>(),

@@ -1,14 +1,14 @@
 //! The option, or the edit of the file, that helps against the error of a row.
 
 use crate::import::args::Import;
-use crate::import::columns::convert::price_with_comma;
+use crate::import::columns::convert::{date_of_day_number, price_with_comma, price_with_point};
 use crate::import::columns::suggest::quote;
 use crate::import::columns::{OWNER_NAME, Target};
 use crate::import::rows::{Original, RowError};
 use crate::import::suggestion::dates::formats_of;
 use crate::import::suggestion::words;
 use fields::CellType;
-use fields::serial_number::is_placeholder;
+use fields::serial_number::{SHORTENED, is_placeholder};
 
 /// The beginning of the reason of a row that isn't the only one with its value.
 pub const SAME_VALUE: &str = "has the same value in row";
@@ -51,6 +51,9 @@ impl WayOut<'_> {
         if error.detail.starts_with(SAME_VALUE) {
             return "leave only one of these rows, or correct the value".to_owned().into();
         }
+        if error.detail == SHORTENED {
+            return "fill the column again from the source, formatted as text".to_owned().into();
+        }
         if self.options.match_by.column() == Some(field) {
             return self.unmatched(field, column, &cell);
         }
@@ -67,9 +70,11 @@ impl WayOut<'_> {
                 None => format!("say what it means: {}", meaning("MEANING")),
             },
             "asset_type_code" => format!("say which type it is: {}; or create that type", meaning("CODE")),
-            "assigned_to_email" | OWNER_NAME => {
-                format!("say who it is: {}; or import the user first, with --users", meaning("ADDRESS"))
-            }
+            "assigned_to_email" | OWNER_NAME => format!(
+                "say who it is: {}; or import the user first, with --users; or leave bad cells out: --skip-bad {}",
+                meaning("ADDRESS"),
+                quote(column)
+            ),
             "model_name" | "manufacturer_name" => {
                 format!("create the model in the catalog; or let the cells be free text: {}", self.free_text())
             }
@@ -124,6 +129,9 @@ impl WayOut<'_> {
     }
 
     fn date(&self, cell: &str) -> String {
+        if date_of_day_number(cell).is_some() {
+            return "format the column as a date in the spreadsheet, and save the file again".into();
+        }
         match formats_of(cell).as_slice() {
             [first, others @ ..] if self.options.date_format.is_none() => {
                 let others = others.iter().map(|format| format!(", or {}", quote(format))).collect::<String>();
@@ -134,7 +142,9 @@ impl WayOut<'_> {
     }
 
     fn price(&self, cell: &str) -> String {
-        if !self.options.decimal_comma && price_with_comma(cell).is_ok() {
+        if !self.options.decimal_comma && price_with_point(cell, true).is_some() {
+            "if its comma separates thousands: --decimal-point; if it is a decimal comma: --decimal-comma".into()
+        } else if !self.options.decimal_comma && price_with_comma(cell).is_ok() {
             "--decimal-comma".into()
         } else {
             format!("write it as {}", if self.options.decimal_comma { "1.249,00" } else { "1249.00" })
@@ -182,6 +192,8 @@ mod tests {
             (&[], "Datum", "must be a date", "--date-format DD.MM.YYYY"),
             (&["--date-format", "YYYY/MM/DD"], "Datum", "is not a date of the form", "correct the cell"),
             (&[], "Preis", "must be a number", "--decimal-comma"),
+            (&[], "Serie", SHORTENED, "formatted as text"),
+            (&[], "Wer", "\"Ada L.\" is not the name of a user", "--skip-bad Wer"),
             (&["--decimal-comma"], "Preis", "is not a price", "write it as 1.249,00"),
             (&[], "Wer", "\"Ada L.\" is not the name of a user", "--map-value \"Wer:Ada L.=ADDRESS\""),
             (&[], "Modell", "is not the name of a model", "--map Modell=model"),

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
 mod export;
+mod field_files;
 mod handover;
 mod handover_wait;
 mod hostile_answers;

@@ -1,19 +1,22 @@
 //! Dates and prices as people write them, converted to what the service reads.
 
 use chrono::format::{Parsed, StrftimeItems, parse};
-use chrono::{Datelike, NaiveDate};
+use chrono::{Datelike, Days, NaiveDate};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DateFormat {
     given: String,
     strftime: String,
+    /// It reads YYYY-MM-DD, perhaps as another date.
+    reads_iso: bool,
 }
 
 impl DateFormat {
     /// `DD.MM.YYYY` or `%d.%m.%Y`.
     pub fn parse(given: &str) -> Result<Self, String> {
         let strftime = if given.contains('%') { given.to_owned() } else { to_strftime(given) };
-        let format = Self { given: given.to_owned(), strftime };
+        let mut format = Self { given: given.to_owned(), strftime, reads_iso: false };
+        format.reads_iso = format.date("2001-02-03").is_ok();
         let example = NaiveDate::from_ymd_opt(2024, 12, 31).ok_or("no such date")?;
         let mut text = String::new();
         let is_complete = std::fmt::Write::write_fmt(
@@ -34,6 +37,13 @@ impl DateFormat {
             Ok(date) => Ok(date.to_string()),
             Err(_) => Err(format!("{text:?} is not a date of the form {}", self.given)),
         }
+    }
+
+    /// As [`DateFormat::date`]; YYYY-MM-DD is understood beside any other format.
+    pub fn date_or_iso(&self, text: &str) -> Result<String, String> {
+        let iso = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|date| date.to_string());
+        let is_iso = || !self.reads_iso && iso().as_deref() == Some(text);
+        self.date(text).or_else(|error| if is_iso() { Ok(text.to_owned()) } else { Err(error) })
     }
 
     #[must_use]
@@ -72,6 +82,31 @@ fn to_strftime(given: &str) -> String {
     format
 }
 
+/// The date of a number with which spreadsheets count days from 1899-12-30: 44606 is 2022-02-14. Only of years from 1990 to 2099,
+/// with five digits and perhaps the time as a fraction.
+#[must_use]
+pub fn date_of_day_number(text: &str) -> Option<String> {
+    let (days, time) = text.split_once(['.', ',']).unwrap_or((text, "0"));
+    let days = Some(days).filter(|days| days.len() == 5 && is_number(days) && is_number(time))?.parse::<u64>().ok()?;
+    let date = NaiveDate::from_ymd_opt(1899, 12, 30)?.checked_add_days(Days::new(days))?;
+    (1990..2100).contains(&date.year()).then(|| date.to_string())
+}
+
+/// `$1,249.00` becomes `1249.00`. `None` for what is no price with a decimal point and, unless that `is_known`, for `1,249`, whose
+/// comma can be a decimal one.
+#[must_use]
+pub fn price_with_point(text: &str, is_known: bool) -> Option<String> {
+    let number = without_currency(text);
+    let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
+    let (whole, fraction) = number.split_once('.').map_or((number, None), |(whole, fraction)| (whole, Some(fraction)));
+    let has_doubt = !is_known && fraction.is_none() && whole.matches(',').count() == 1;
+    if has_doubt || fraction.is_some_and(|digits| digits.len() > 4 || !is_number(digits)) {
+        return None;
+    }
+    let whole = without_groups(whole, ',')?;
+    Some(fraction.map_or_else(|| format!("{sign}{whole}"), |fraction| format!("{sign}{whole}.{fraction}")))
+}
+
 /// `1.249,00 €` becomes `1249.00`.
 pub fn price_with_comma(text: &str) -> Result<String, String> {
     price(text).ok_or_else(|| format!("{text:?} is not a price with a decimal comma, such as 1.249,00 €"))
@@ -87,7 +122,7 @@ fn price(text: &str) -> Option<String> {
         digits if digits.len() <= 4 && is_number(digits) => digits,
         _ => return None,
     };
-    let whole = without_groups(whole)?;
+    let whole = without_groups(whole, '.')?;
     Some(format!("{sign}{whole}.{fraction:0<2}"))
 }
 
@@ -98,9 +133,9 @@ fn without_currency(text: &str) -> &str {
     text.trim_matches(is_currency)
 }
 
-/// Removes the separators of thousands; `None` if they don't stand before groups of three digits.
-fn without_groups(whole: &str) -> Option<String> {
-    let mut groups = whole.split(['.', ' ', '\u{a0}', '\u{202f}', '\'', '’']);
+/// Removes the separators of thousands, `point` or others; `None` if they don't stand before groups of three digits.
+fn without_groups(whole: &str, point: char) -> Option<String> {
+    let mut groups = whole.split([point, ' ', '\u{a0}', '\u{202f}', '\'', '’']);
     let first = groups.next().filter(|first| is_number(first))?;
     let rest: Vec<&str> = groups.collect();
     let is_grouped = rest.is_empty() || (first.len() <= 3 && rest.iter().all(|group| group.len() == 3 && is_number(group)));
@@ -161,6 +196,45 @@ mod tests {
             ("-5,00", "-5.00"),
         ] {
             assert_eq!(price_with_comma(text).as_deref(), Ok(price), "{text}");
+        }
+    }
+
+    #[test]
+    fn iso_dates_are_read_beside_any_format() {
+        let or_iso = |format: &str, text: &str| DateFormat::parse(format).unwrap().date_or_iso(text).ok();
+        assert_eq!(or_iso("DD.MM.YYYY", "2024-03-09").as_deref(), Some("2024-03-09"));
+        assert_eq!(or_iso("DD.MM.YYYY", "09.03.2024").as_deref(), Some("2024-03-09"));
+        for (format, text) in [("DD.MM.YYYY", "2024-3-9"), ("DD.MM.YYYY", "2024-02-30"), ("YYYY-DD-MM", "2024-12-31")] {
+            assert_eq!(or_iso(format, text), None, "{format} {text}");
+        }
+        assert_eq!(or_iso("YYYY-DD-MM", "2024-03-09").as_deref(), Some("2024-09-03"));
+    }
+
+    #[test]
+    fn day_numbers_of_spreadsheets_have_a_date() {
+        assert_eq!(date_of_day_number("44606").as_deref(), Some("2022-02-14"));
+        assert_eq!(date_of_day_number("44606.5").as_deref(), Some("2022-02-14"));
+        for text in ["4460", "446060", "20240309", "12345", "99999", "44606x", "44 606", "-44606"] {
+            assert_eq!(date_of_day_number(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn prices_with_a_point_are_read_where_there_is_no_doubt() {
+        for (text, price) in [
+            ("$12.58", "12.58"),
+            ("1,249.00", "1249.00"),
+            ("USD 1,249,000", "1249000"),
+            ("12.5 €", "12.5"),
+            ("-5.00", "-5.00"),
+            ("1249", "1249"),
+            ("1'249.50", "1249.50"),
+        ] {
+            assert_eq!(price_with_point(text, false).as_deref(), Some(price), "{text}");
+        }
+        assert_eq!(price_with_point("$1,249", true).as_deref(), Some("1249"));
+        for text in ["1,249", "12,58", "1.249,00", "12.58.1", "1,24.00", "free", "$", "", "1.23456"] {
+            assert_eq!(price_with_point(text, false), None, "{text}");
         }
     }
 

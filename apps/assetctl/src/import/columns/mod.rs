@@ -9,6 +9,7 @@ pub mod values;
 
 use ::fields::{ASSET_COLUMNS, CellType, Column, USER_COLUMNS};
 use fields::Fields;
+use std::collections::BTreeMap;
 
 /// The prefix of columns with a custom field.
 const CUSTOM_FIELD: &str = "custom_fields.";
@@ -24,12 +25,6 @@ const OWN_COLUMNS: &[Column] = &[Column::new(
      benutzer nutzer benutzername anwender mitarbeiter besitzer inhaber zugewiesenan ausgegebenan primärerbenutzer hauptbenutzer \
      utilisateur utilisateurprincipal attribuéà usuario asignadoa",
 )];
-
-/// The name of a custom field may begin and end with some.
-#[must_use]
-pub fn trimmed(name: &str) -> &str {
-    if name.starts_with(CUSTOM_FIELD) { name } else { name.trim() }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -96,6 +91,35 @@ impl std::str::FromStr for Mapping {
     }
 }
 
+impl Mapping {
+    /// The columns that it is about: one, or several that are joined, as in `First Name + Last Name`.
+    #[must_use]
+    pub fn columns<'a>(&'a self, names: &[String]) -> Vec<&'a str> {
+        let is_known = |column: &str| names.iter().any(|name| name.trim() == column);
+        let joined: Vec<&str> = self.column.split(" + ").map(str::trim).collect();
+        if !is_known(&self.column) && joined.len() > 1 && joined.iter().all(|column| is_known(column)) {
+            return joined;
+        }
+        vec![&self.column]
+    }
+}
+
+/// The mappings with one for each column of those that are joined, and the other columns that are joined to a column.
+#[must_use]
+pub fn joined(mappings: &[Mapping], names: &[String]) -> (Vec<Mapping>, BTreeMap<String, Vec<String>>) {
+    let (mut single, mut joined) = (Vec::new(), BTreeMap::new());
+    for mapping in mappings {
+        let columns = mapping.columns(names);
+        let Some((first, others)) = columns.split_first() else { continue };
+        single.push(Mapping { column: (*first).to_owned(), field: mapping.field.clone() });
+        single.extend(others.iter().map(|column| Mapping { column: (*column).to_owned(), field: None }));
+        if !others.is_empty() {
+            joined.insert((*first).to_owned(), others.iter().map(|column| (*column).to_owned()).collect());
+        }
+    }
+    (single, joined)
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// It is sent as this field.
@@ -127,14 +151,14 @@ pub fn sent_name(field: &str) -> &str {
 pub fn resolve(kind: Kind, names: &[String], mappings: &[Mapping]) -> Result<Vec<Target>, Vec<String>> {
     let mut problems = Vec::new();
     for mapping in mappings {
-        if !names.iter().any(|name| trimmed(name) == mapping.column) {
+        if !names.iter().any(|name| name.trim() == mapping.column) {
             problems.push(format!("--map {:?}: the file has no such column", mapping.column));
         }
         if let Some(field) = mapping.field.as_deref().filter(|field| !kind.has_column(field)) {
             problems.push(format!("--map {:?}: {field:?} is not a field of {}", mapping.column, kind.path()));
         }
     }
-    let targets: Vec<Target> = names.iter().map(|name| target(kind, trimmed(name), mappings, &mut problems)).collect();
+    let targets: Vec<Target> = names.iter().map(|name| target(kind, name.trim(), mappings, &mut problems)).collect();
     for (index, target) in targets.iter().enumerate() {
         if let Target::Field(field) = target
             && targets
@@ -184,8 +208,7 @@ mod tests {
     fn known_columns_need_no_mapping() {
         let targets = resolve(Kind::Assets, &names(&["name", " serial_number ", "custom_fields.RAM ", "", "reasons"]), &[]);
         let field = |name: &str| Target::Field(name.to_owned());
-        let expected =
-            vec![field("name"), field("serial_number"), field("custom_fields.RAM "), Target::Nameless, Target::Ignored];
+        let expected = vec![field("name"), field("serial_number"), field("custom_fields.RAM"), Target::Nameless, Target::Ignored];
         assert_eq!(targets, Ok(expected));
     }
 
@@ -194,6 +217,14 @@ mod tests {
         let targets = resolve(Kind::Assets, &names(&["Gerät", "a=b", "OS"]), &mappings(&["Gerät=name", "a=b=notes", "OS="]));
         assert_eq!(targets, Ok(vec![Target::Field("name".into()), Target::Field("notes".into()), Target::Ignored]));
         assert!("nothing".parse::<Mapping>().is_err());
+    }
+
+    #[test]
+    fn columns_are_joined() {
+        let columns = names(&["First", "Last", "A + B"]);
+        let (single, joined) = joined(&mappings(&["First + Last=display_name", "A + B=email", "X + Y=role"]), &columns);
+        assert_eq!(single, mappings(&["First=display_name", "Last=", "A + B=email", "X + Y=role"]));
+        assert_eq!(joined, BTreeMap::from([("First".to_owned(), vec!["Last".to_owned()])]));
     }
 
     #[test]

@@ -7,9 +7,16 @@ pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
     guess(kind, column).map(|(field, _)| field)
 }
 
+/// In lower case, without spaces and punctuation, and without the prefix of Homebox's headings.
+#[must_use]
+pub fn plain(column: &str) -> String {
+    let column = column.strip_prefix("HB.").unwrap_or(column);
+    column.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
 /// The field, and the rank of the name: 0 is best.
 fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
-    let plain: String = column.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    let plain = plain(column);
     let columns = kind.import_columns();
     let known = columns.clone().find_map(|column| {
         let rank = column.headings.split_whitespace().position(|heading| heading == plain)?;
@@ -49,7 +56,30 @@ pub fn suggestions(kind: Kind, columns: &[String], given: &[Mapping]) -> Suggest
             _ => suggestions.unknown.push((*column).to_owned()),
         }
     }
+    if kind == Kind::Users && !is_taken("display_name") {
+        suggestions.join_names();
+    }
     suggestions
+}
+
+const FIRST_NAMES: &str = "firstname givenname forename vorname prénom nombre";
+const LAST_NAMES: &str = "lastname surname familyname nachname nom apellido apellidos";
+
+impl Suggestions {
+    /// Makes the display name of first and last name, if no column has it.
+    fn join_names(&mut self) {
+        if self.mappings.iter().any(|mapping| mapping.field.as_deref() == Some("display_name")) {
+            return;
+        }
+        let find = |headings: &str| {
+            let is_one = |column: &&String| headings.split_whitespace().any(|heading| heading == plain(column));
+            self.unknown.iter().find(is_one).cloned()
+        };
+        if let (Some(first), Some(last)) = (find(FIRST_NAMES), find(LAST_NAMES)) {
+            self.unknown.retain(|column| *column != first && *column != last);
+            self.mappings.push(Mapping { column: format!("{first} + {last}"), field: Some("display_name".to_owned()) });
+        }
+    }
 }
 
 #[must_use]
@@ -161,6 +191,42 @@ mod tests {
         let (users, unknown) = options(Kind::Users, "displayName,userPrincipalName,mail,accountEnabled,id");
         assert_eq!(users, ["--map displayName=display_name", "--map mail=email", "--map accountEnabled=is_active"]);
         assert_eq!(unknown, ["userPrincipalName"]);
+    }
+
+    #[test]
+    fn homebox_files_and_names_in_two_columns() {
+        let (assets, _) = options(
+            Kind::Assets,
+            "HB.location,HB.asset_id,HB.name,HB.notes,HB.purchase_price,HB.purchase_time,HB.manufacturer,HB.model_number,\
+             HB.serial_number,HB.warranty_expires",
+        );
+        assert_eq!(
+            assets,
+            [
+                "--map HB.asset_id=asset_tag",
+                "--map HB.name=name",
+                "--map HB.notes=notes",
+                "--map HB.purchase_price=purchase_price",
+                "--map HB.purchase_time=purchase_date",
+                "--map HB.manufacturer=manufacturer",
+                "--map HB.model_number=model",
+                "--map HB.serial_number=serial_number",
+                "--map HB.warranty_expires=warranty_until",
+            ]
+        );
+        for (heading, expected) in [
+            ("Purchased Price", "purchase_price"),
+            ("Purchased Time", "purchase_date"),
+            ("Item Name", "name"),
+            ("barcode", "asset_tag"),
+        ] {
+            assert_eq!(field(Kind::Assets, heading), Some(expected), "{heading}");
+        }
+        let (users, unknown) = options(Kind::Users, "First Name,Last Name,email,username");
+        assert_eq!(
+            (users, unknown),
+            (vec!["--map \"First Name + Last Name=display_name\"".to_owned()], vec!["username".to_owned()])
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The rows of a CSV file, checked and converted.
 
 use crate::import::columns::fields::Fields;
-use crate::import::columns::{REASONS, Target, sent_name, trimmed};
+use crate::import::columns::{REASONS, Target, sent_name};
 use crate::import::rows::decode::Text;
 use crate::import::rows::records::{Record, Records};
 use crate::import::rows::sniff::excel_separator;
@@ -31,7 +31,7 @@ pub fn read_header<R: Read>(text: Text<R>, delimiter: u8) -> io::Result<(Vec<Str
     if header.as_ref().is_some_and(is_separator) {
         header = records.next(None)?;
     }
-    let names = header.map(|header| header.cells.iter().map(|name| trimmed(name).to_owned()).collect());
+    let names = header.map(|header| header.cells.iter().map(|name| name.trim().to_owned()).collect());
     Ok((names.unwrap_or_default(), records))
 }
 
@@ -74,8 +74,10 @@ impl<R: Read> CsvRows<R> {
             errors.extend(self.check_length(record));
         }
         let was_refused = self.names.iter().any(|name| name == REASONS);
-        let (mut cells, mut keys, mut matched) = (StringRecord::new(), Vec::new(), None);
+        let (mut cells, mut keys, mut matched, mut skipped) = (StringRecord::new(), Vec::new(), None, Vec::new());
         for ((name, target), cell) in self.names.iter().zip(&self.targets).zip(&record.cells) {
+            let joined = self.joined(name, cell, &record.cells);
+            let cell = joined.as_deref().unwrap_or(cell);
             if (record.is_unreadable || was_refused) && cell.contains('\u{fffd}') && name != REASONS {
                 errors.push(RowError::of_column(name, MISSING));
             }
@@ -88,6 +90,10 @@ impl<R: Read> CsvRows<R> {
                             matched = self.fields.match_key(field, value).map(|key| (name.clone(), key)).or(matched);
                             cells.push_field(converted.as_deref().unwrap_or(value));
                         }
+                        Err(detail) if self.fields.skips_bad(field) => {
+                            skipped.push(RowError::of_column(name, detail));
+                            cells.push_field("");
+                        }
                         Err(detail) => errors.push(RowError::of_column(name, detail)),
                     }
                 }
@@ -98,7 +104,15 @@ impl<R: Read> CsvRows<R> {
             }
         }
         self.fields.constants.iter().for_each(|constant| cells.push_field(&constant.value));
-        if errors.is_empty() { Ok(Sendable { bytes: encode(&cells), keys, matched }) } else { Err(errors) }
+        if errors.is_empty() { Ok(Sendable { bytes: encode(&cells), keys, matched, skipped }) } else { Err(errors) }
+    }
+
+    /// The cell with those of the columns that are joined to its own; `None` if there are none.
+    fn joined(&self, name: &str, cell: &str, cells: &StringRecord) -> Option<String> {
+        let others = self.fields.joined.get(name)?.iter();
+        let place = |other: &String| self.names.iter().position(|name| name == other);
+        let others = others.filter_map(|other| cells.get(place(other)?));
+        Some(std::iter::once(cell).chain(others).map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join(" "))
     }
 
     fn check_length(&self, record: &Record) -> Option<RowError> {

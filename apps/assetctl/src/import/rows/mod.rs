@@ -7,7 +7,6 @@ pub mod ndjson_rows;
 pub mod records;
 pub mod sniff;
 
-use crate::import::columns::trimmed;
 use ndjson_rows::Members;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -56,7 +55,7 @@ impl Original {
             Self::Cells(cells) => cells.get(names.iter().position(|name| name == column)?)?.to_owned(),
             Self::Line(line) => {
                 let Members(members) = serde_json::from_str(line).ok()?;
-                let (_, value) = members.into_iter().find(|(name, _)| trimmed(name) == column)?;
+                let (_, value) = members.into_iter().find(|(name, _)| name.trim() == column)?;
                 serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
             }
         };
@@ -72,6 +71,8 @@ pub struct Sendable {
     pub keys: Vec<u64>,
     /// The column by which it names what it updates, with the hash of its value.
     pub matched: Option<(String, u64)>,
+    /// The errors of cells that are left out.
+    pub skipped: Vec<RowError>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The rows of an NDJSON file, checked and converted. Numbers keep their digits.
 
 use crate::import::columns::fields::Fields;
-use crate::import::columns::{Kind, Mapping, REASONS, Target, sent_name, target, trimmed};
+use crate::import::columns::{Kind, Mapping, REASONS, Target, sent_name, target};
 use crate::import::rows::decode::{MAX_ROW, Text};
 use crate::import::rows::{Original, Row, RowError, Sendable};
 use ::fields::CellType;
@@ -83,13 +83,14 @@ impl<R: Read> NdjsonRows<R> {
             vec![RowError::of_row(detail)]
         })?;
         let (mut errors, mut sent, mut keys, mut matched) = (Vec::new(), Vec::<(String, Box<RawValue>)>::new(), Vec::new(), None);
+        let mut skipped = Vec::new();
         for (name, value) in members {
             if name == UNREADABLE {
                 errors.push(RowError::of_column(&name, "replace this line by the object that it should be"));
                 continue;
             }
             let mut unknown = Vec::new();
-            let Target::Field(field) = target(self.fields.kind, trimmed(&name), &self.mappings, &mut unknown) else {
+            let Target::Field(field) = target(self.fields.kind, name.trim(), &self.mappings, &mut unknown) else {
                 errors.extend(unknown.into_iter().map(RowError::of_row));
                 continue;
             };
@@ -102,7 +103,7 @@ impl<R: Read> NdjsonRows<R> {
                 sent.push((sent_field, value));
                 continue;
             };
-            let meaning = self.fields.values.translate(trimmed(&name), &text);
+            let meaning = self.fields.values.translate(name.trim(), &text);
             match meaning.and_then(|meaning| Ok((meaning, self.fields.convert(&field, meaning)?))) {
                 Ok((meaning, converted)) => {
                     keys.extend(self.fields.key(&field, meaning));
@@ -113,12 +114,13 @@ impl<R: Read> NdjsonRows<R> {
                         None => sent.extend(member(self.fields.kind, sent_field, meaning)),
                     }
                 }
+                Err(detail) if self.fields.skips_bad(&field) => skipped.push(RowError::of_column(&name, detail)),
                 Err(detail) => errors.push(RowError::of_column(&name, detail)),
             }
         }
         let constants = self.fields.constants.iter();
         sent.extend(constants.filter_map(|constant| member(self.fields.kind, constant.field.clone(), &constant.value)));
-        if errors.is_empty() { Ok(Sendable { bytes: encode(&sent), keys, matched }) } else { Err(errors) }
+        if errors.is_empty() { Ok(Sendable { bytes: encode(&sent), keys, matched, skipped }) } else { Err(errors) }
     }
 }
 

@@ -13,6 +13,8 @@ pub struct Records<R> {
     base: u64,
     /// The line on which the next record begins.
     line: u64,
+    /// The end of a line: a carriage return in files of old Macs.
+    line_break: Option<u8>,
 }
 
 #[derive(Debug)]
@@ -37,7 +39,7 @@ impl<R: Read> Records<R> {
     pub fn new(text: Text<R>, delimiter: u8) -> Self {
         let text = Rc::new(RefCell::new(text));
         let reader = builder(delimiter).from_reader(SharedText(Rc::clone(&text)));
-        Self { text, reader, delimiter, base: 0, line: 1 }
+        Self { text, reader, delimiter, base: 0, line: 1, line_break: None }
     }
 
     pub fn text(&self) -> Ref<'_, Text<R>> {
@@ -116,7 +118,8 @@ impl<R: Read> Records<R> {
 
     fn finish(&mut self, start: u64, end: u64, cells: StringRecord, broken: Option<&'static str>) -> Record {
         let mut text = self.text.borrow_mut();
-        let breaks = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count() as u64;
+        let line_break = *self.line_break.get_or_insert_with(|| line_break(text.after(start)));
+        let breaks = |text: &str| text.bytes().filter(|byte| *byte == line_break).count() as u64;
         let raw = text.between(start, end);
         let (all, body) = (breaks(raw), breaks(raw.trim_start_matches(['\r', '\n'])));
         let line = self.line + all - body;
@@ -124,6 +127,12 @@ impl<R: Read> Records<R> {
         let is_unreadable = text.take_unreadable(start, end);
         Record { cells, line, is_unreadable, broken }
     }
+}
+
+/// The end of a line, as the beginning of the text shows it.
+fn line_break(beginning: &str) -> u8 {
+    let text = beginning.split(END_OF_TEXT).next().unwrap_or_default().trim_end_matches('\n');
+    if text.contains('\r') && !text.contains('\n') { b'\r' } else { b'\n' }
 }
 
 fn quotes(raw: &str) -> usize {
@@ -169,7 +178,7 @@ mod tests {
 
     #[test]
     fn lines_are_those_of_an_editor() {
-        for line_break in ["\n", "\r\n"] {
+        for line_break in ["\n", "\r\n", "\r"] {
             let text = ["a,b", "c,\"two", "lines\"", "", "d,e", "f,g"].join(line_break);
             let lines: Vec<u64> = rows(&text).iter().map(|(line, _, _)| *line).collect();
             assert_eq!(lines, [1, 2, 5, 6], "{line_break:?}");

@@ -1,6 +1,6 @@
 //! The form of dates and prices, as far as the cells of a file show it.
 
-use crate::import::columns::convert::{DateFormat, price_with_comma};
+use crate::import::columns::convert::{DateFormat, price_with_comma, price_with_point};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -58,16 +58,16 @@ impl Dates {
         self.0.iter().filter(|(formats, _)| is_wanted(formats)).map(|(_, count)| count).sum()
     }
 
-    /// The format of most cells. Day and month are told apart by cells with a day above 12, none of which may say the opposite.
+    /// The format of most cells that don't have the service's own, which is always understood. Day and month are told apart by
+    /// cells with a day above 12, none of which may say the opposite.
     #[must_use]
     pub fn finding(&self) -> Finding<&'static str> {
-        let most = FORMATS.into_iter().rev().max_by_key(|format| self.count(|formats| formats.contains(format)));
-        let Some(format) = most.filter(|format| self.count(|formats| formats.contains(format)) > 0) else {
+        let [own, others @ ..] = FORMATS;
+        let number = |format: &&str| self.count(|formats| formats.contains(format) && !formats.contains(&own));
+        let Some(format) = others.into_iter().rev().max_by_key(number).filter(|format| number(format) > 0) else {
             return Finding::Nothing;
         };
-        let Some(other) = swapped(format) else {
-            return if Some(&format) == FORMATS.first() { Finding::Nothing } else { Finding::Clear(format) };
-        };
+        let Some(other) = swapped(format) else { return Finding::Clear(format) };
         let only = |one: &str, other: &str| self.count(|formats| formats.contains(&one) && !formats.contains(&other));
         match (only(format, other), only(other, format)) {
             (1.., 0) => Finding::Clear(format),
@@ -75,10 +75,11 @@ impl Dates {
         }
     }
 
-    /// Cells that don't have this format.
+    /// Cells that have neither this format nor the service's own.
     #[must_use]
     pub fn misfits(&self, format: &str) -> u64 {
-        self.count(|formats| !formats.contains(&format))
+        let [own, ..] = FORMATS;
+        self.count(|formats| !formats.contains(&format) && !formats.contains(&own))
     }
 }
 
@@ -90,36 +91,38 @@ fn swapped(format: &str) -> Option<&'static str> {
 
 #[derive(Debug, Default)]
 pub struct Prices {
-    /// `1.249,00`.
+    /// `12,49`.
     with_comma: u64,
     /// `12.49`.
     with_point: u64,
-    /// `1.249`.
+    /// `1.249`, which either reads.
     ambiguous: u64,
+    /// `1,249`.
+    thousands: u64,
 }
 
 impl Prices {
     pub fn note(&mut self, cell: &str) {
-        let digits = cell.strip_prefix('-').unwrap_or(cell);
-        let is_plain = digits.starts_with(|c: char| c.is_ascii_digit())
-            && digits.matches('.').count() <= 1
-            && digits.chars().all(|c| c == '.' || c.is_ascii_digit());
-        let read = price_with_comma(cell).ok().and_then(|price| price.parse::<f64>().ok());
-        match (read, is_plain.then(|| cell.parse::<f64>().ok()).flatten()) {
-            (Some(one), Some(other)) => self.ambiguous += u64::from((one - other).abs() > f64::EPSILON),
-            (Some(_), None) => self.with_comma += 1,
-            (None, Some(_)) => self.with_point += 1,
-            (None, None) => {}
+        let number = |price: Option<String>| price.and_then(|price| price.parse::<f64>().ok());
+        let with_comma = number(price_with_comma(cell).ok());
+        match (with_comma, number(price_with_point(cell, false)), number(price_with_point(cell, true))) {
+            (Some(one), Some(other), _) => self.ambiguous += u64::from((one - other).abs() > f64::EPSILON),
+            (Some(_), None, Some(_)) => self.thousands += 1,
+            (Some(_), None, None) => self.with_comma += 1,
+            (None, Some(_), _) => self.with_point += 1,
+            (None, None, _) => {}
         }
     }
 
-    /// Whether prices have a decimal comma.
+    /// Whether prices have a decimal comma, or a decimal point and commas between thousands.
     #[must_use]
     pub fn finding(&self) -> Finding<bool> {
-        match (self.with_comma, self.with_point, self.ambiguous) {
-            (1.., 0, _) => Finding::Clear(true),
-            (1.., 1.., _) | (0, 0, 1..) => Finding::Ambiguous(true, false),
-            _ => Finding::Nothing,
+        match (self.with_comma, self.with_point) {
+            (1.., 0) => Finding::Clear(true),
+            (0, 1..) if self.thousands > 0 => Finding::Clear(false),
+            (0, 1..) => Finding::Nothing,
+            (0, 0) if self.ambiguous + self.thousands == 0 => Finding::Nothing,
+            _ => Finding::Ambiguous(true, false),
         }
     }
 }
@@ -144,6 +147,7 @@ mod tests {
     fn dates_show_their_format() {
         assert_eq!(dates(&["05.03.2025", "", "31.12.2024", "soon"]), Finding::Clear("DD.MM.YYYY"));
         assert_eq!(dates(&["2025-03-05"]), Finding::Nothing);
+        assert_eq!(dates(&["2025-03-05", "2025-03-06", "31.12.2024"]), Finding::Clear("DD.MM.YYYY"));
         assert_eq!(dates(&["soon", ""]), Finding::Nothing);
         assert_eq!(dates(&["05/03/2025", "03/25/2025"]), Finding::Clear("MM/DD/YYYY"));
         assert_eq!(dates(&["05/03/25", "25/03/25"]), Finding::Clear("DD/MM/YY"));
@@ -161,6 +165,9 @@ mod tests {
     fn prices_show_their_comma() {
         assert_eq!(prices(&["1.249,00 €", "1.249", "999"]), Finding::Clear(true));
         assert_eq!(prices(&["12.49", "1.249", "999"]), Finding::Nothing);
+        assert_eq!(prices(&["$12.49", "1,249.00", "1,249"]), Finding::Clear(false));
+        assert_eq!(prices(&["$12.49", "1,249.00"]), Finding::Nothing);
+        assert_eq!(prices(&["1,249", "999"]), Finding::Ambiguous(true, false));
         assert_eq!(prices(&["999", "", "free"]), Finding::Nothing);
         assert_eq!(prices(&["1.249"]), Finding::Ambiguous(true, false));
         assert_eq!(prices(&["12,49", "12.49"]), Finding::Ambiguous(true, false));

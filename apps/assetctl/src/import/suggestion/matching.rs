@@ -1,6 +1,7 @@
 //! Suggestion of the column by which rows find what they update.
 
 use crate::import::args::{Import, MatchBy};
+use crate::import::columns::Mapping;
 use crate::import::columns::values::ValueMapping;
 use crate::import::suggestion::are;
 use crate::import::suggestion::survey::{Survey, Surveyed};
@@ -9,9 +10,20 @@ use crate::import::suggestion::survey::{Survey, Surveyed};
 const ASSETS: [MatchBy; 3] = [MatchBy::Id, MatchBy::SerialNumber, MatchBy::AssetTag];
 const USERS: [MatchBy; 2] = [MatchBy::Id, MatchBy::Email];
 
+/// Leaves out a column `id` with the numbers of another system.
+pub fn foreign_ids(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
+    let Some(column) = survey.column("id").filter(|column| column.ids == 0) else { return };
+    if options.mappings.iter().any(|mapping| mapping.column == column.name) {
+        return;
+    }
+    options.mappings.push(Mapping { column: column.name.clone(), field: None });
+    notes.push(format!("{}: ignored, since its values are not IDs of this service.", column.name));
+}
+
 pub fn suggest(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     let candidates = if options.users { &USERS[..] } else { &ASSETS };
-    let column_of = |matching: &MatchBy| survey.column(matching.column()?).filter(|column| column.distinct() > 0);
+    let is_usable = |column: &&Surveyed| column.distinct() > 0 && (column.field != "id" || column.ids > 0);
+    let column_of = |matching: &MatchBy| survey.column(matching.column()?).filter(is_usable);
     if options.match_by == MatchBy::None {
         let found = candidates.iter().find(|matching| column_of(matching).is_some());
         options.match_by = found.copied().unwrap_or(MatchBy::None);

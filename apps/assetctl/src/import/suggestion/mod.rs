@@ -1,6 +1,7 @@
 //! `assetctl import --suggest`: the command that imports a file, as far as its columns and cells look familiar.
 
 pub mod dates;
+mod kinds;
 mod matching;
 mod survey;
 mod values;
@@ -27,28 +28,47 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     suggested.mappings.extend(found.mappings);
     let survey = Survey::of(&source, &suggested)?;
     let mut notes = Vec::new();
+    notes.extend(kinds::other_than_assets(options, &source.names));
     values::owners(&mut suggested, &survey, &options.mappings, &mut notes);
     values::vocabularies(&mut suggested, &survey, &mut notes);
     dates(&mut suggested, &survey, &mut notes);
     prices(&mut suggested, &survey, &mut notes);
+    matching::foreign_ids(&mut suggested, &survey, &mut notes);
     matching::suggest(&mut suggested, &survey, &mut notes);
     let ignored: Vec<&str> = found.unknown.iter().map(String::as_str).collect();
     suggested.mappings.extend(ignored.iter().map(|column| Mapping { column: (*column).to_owned(), field: None }));
     if !ignored.is_empty() {
+        let keep = if options.users { "FIELD" } else { "custom_fields.NAME" };
         notes.push(format!(
-            "No guess for {}, so the command ignores {}. To keep a column: --map \"COLUMN=custom_fields.NAME\".",
+            "No guess for {}, so the command ignores {}. To keep a column: --map \"COLUMN={keep}\".",
             ignored.join(", "),
             if ignored.len() == 1 { "it" } else { "them" }
         ));
     }
-    let has = |field: &str| survey.column(field).is_some();
+    let has = |field: &str| survey.column(field).is_some() || suggested.constants.iter().any(|constant| constant.field == field);
+    let required: &[&str] = if options.users { &["email", "display_name"] } else { &["name"] };
+    for field in required.iter().filter(|field| !has(field)) {
+        notes
+            .push(format!("Every new {} needs a {field}, and no column has it: --map \"COLUMN={field}\".", kind_of_row(options)));
+    }
     if !options.users && !has("asset_type_code") && !has("asset_type_id") && options.constants.is_empty() {
         notes.push("No column has the asset type. --set asset_type_code=CODE gives all rows one.".to_owned());
     }
-    if has("model") || has("manufacturer") {
+    if !options.users && (has("model") || has("manufacturer")) {
         notes.push(
             "manufacturer and model are free text. For models in your catalog, use manufacturer_name and model_name.".to_owned(),
         );
+    }
+    if survey.held_in_stock > 0 && !options.users {
+        let how =
+            if has("status") { "--map-value says what a status means" } else { "--set status=in_use gives all rows that status" };
+        notes.push(format!("{} would have a holder and be in_stock: {how}.", count(survey.held_in_stock, "asset")));
+    }
+    if let Some((number, first)) = survey.column("serial_number").and_then(|column| column.shortened.as_ref()) {
+        notes.push(format!(
+            "A spreadsheet has shortened {}, such as {first}: they will be refused.",
+            count(*number, "serial number")
+        ));
     }
     let words = command(&suggested);
     if is_json {
@@ -100,13 +120,19 @@ fn dates(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
 
 fn prices(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     match survey.prices.finding() {
-        Finding::Clear(_) => options.decimal_comma = true,
-        Finding::Ambiguous(..) if !options.decimal_comma => notes.push(
-            "Prices can be read with a decimal comma and with a decimal point. If 1.249 is more than a thousand, add --decimal-comma."
+        Finding::Clear(_) if options.decimal_comma || options.decimal_point => {}
+        Finding::Clear(has_comma) => (options.decimal_comma, options.decimal_point) = (has_comma, !has_comma),
+        Finding::Ambiguous(..) if !options.decimal_comma && !options.decimal_point => notes.push(
+            "Prices can be read with a decimal comma and with a decimal point. If 1.249 is more than a thousand, add --decimal-comma; \
+             if 1,249 is, add --decimal-point."
                 .to_owned(),
         ),
         Finding::Ambiguous(..) | Finding::Nothing => {}
     }
+}
+
+fn kind_of_row(options: &Import) -> &'static str {
+    if options.users { "user" } else { "asset" }
 }
 
 /// `1 row is`, `2 rows are`.

@@ -3,18 +3,21 @@
 use crate::error::Result;
 use crate::folded::folded;
 use crate::import::args::Import;
-use crate::import::columns::fields::Fields;
-use crate::import::columns::{Columns, OWNER_NAME, Target, trimmed};
+use crate::import::columns::fields::{Fields, compared};
+use crate::import::columns::{Columns, OWNER_NAME, Target, joined};
 use crate::import::source::Source;
 use crate::import::suggestion::dates::{Dates, Prices};
 use crate::import::suggestion::words;
+use crate::lookup::is_id;
 use fields::CellType;
-use fields::serial_number::is_placeholder;
+use fields::serial_number::{is_placeholder, is_shortened};
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The different values of a column that are kept.
 const MAX_VALUES: usize = 50;
+
+const OWNERS: [&str; 2] = [OWNER_NAME, "assigned_to_email"];
 
 /// A column that is imported.
 #[derive(Debug, Default)]
@@ -25,6 +28,10 @@ pub struct Surveyed {
     /// Placeholders, and values of a vocabulary.
     pub values: BTreeSet<String>,
     pub addresses: u64,
+    /// Cells with an ID of this service.
+    pub ids: u64,
+    /// The number of serial numbers that a spreadsheet has shortened, and the first.
+    pub shortened: Option<(u64, String)>,
     /// Cells with several words.
     pub names: u64,
     /// Cells that are no placeholders and have the value of an earlier one.
@@ -58,8 +65,12 @@ impl Surveyed {
         }
         if is_identifier && !is_missing {
             let mut hasher = DefaultHasher::new();
-            cell.hash(&mut hasher);
+            compared(&self.field, cell).hash(&mut hasher);
             self.doubled += u64::from(!self.hashes.insert(hasher.finish()));
+        }
+        self.ids += u64::from(is_id(cell));
+        if self.field == "serial_number" && is_shortened(cell) {
+            self.shortened.get_or_insert_with(|| (0, cell.to_owned())).0 += 1;
         }
         self.addresses += u64::from(cell.contains('@'));
         self.names += u64::from(cell.contains([' ', ',']));
@@ -72,25 +83,28 @@ pub struct Survey {
     pub columns: Vec<Surveyed>,
     pub dates: Dates,
     pub prices: Prices,
+    /// Rows with a holder whose status is in_stock, or missing.
+    pub held_in_stock: u64,
 }
 
 impl Survey {
     /// Reads all rows.
     pub fn of(source: &Source, options: &Import) -> Result<Self> {
         let kind = options.kind();
-        let field_of = |name: &str| match options.mappings.iter().find(|mapping| mapping.column == name) {
+        let (mappings, _) = joined(&options.mappings, &source.names);
+        let field_of = |name: &str| match mappings.iter().find(|mapping| mapping.column == name) {
             Some(mapping) => mapping.field.clone(),
             None => kind.has_column(name).then(|| name.to_owned()),
         };
-        let surveyed = |name: &String| {
-            Some(Surveyed { name: trimmed(name).to_owned(), field: field_of(trimmed(name))?, ..Surveyed::default() })
-        };
+        let surveyed =
+            |name: &String| Some(Surveyed { name: name.trim().to_owned(), field: field_of(name.trim())?, ..Surveyed::default() });
         let mut survey = Self { columns: source.names.iter().filter_map(surveyed).collect(), ..Self::default() };
         // Cells stay as they are.
         let columns = Columns { targets: vec![Target::Ignored; source.names.len()], fields: Fields::new(kind) };
         let mut rows = source.rows(options, &columns)?;
         while let Some(row) = rows.next()? {
             survey.rows += 1;
+            let (mut is_held, mut is_in_stock) = (false, true);
             for column in &mut survey.columns {
                 let cell = row.original.text(&source.names, &column.name).unwrap_or_default();
                 match kind.import_column(&column.field).map(|column| column.cell) {
@@ -98,8 +112,13 @@ impl Survey {
                     Some(CellType::Number) => survey.prices.note(&cell),
                     _ => {}
                 }
+                is_held |= OWNERS.contains(&column.field.as_str()) && !cell.is_empty();
+                if column.field == "status" && !cell.is_empty() {
+                    is_in_stock = words::guess("status", &cell) == Some("in_stock");
+                }
                 column.note(&cell);
             }
+            survey.held_in_stock += u64::from(is_held && is_in_stock);
         }
         Ok(survey)
     }
@@ -111,6 +130,6 @@ impl Survey {
 
     /// The column of users: by name, or by e-mail address.
     pub fn owners(&self) -> impl Iterator<Item = &Surveyed> {
-        self.columns.iter().filter(|column| [OWNER_NAME, "assigned_to_email"].contains(&column.field.as_str()))
+        self.columns.iter().filter(|column| OWNERS.contains(&column.field.as_str()))
     }
 }

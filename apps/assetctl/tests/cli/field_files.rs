@@ -1,0 +1,201 @@
+//! Small files in the form of other systems' exports and samples, and with what spreadsheets do to them.
+
+use crate::support::Folder;
+use crate::support::service::Service;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Standard output and standard error of `--suggest`.
+fn suggest(service: &Service, path: &Path, options: &[&str]) -> (String, String) {
+    let run = service.run(&[&["import", path.to_str().unwrap(), "--suggest"], options].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    (run.stdout, run.stderr)
+}
+
+/// Imports a file as the suggested command does, with further options.
+fn import_as_suggested(service: &Service, path: &Path, options: &[&str]) -> Value {
+    let (command, _) = suggest(service, path, &options.iter().copied().filter(|option| *option == "--users").collect::<Vec<_>>());
+    let words = command.replace(" \\\n ", "");
+    let mut words = shell_words(&words);
+    words.retain(|word| word != "assetctl");
+    words.extend(options.iter().filter(|option| **option != "--users").map(|option| (*option).to_owned()));
+    words.push("--json".to_owned());
+    let run = service.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!([0, 3].contains(&run.code), "{}{}", run.stdout, run.stderr);
+    run.json()
+}
+
+fn shell_words(command: &str) -> Vec<String> {
+    let (mut words, mut quote) = (vec![String::new()], None);
+    for c in command.trim().chars() {
+        match (quote, c) {
+            (None, ' ') => words.push(String::new()),
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if open == c => quote = None,
+            (_, c) => words.last_mut().unwrap().push(c),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+fn counts(summary: &Value) -> [u64; 4] {
+    ["created", "updated", "unchanged", "refused"].map(|name| summary[name].as_u64().unwrap())
+}
+
+#[test]
+fn snipe_it_assets_with_a_holder_who_is_unknown() {
+    let (service, folder) = (Service::start(), Folder::new());
+    service.create("/users", &json!({"email": "ada@example.com", "display_name": "Ada"}));
+    let text = "Company,Name,Asset Tag,Category,Manufacturer,Model,Model Number,Asset Notes,Purchase Date,Purchase Cost,Checkout Type,\
+                Checked Out To: Username,Checked Out To: Email\n\
+                A and Sons,Backhoe,ICC-1,Railings,Berge Inc,Nial,17VM80,some notes,2023-01-23,2266.13,,\"\",\"\"\n\
+                \"B, C and D\",Dragline,WBH-2,Steel,\"B, B and H\",Chase,93IS2,,2022-11-14,1292.94,User,ada,ada@example.com\n\
+                E Group,Excavator,NNH-3,Floor,P LLC,Chase,99FR,,2023-03-01,2300.71,User,gone,gone@example.com\n";
+    let path = folder.file("assets.csv", text);
+    let (command, notes) = suggest(&service, &path, &[]);
+    assert!(command.contains("--match asset_tag") && command.contains("--create-unmatched"), "{command}");
+    assert!(notes.contains("2 assets would have a holder and be in_stock: --set status=in_use"), "{notes}");
+    let dry = import_as_suggested(&service, &path, &["--dry-run"]);
+    assert_eq!(counts(&dry), [2, 0, 0, 1]);
+    assert!(dry["refused_reasons"][0]["way_out"].as_str().unwrap().contains("--skip-bad \"Checked Out To: Email\""), "{dry}");
+    let summary = import_as_suggested(&service, &path, &["--skip-bad", "Checked Out To: Email"]);
+    assert_eq!((counts(&summary), &summary["skipped_cells"]), ([3, 0, 0, 0], &json!(1)), "{summary}");
+    assert_eq!(summary["skipped_cell_reasons"][0]["column"], "Checked Out To: Email");
+    let again = import_as_suggested(&service, &path, &["--skip-bad", "assigned_to_email"]);
+    assert_eq!((counts(&again), &again["skipped_cells"]), ([0, 0, 3, 0], &json!(1)), "{again}");
+    let run = service.run(&["import", folder.file("names.csv", "name\na\n").to_str().unwrap(), "--skip-bad", "colour"]);
+    let problem = "--skip-bad colour: no column of the file is imported as that";
+    assert!(run.code == 2 && run.stderr.contains(problem), "{}", run.stderr);
+}
+
+#[test]
+fn snipe_it_assets_of_an_old_mac_with_empty_headings_and_shortened_numbers() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let text = "Full Name,Email,item Name,,Model name,Model Number,Serial,Asset Tag,,Purchase Date,Purchase Cost,Status\r\
+                ,,first,,m1,6.37702E+15,S-1,970-8,,4/5/16,\"133,289.59\",Ready to Deploy\r\
+                ,,second,,m2,5.02E+18,8.93901E+18,544-0,,3/28/16,763.46,Archived\r";
+    let path = folder.file("assets.csv", text);
+    let (command, notes) = suggest(&service, &path, &[]);
+    assert!(command.contains("--date-format MM/DD/YY") && command.contains("--map \"item Name=name\""), "{command}");
+    assert!(notes.contains("has shortened 1 serial number, such as 8.93901E+18"), "{notes}");
+    let summary = import_as_suggested(&service, &path, &["--map-value", "Status:Archived=scrapped"]);
+    assert_eq!(counts(&summary), [1, 0, 0, 1], "{summary}");
+    let refused = &summary["refused_reasons"][0];
+    assert_eq!((&refused["column"], &refused["line"]), (&json!("Serial"), &json!(3)), "{refused}");
+    assert_eq!(service.assets()[0]["purchase_price"], json!(133_289.59));
+}
+
+#[test]
+fn snipe_it_users_have_their_names_in_two_columns() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let text = "First Name,Last Name,email,User name,Location,VIP\nBlanche,O'Collopy,b@example.com,b0,Oslo,yes\nJessie,Le Primo,j@example.com,j1,Bern,no\n";
+    let path = folder.file("users.csv", text);
+    let (_, notes) = suggest(&service, &path, &["--users"]);
+    assert!(!notes.contains("custom_fields") && !notes.contains("asset"), "{notes}");
+    assert_eq!(counts(&import_as_suggested(&service, &path, &["--users"])), [2, 0, 0, 0]);
+    let users = service.get("/users?email=j@example.com");
+    assert_eq!(users["data"][0]["display_name"], "Jessie Le Primo");
+    let without = folder.file("addresses.csv", "email\na@example.com\n");
+    let (_, notes) = suggest(&service, &without, &["--users"]);
+    assert!(notes.contains("Every new user needs a display_name"), "{notes}");
+}
+
+#[test]
+fn lists_of_other_things_are_recognized() {
+    let (service, folder) = (Service::start(), Folder::new());
+    for (text, kind) in [
+        ("Item name,serial number,Licensed To Name,seats,purchase cost\nOffice,K-1,Ada,5,$79.66\n", "licences"),
+        ("name,address,city,state,country,zip\nOslo,Street 1,Oslo,,NO,0150\n", "places"),
+        ("Name,Category,QTY,Min Amount,Purchase Cost\nMouse,Input,61,59,73.96\n", "accessories"),
+    ] {
+        let path = folder.file("list.csv", text);
+        let (_, notes) = suggest(&service, &path, &[]);
+        assert!(notes.contains(&format!("This looks like a list of {kind}")), "{notes}");
+    }
+    let path = folder.file("list.csv", "name,serial number,city,state,country\nLaptop,S-1,Oslo,,NO\n");
+    assert!(!suggest(&service, &path, &[]).1.contains("This looks like"));
+}
+
+#[test]
+fn ralph_and_homebox_have_ids_and_headings_of_their_own() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let ralph = folder.file(
+        "ralph.csv",
+        "id,sn,hostname,barcode,price,invoice_date\n112122,S-1,host1,B-1,\"1,249.00\",2024-03-09\n212312,S-2,host2,B-2,$12.58,\n",
+    );
+    let (command, notes) = suggest(&service, &ralph, &[]);
+    assert!(command.contains("--map id=") && command.contains("--match serial_number"), "{command}");
+    assert!(notes.contains("id: ignored, since its values are not IDs of this service"), "{notes}");
+    assert_eq!(counts(&import_as_suggested(&service, &ralph, &[])), [2, 0, 0, 0]);
+    let homebox = folder.file(
+        "homebox.csv",
+        "HB.name,HB.asset_id,HB.location,HB.purchase_price,HB.purchase_time,HB.serial_number\nItem 1,000-001,Path / To,12.5,2024-03-09,H-1\nItem 2,000-002,Path,,,\n",
+    );
+    assert_eq!(counts(&import_as_suggested(&service, &homebox, &["--create-unmatched"])), [2, 0, 0, 0]);
+    let prices: Vec<String> = service.assets().iter().map(|asset| asset["purchase_price"].to_string()).collect();
+    assert_eq!(prices, ["1249.0", "12.58", "12.5", "null"]);
+}
+
+#[test]
+fn an_export_of_another_service_is_imported_by_serial_number() {
+    let (service, other, folder) = (Service::start(), Service::start(), Folder::new());
+    for number in 1..=2 {
+        service.create("/assets", &json!({"name": format!("a{number}"), "serial_number": format!("S {number}")}));
+    }
+    for format in ["csv", "ndjson"] {
+        let path = folder.path(&format!("assets.{format}"));
+        assert_eq!(service.run(&["export", "-o", path.to_str().unwrap()]).code, 0);
+        let options = ["--match", "serial_number", "--map", "asset_tag="];
+        let run = other.import(&path, &options);
+        assert!(run.stderr.contains("Left out, since rows are matched by serial_number: id, created_at"), "{}", run.stderr);
+        let expected = if format == "csv" { [2, 0, 0, 0] } else { [0, 0, 2, 0] };
+        assert_eq!(counts(&run.json()), expected, "{}{}", run.stdout, run.stderr);
+    }
+}
+
+#[test]
+fn a_dry_run_sums_up_the_changes_and_warns_of_lost_zeros() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let row = |n: u32, center: &str| format!("a{n},S-{n},{center}\n");
+    let header = "name,serial_number,custom_fields.cost_center\n";
+    let before: String = (1..=250).map(|n| row(n, if n <= 240 { "0815" } else { "4711" })).collect();
+    let path = folder.file("assets.csv", header.to_owned() + &before);
+    assert_eq!(counts(&service.import(&path, &["--match", "serial_number"]).json()), [250, 0, 0, 0]);
+    let after: String = (1..=250).map(|n| row(n, if n <= 240 { "815" } else { "4712" })).collect();
+    let path = folder.file("assets.csv", header.to_owned() + &after);
+    let run = service.run(&["import", path.to_str().unwrap(), "--match", "serial_number", "--dry-run"]);
+    assert!(run.stdout.contains("custom_fields.cost_center: 250 rows, such as 0815 to 815"), "{}", run.stdout);
+    let warning = "Warning: custom_fields.cost_center: in 240 rows only leading zeros differ, such as 0815 and 815.";
+    assert!(run.code == 0 && run.stderr.contains(warning), "{}", run.stderr);
+    let json = service.import(&path, &["--match", "serial_number", "--dry-run"]).json();
+    let expected =
+        json!([{"field": "custom_fields.cost_center", "rows": 250, "old": "0815", "new": "815", "only_leading_zeros": 240}]);
+    assert_eq!(json["changes"], expected);
+    assert_eq!(service.import(&path, &["--match", "serial_number"]).json()["changes"], json!([]));
+}
+
+#[test]
+fn a_zero_byte_costs_only_its_row() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let path = folder.file("assets.csv", b"name,notes,custom_fields.x\na,1,2\nb\0,1,2\nc,1,2\0\nd,1,2\n");
+    let run = service.import(&path, &[]);
+    assert_eq!((run.code, counts(&run.json())), (3, [2, 0, 0, 2]), "{}{}", run.stdout, run.stderr);
+    let mended = std::fs::read_to_string(folder.path("assets.csv.refused.csv")).unwrap().replace('\0', "");
+    let path = folder.file("mended.csv", mended);
+    assert_eq!(counts(&service.import(&path, &[]).json()), [2, 0, 0, 0]);
+}
+
+#[test]
+fn dates_of_other_forms_are_understood_or_explained() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let path = folder.file("assets.csv", "name,purchase_date\na,09.03.2024\nb,2024-03-10\nc,44606\n");
+    let (command, _) = suggest(&service, &path, &[]);
+    assert!(command.contains("--date-format DD.MM.YYYY"), "{command}");
+    let summary = service.import(&path, &["--date-format", "DD.MM.YYYY"]).json();
+    assert_eq!(counts(&summary), [2, 0, 0, 1]);
+    assert_eq!(summary["refused_reasons"][0]["detail"], "\"44606\" is a spreadsheet's day number, of 2022-02-14");
+    let path = folder.file("more.csv", "name,purchase_date\nc,44606\n");
+    let skipped = service.import(&path, &["--skip-bad", "purchase_date"]).json();
+    assert_eq!((counts(&skipped), &skipped["skipped_cells"]), ([1, 0, 0, 0], &json!(1)), "{skipped}");
+}
