@@ -64,7 +64,7 @@ async fn rows_that_could_become_the_wrong_asset_are_refused() {
     assert_eq!(outcomes(&client.import("/assets", "?match=id", &csv).await), ["refused"; 2]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn serial_numbers_are_the_same_in_another_spelling() {
     let client = over_http().await;
     let id = client.asset(json!({"name": "a", "serial_number": "PF3 XK011"})).await;
@@ -93,7 +93,7 @@ fn percent(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn serial_numbers_that_name_nothing_match_nothing() {
     let client = over_http().await;
     for serial in ["unknown", "1111111", "123456789", "No Asset Tag", "#REF!", "Ｎ／Ａ", "0x0", "8.93901E+18", "1,23E+12"] {
@@ -114,7 +114,7 @@ async fn serial_numbers_that_name_nothing_match_nothing() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn numbers_that_a_spreadsheet_has_shortened_are_refused_unless_they_are_what_is_stored() {
     let client = over_http().await;
     let schema = json!({"type": "object", "properties": {"imei": {"type": ["integer", "null"]}}});
@@ -137,7 +137,7 @@ async fn numbers_that_a_spreadsheet_has_shortened_are_refused_unless_they_are_wh
     assert_eq!(outcomes(&client.import("/assets", "?match=id", &csv).await), ["refused"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn catalog_names_are_the_same_in_another_spelling_and_unknown_ones_show_the_nearest() {
     let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -153,7 +153,7 @@ async fn catalog_names_are_the_same_in_another_spelling_and_unknown_ones_show_th
     assert_eq!(row_errors(&reply, 3), [("model_name".to_owned(), unknown.to_owned())]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_tag_of_a_deleted_asset_is_refused_where_the_file_has_it() {
     let client = over_http().await;
     let id = client.asset(json!({"name": "a", "asset_tag": "INV-1"})).await;
@@ -169,7 +169,7 @@ async fn the_tag_of_a_deleted_asset_is_refused_where_the_file_has_it() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn names_of_custom_fields_that_look_the_same_are_the_same() {
     let client = over_http().await;
     let id = client.asset(json!({"name": "a", "custom_fields": {"Fa\u{308}rg ": "röd"}})).await;
@@ -183,7 +183,7 @@ async fn names_of_custom_fields_that_look_the_same_are_the_same() {
     assert_eq!(refused.field_errors(), ["custom_fields.\u{200b}x"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_dry_run_says_what_each_row_changes() {
     let client = over_http().await;
     let ada = client.user("Ada").await;
@@ -212,7 +212,7 @@ async fn a_dry_run_says_what_each_row_changes() {
     assert_eq!(reply.data()[0]["changes"], json!([{"field": "role", "old": "viewer", "new": "admin"}]));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_changes_of_large_records_are_cut() {
     let client = over_http().await;
     let fields =
@@ -226,7 +226,7 @@ async fn the_changes_of_large_records_are_cut() {
     assert!(listed > 50 && reply.text().len() < 20_000 && listed + more == 1000, "{listed} {more}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_row_is_written_without_its_bad_cell_if_that_is_wanted() {
     let client = over_http().await;
     let gone = client.user("Gone").await;

@@ -54,6 +54,7 @@ impl CustomFields {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::custom_fields::CustomFieldsPatch;
 
     #[test]
     fn names_that_look_the_same_are_the_same() {
@@ -67,5 +68,14 @@ mod tests {
             let errors = CustomFields::from_body(text).expect_err("an error");
             assert_eq!(errors.iter().map(|(pointer, _)| pointer.as_str()).collect::<Vec<_>>(), pointers, "{errors:?}");
         }
+    }
+
+    #[test]
+    fn a_single_field_is_found_by_a_name_that_looks_the_same() {
+        let fields = CustomFields::from_body(r#"{"F\u00e4rg": 1, "ram_gb": 16}"#).expect("fields");
+        let patch = CustomFieldsPatch::from_json(r#"{"Fa\u0308rg": 2, "ram_gb ": null}"#).expect("a patch");
+        assert_eq!(String::from(patch.applied_to(&fields).expect("small fields")), r#"{"Färg":2}"#);
+        let errors = CustomFieldsPatch::from_json(r#"{"a": 1, "a ": 2}"#).expect_err("an error");
+        assert_eq!(errors[0].0, "/a ");
     }
 }
