@@ -128,21 +128,3 @@ fn errors_are_described_once() {
     });
     assert!(wrong.is_empty(), "{wrong:?}");
 }
-
-#[test]
-fn the_document_is_small() {
-    fn without_examples(value: &Value) -> Value {
-        match value {
-            Value::Object(object) => object
-                .iter()
-                .filter(|(name, _)| !["example", "examples"].contains(&name.as_str()))
-                .map(|(name, value)| (name.clone(), without_examples(value)))
-                .collect(),
-            Value::Array(items) => items.iter().map(without_examples).collect(),
-            value => value.clone(),
-        }
-    }
-    let document = served_document();
-    let (bare, whole) = (without_examples(&document).to_string().len(), document.to_string().len());
-    assert!(bare <= 204_000 && whole <= 247_000, "{bare} bytes without examples, {whole} with them");
-}

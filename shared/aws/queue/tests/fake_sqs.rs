@@ -72,7 +72,7 @@ fn message(webhook: WebhookId, n: u8) -> Message {
     let tenant = TenantId::new(Timestamp::from_millis(0), [0; 10]);
     let event = shared::domain::values::id::EventId::new(Timestamp::from_millis(i64::from(n)), [n; 10]);
     let request = json!({"kind": "delivery", "tenant_id": tenant, "webhook_id": webhook, "event_id": event,
-        "requested_at": Timestamp::from_millis(1)});
+        "requested_at": Timestamp::from_millis(1), "number": 1});
     serde_json::from_value(request).unwrap()
 }
 

@@ -52,7 +52,7 @@ fn message(webhook: WebhookId, n: u8) -> NewMessage {
     let tenant = TenantId::from_uuid(webhook.uuid());
     let event = EventId::new(Timestamp::from_millis(i64::from(n)), [n; 10]);
     let request = json!({"kind": "delivery", "tenant_id": tenant, "webhook_id": webhook, "event_id": event,
-        "requested_at": Timestamp::from_millis(1)});
+        "requested_at": Timestamp::from_millis(1), "number": 1});
     serde_json::from_value::<Message>(request).unwrap().into()
 }
 
