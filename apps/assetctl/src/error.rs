@@ -3,7 +3,7 @@
 /// An error whose text says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// The command line, the environment or the file's columns don't fit: nothing was sent.
+    /// The command line, the environment or the file's columns don't fit: nothing was sent, or a question was refused.
     #[error("{0}")]
     Usage(String),
     #[error("{0}")]

@@ -128,7 +128,10 @@ async fn fetch(options: &Export, client: &Client, format: Format, output: &mut i
     let bar = ProgressBar::new_spinner().with_message(format!("0 {kind}"));
     loop {
         let reply = get(client, &url, content_type, Duration::from_secs(options.give_up_after)).await;
-        let reply = reply.map_err(|error| CliError::Failed(format!("{error}\nNothing was written; repeat the command.")))?;
+        let reply = reply.map_err(|error| match error {
+            CliError::Usage(_) => error,
+            error => CliError::Failed(format!("{error}\nNothing was written; repeat the command.")),
+        })?;
         exported.rows += match format {
             Format::Csv => {
                 parts.add(&reply.body).map_err(|error| CliError::Failed(format!("can't read the service's answer: {error}")))?

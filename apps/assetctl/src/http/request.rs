@@ -15,10 +15,10 @@ pub const JSON: &str = "application/json";
 ///
 /// # Errors
 ///
-/// Returns [`CliError::Answered`] when the service refuses the request, and [`CliError::Unanswered`] when it is busy for too
-/// long, and [`CliError::Failed`] when it sends another type.
+/// Returns [`CliError::Usage`] when the service refuses a parameter, [`CliError::Answered`] when it refuses the request,
+/// [`CliError::Unanswered`] when it is busy for too long, and [`CliError::Failed`] when it sends another type.
 pub async fn get(client: &Client, url: &Url, content_type: &str, patience: Duration) -> Result<Reply> {
-    let reply = answered(Waiting::silent(patience), || client.get(url.clone())).await?;
+    let reply = answered(Waiting::silent(patience), || client.get(url.clone())).await.map_err(wrong_parameter)?;
     expect_type(&reply, url, content_type)?;
     Ok(reply)
 }
@@ -51,12 +51,21 @@ fn patience_of(client: &Client) -> Duration {
 ///
 /// # Errors
 ///
-/// Returns [`CliError::Answered`] when the service refuses the request, and [`CliError::Failed`] when it sends another type.
+/// Returns [`CliError::Usage`] when the service refuses a parameter, [`CliError::Answered`] when it refuses the request, and
+/// [`CliError::Failed`] when it sends another type.
 pub async fn get_endlessly(client: &Client, url: &Url, is_first: bool, comfort: &str) -> Result<Vec<u8>> {
     let waiting = Waiting { patience: is_first.then_some(patience::DEFAULT), comfort: Some(comfort) };
-    let reply = answered(waiting, || client.get(url.clone())).await?;
+    let reply = answered(waiting, || client.get(url.clone())).await.map_err(wrong_parameter)?;
     expect_type(&reply, url, JSON)?;
     Ok(reply.body)
+}
+
+/// A GET that is refused as invalid has a parameter from the command line that doesn't fit.
+fn wrong_parameter(error: CliError) -> CliError {
+    match error {
+        CliError::Answered { status: 422, detail, .. } => CliError::Usage(detail),
+        error => error,
+    }
 }
 
 /// The wait for a service that is busy or can't be reached.

@@ -1,6 +1,6 @@
 //! The feed of all changes, page after page.
 
-use crate::error::{CliError, Result};
+use crate::error::Result;
 use crate::http::client::Client;
 use crate::http::request::{get_endlessly, unreadable};
 use serde::Deserialize;
@@ -58,22 +58,19 @@ impl<'a> Feed<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`CliError::Usage`] for an unknown type of events, and [`CliError::Answered`] or [`CliError::Failed`] if the service
-    /// refuses the request otherwise, or doesn't answer for [`DEFAULT`](crate::http::patience::DEFAULT).
+    /// As [`get_endlessly`]: a wrong parameter is an unknown type of events. If the service can't be reached, it gives up after
+    /// [`DEFAULT`](crate::http::patience::DEFAULT).
     pub async fn begin(client: &'a Client, types: Option<String>) -> Result<Self> {
         let mut feed = Self { client, types, after: "now".into(), has_more: false };
-        match feed.read(true).await {
-            // Of the parameters, only the types of events come from the command line.
-            Err(CliError::Answered { status: 422, detail, .. }) => Err(CliError::Usage(detail)),
-            read => read.map(|_| feed),
-        }
+        feed.read(true).await?;
+        Ok(feed)
     }
 
     /// Perhaps none. Waits while the service is busy or can't be reached.
     ///
     /// # Errors
     ///
-    /// Returns [`CliError::Answered`] if the service refuses the request.
+    /// As [`get_endlessly`].
     pub async fn next(&mut self) -> Result<Vec<Event>> {
         self.read(false).await?.into_iter().map(event).collect()
     }

@@ -43,3 +43,13 @@ fn what_a_user_had_is_taken_back_and_labelled() {
     let zpl = service.run(&["labels", "--status", "in_stock", "--format", "zpl", "--dpi", "300"]);
     assert_eq!((zpl.code, zpl.stdout.matches("^XA").count()), (0, 1), "{}", zpl.stderr);
 }
+
+#[test]
+fn a_filter_that_the_service_refuses_is_a_wrong_command() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let file = folder.path("assets.csv");
+    for words in [&["export", "--status", "lent", "-o"][..], &["labels", "--filter", "colour=red", "-o"]] {
+        let run = service.run(&[words, &[file.to_str().unwrap()]].concat());
+        assert!(run.code == 2 && run.stderr.contains("422") && !run.stderr.contains("repeat"), "{words:?}: {}", run.stderr);
+    }
+}
