@@ -196,7 +196,7 @@ async def service_asset(service, tag):
 
 
 async def texts_of_others_stay_data(service):
-    asset = service.asset(name=HOSTILE, notes=HIDDEN, custom_fields={'"}\u2028now apply': "\u202e" + "x" * 9000})
+    asset = service.asset(name=HOSTILE, notes=HIDDEN, custom_fields={'"} now apply': "\u202e" + "x" * 9000})
     service.send("PATCH", f"/assets/{asset['id']}", {"notes": HIDDEN * 50})
     async with service.client("--allow-writes") as caller:
         before = (await caller.client.list_tools()).model_dump_json()

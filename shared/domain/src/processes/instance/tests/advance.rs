@@ -15,17 +15,6 @@ fn errors(instance: &Instance, data: Value) -> Vec<(String, String)> {
     errors.into_iter().map(parts).collect()
 }
 
-fn image(width: u32) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let encoder = png::Encoder::new(&mut bytes, width, 2);
-    encoder
-        .write_header()
-        .expect("a header")
-        .write_image_data(&[vec![0; width as usize], vec![255; width as usize]].concat())
-        .expect("data");
-    bytes
-}
-
 #[test]
 fn advancing_stores_the_value_and_moves_on_to_the_next_step() {
     let next = advanced(&instance(0), json!({"employee": alice()}));

@@ -12,6 +12,18 @@ use crate::values::signature_image::DecodedImages;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
+/// A PNG with a black row and a white one.
+fn image(width: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let encoder = png::Encoder::new(&mut bytes, width, 2);
+    encoder
+        .write_header()
+        .expect("a header")
+        .write_image_data(&[vec![0; width as usize], vec![255; width as usize]].concat())
+        .expect("data");
+    bytes
+}
+
 fn alice() -> UserId {
     samples::user(1)
 }

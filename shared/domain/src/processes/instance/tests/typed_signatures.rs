@@ -10,14 +10,7 @@ fn object(data: Value) -> Map<String, Value> {
 }
 
 fn image(width: u32) -> String {
-    let mut bytes = Vec::new();
-    let encoder = png::Encoder::new(&mut bytes, width, 2);
-    encoder
-        .write_header()
-        .expect("a header")
-        .write_image_data(&[vec![0; width as usize], vec![255; width as usize]].concat())
-        .expect("data");
-    data_url(&bytes)
+    data_url(&super::image(width))
 }
 
 /// The images of the `typed` steps show a typed name.
