@@ -14,23 +14,30 @@ pub fn full_tests() -> bool {
     std::env::var("FULL_TESTS").is_ok_and(|value| value == "1")
 }
 
-/// Random choices for a place in the code. Prints the seed: the day, or the value of `TEST_SEED`. The output of a test is shown when
-/// it fails.
+/// Random choices for a place in the code. Prints the seed; the output of a test is shown when it fails.
 #[must_use]
 #[track_caller]
-#[expect(clippy::disallowed_methods, reason = "the day is the seed; the tests' own clock stands still")]
-#[expect(clippy::panic, clippy::print_stdout, reason = "only tests call it")]
+#[expect(clippy::print_stdout, reason = "only tests call it")]
 pub fn random() -> Rng {
-    let day = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() / 86_400);
-    let seed: u64 = match std::env::var(SEED) {
-        Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("{SEED} must be a number, not {seed:?}")),
-        Err(_) => day(),
-    };
-    println!("{SEED}={seed} repeats this sample, FULL_TESTS=1 takes every case");
-    // Tests with equally many cases take different ones.
+    println!("{SEED}={} repeats this sample, FULL_TESTS=1 takes every case", seed());
+    random_for(Location::caller())
+}
+
+/// Random choices for a test or a place: others get different ones.
+pub fn random_for(what: impl Hash) -> Rng {
     let mut hasher = DefaultHasher::new();
-    (seed, Location::caller()).hash(&mut hasher);
+    (seed(), what).hash(&mut hasher);
     Rng::with_seed(hasher.finish())
+}
+
+/// The value of `TEST_SEED`, or the day.
+#[expect(clippy::disallowed_methods, reason = "the day is the seed; the tests' own clock stands still")]
+#[expect(clippy::panic, reason = "only tests call it")]
+fn seed() -> u64 {
+    match std::env::var(SEED) {
+        Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("{SEED} must be a number, not {seed:?}")),
+        Err(_) => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() / 86_400),
+    }
 }
 
 /// In their order; all cases in the full run.

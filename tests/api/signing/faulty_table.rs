@@ -12,6 +12,8 @@ use tokio::time::sleep;
 
 /// Within this time the requests of a round are sent.
 const ROUND_MILLIS: u64 = 150;
+/// Within this time the link is revoked: a signature needs more calls, and shall win as often.
+const REVOKED_MILLIS: u64 = 4 * ROUND_MILLIS;
 /// By then, every index has caught up.
 const CAUGHT_UP: Duration = Duration::from_secs(5);
 
@@ -23,7 +25,7 @@ struct Outcome {
 }
 
 async fn play(api: &Api, client: &Client, path: &str, link: &Link, random: &mut fastrand::Rng) -> Outcome {
-    let mut wait = || sleep(Duration::from_millis(random.u64(0..ROUND_MILLIS)));
+    let mut within = |millis| sleep(Duration::from_millis(random.u64(0..millis)));
     let tabs = [api.replica(0, 1 << 20), api.replica(-700, 1 << 20)].map(|replica| replica.client(&link.signer(client)));
     let submit = async |wait: tokio::time::Sleep, tab: &Client, data: Value, through: &str| {
         wait.await;
@@ -44,13 +46,13 @@ async fn play(api: &Api, client: &Client, path: &str, link: &Link, random: &mut 
         tab.get("/sign/session").await
     };
     let (first, second, third, revoked, ..) = tokio::join!(
-        submit(wait(), &tabs[0], note(), "note"),
-        submit(wait(), &tabs[0], both(), "sign"),
-        submit(wait(), &tabs[1], both(), "sign"),
-        revokes(wait()),
-        advances(wait()),
-        opens(wait(), &tabs[1]),
-        opens(wait(), &tabs[0]),
+        submit(within(ROUND_MILLIS), &tabs[0], note(), "note"),
+        submit(within(ROUND_MILLIS), &tabs[0], both(), "sign"),
+        submit(within(ROUND_MILLIS), &tabs[1], both(), "sign"),
+        revokes(within(REVOKED_MILLIS)),
+        advances(within(ROUND_MILLIS)),
+        opens(within(ROUND_MILLIS), &tabs[1]),
+        opens(within(ROUND_MILLIS), &tabs[0]),
     );
     for reply in [&first, &second, &third] {
         assert!([200, 401, 409, 503].contains(&reply.status.as_u16()), "{}", reply.text());

@@ -8,16 +8,18 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use axum::Router;
 use dev_server::engine;
 use dev_server::faulty_table::planned::{Faults, FaultyClient};
-use dev_server::faulty_table::{FaultyTable, Weaknesses};
+use dev_server::faulty_table::{FaultyTable, SeededRandom, Weaknesses};
 use dev_server::in_process::InProcessEngine;
 use dev_server::meter::Meter;
+use dev_server::sample::random_for;
 use dev_server::{server, table};
 use shared::app::App;
 use shared::aws::object_store::ObjectStore;
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::domain::values::time::Timestamp;
 use shared::key_encryption::KeyEncryption;
-use shared::store::{Clock, Store};
+use shared::store::{Clock, Random, Store};
+use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -38,6 +40,7 @@ pub struct Api {
     pub queue: Arc<TestQueue>,
     /// If set, list indexes of further replicas count their events from this number on.
     pub counted_events: Option<usize>,
+    random: Random,
     clock: Arc<AtomicI64>,
     /// Each reading moves the clock by this many milliseconds.
     tick: Arc<AtomicI64>,
@@ -89,7 +92,8 @@ impl Api {
         let config = engine::config(endpoint).http_client(http).interceptor(meter.clone()).timeout_config(no_timeouts);
         let dynamo = Dynamo::from_conf(config.build());
         table::create(&dynamo, &table).await.unwrap();
-        let store = Store::new(dynamo.clone(), &table, ticking(&clock, &tick, 0));
+        let random = seeded_random();
+        let store = Store::new(dynamo.clone(), &table, ticking(&clock, &tick, 0)).with_random(Arc::clone(&random));
         let key_encryption: Arc<dyn KeyEncryption> = Arc::new(key_encryption::FileKeyEncryption::in_memory().unwrap());
         let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption)));
         let router = server::router(app.with_queue(Some(queue.clone())));
@@ -103,6 +107,7 @@ impl Api {
             key_encryption,
             queue,
             counted_events: None,
+            random,
             clock,
             tick,
             shared_endpoint: None,
@@ -136,7 +141,8 @@ impl Api {
     /// [`Api::replica`] with a place for snapshots of list indexes.
     pub fn replica_with(&self, skew: i64, list_index_bytes: usize, snapshots: Option<Arc<dyn ObjectStore>>) -> Replica {
         let clock = ticking(&self.clock, &self.tick, skew);
-        let store = Store::new(self.dynamo.clone(), &self.table, clock).with_list_index_bytes(list_index_bytes);
+        let store = Store::new(self.dynamo.clone(), &self.table, clock).with_random(Arc::clone(&self.random));
+        let store = store.with_list_index_bytes(list_index_bytes);
         let store = self.counted_events.into_iter().fold(store, Store::with_counted_events).with_snapshots(snapshots);
         let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&self.key_encryption)));
         Replica { router: server::router(app.with_queue(Some(self.queue.clone()))), store }
@@ -159,6 +165,16 @@ impl Api {
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
     }
+}
+
+/// For a service. `TEST_SEED` and the test's name, which is its thread's, decide about it and about the SDK's pauses.
+fn seeded_random() -> Random {
+    thread_local! {
+        static SEEDS: RefCell<fastrand::Rng> = RefCell::new(random_for(std::thread::current().name()));
+    }
+    let next = || SEEDS.with_borrow_mut(|seeds| seeds.u64(..));
+    fastrand::seed(next());
+    SeededRandom::new(next()).into_store_random()
 }
 
 /// Each reading moves the clock by `tick` milliseconds, so that later events sort after earlier ones.
