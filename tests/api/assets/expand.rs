@@ -80,7 +80,7 @@ async fn an_expanded_asset_can_be_sent_back() {
     let path = format!("/assets/{asset}");
     let read = client.get(&format!("{path}?expand=assigned_to")).await.data();
     assert_eq!(client.patch(&path, read.clone()).await.data(), client.get(&path).await.data());
-    let batch = client.batch("/assets/batch", &[json!({"op": "update", "id": asset, "body": read})], false).await;
+    let batch = client.batch("/assets/batch", &[json!({"op": "update", "id": asset, "body": read})]).await;
     assert_eq!(batch.data()[0]["status"], 200, "{}", batch.text());
     for other in [json!({"id": eve, "display_name": "Eve", "email": "eve@example.com"}), Value::Null, json!({}), json!("x")] {
         let mut changed = read.clone();

@@ -188,7 +188,7 @@ async fn a_price_can_be_sent_as_text_wherever_it_can_be_sent() {
     assert_eq!(patched.header("etag"), tag, "the same price changes nothing");
     client.patch(&path, json!({"purchase_price": "1"})).await.data();
     let operations = [json!({"op": "update", "id": created.id(), "body": {"purchase_price": "1249.00"}})];
-    let batch = client.batch("/assets/batch", &operations, false).await;
+    let batch = client.batch("/assets/batch", &operations).await;
     assert!(batch.text().contains(expected), "{}", batch.text());
     let put =
         client.send("PUT", "/assets/by-serial/t", Some("application/json"), r#"{"name":"y","purchase_price":"1249.00"}"#).await;

@@ -235,7 +235,7 @@ async fn no_user_takes_an_address_of_the_erased() {
         let body = json!({"email": email, "display_name": "X"});
         assert_eq!(client.post("/users", body.clone()).await.field_errors(), ["/email"]);
         assert_eq!(client.patch(&format!("/users/{user}"), json!({"email": email})).await.field_errors(), ["/email"]);
-        let batch = client.batch("/users/batch", &[json!({"op": "create", "body": body})], true).await;
+        let batch = client.batch("/users/batch", &[json!({"op": "create", "body": body})]).await;
         assert_eq!(batch.field_errors(), ["/operations/0/body/email"]);
         let rows = client.import("/users", "", &format!("email,display_name\n{email},X\n")).await.data();
         assert_eq!((&rows[0]["outcome"], &rows[0]["errors"][0]["column"]), (&json!("refused"), &json!("email")), "{rows}");

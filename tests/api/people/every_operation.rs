@@ -67,10 +67,10 @@ async fn assets(client: &Client, user: &str) -> Vec<String> {
     let mut ids = vec![client.asset(body("single")).await];
     ids.push(client.send("PUT", "/assets/by-serial/S-1", Some("application/json"), body("serial").to_string()).await.id());
     let create = json!({"op": "create", "body": body("batch")});
-    let made = client.batch("/assets/batch", &[create], true).await.data();
+    let made = client.batch("/assets/batch", &[create]).await.data();
     ids.push(made[0]["data"]["id"].as_str().unwrap().to_owned());
     let update = json!({"op": "update", "id": ids[2], "body": {"notes": mark("batch again")}});
-    client.batch("/assets/batch", &[update], false).await.data();
+    client.batch("/assets/batch", &[update]).await.data();
     let csv = format!("name,assigned_to_email,notes\nimported,{MARK}@example.com,{}\n", mark("import"));
     let rows = client.import_once("/assets", &csv, "assets").await.data();
     ids.push(rows[0]["id"].as_str().unwrap().to_owned());
@@ -123,7 +123,7 @@ async fn a_mark_in_every_field_is_nowhere_after_the_erasure() {
     let rows = client.import_once("/users", &csv, "users").await.data();
     let user = rows[0]["id"].as_str().unwrap().to_owned();
     let update = json!({"op": "update", "id": user, "body": {"display_name": mark("in a batch")}});
-    client.batch("/users/batch", &[update], true).await.data();
+    client.batch("/users/batch", &[update]).await.data();
     client.patch(&format!("/users/{user}"), json!({"email": format!("{MARK}.new@example.com")})).await.data();
     client.patch(&format!("/users/{user}"), json!({"email": format!("{MARK}@example.com")})).await.data();
     let scopes = ["assets:read", "assets:write", "processes:read", "processes:write", "users:read"];

@@ -123,12 +123,9 @@ async fn of_a_history_that_is_too_long_for_a_response_the_newest_values_are_repo
     let (_, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
     let asset = client.asset(json!({"name": "Laptop", "assigned_to": ada, "notes": "n"})).await;
-    let notes = |n: u32| format!("{n}{}", "\u{1f600}".repeat(9_990));
-    for batch in 0..2 {
-        let update = |n: u32| json!({"op": "update", "id": asset, "body": {"notes": notes(20 * batch + n)}});
-        let operations: Vec<Value> = (0..20).map(update).collect();
-        let done = client.post("/assets/batch", json!({"operations": operations})).await.json();
-        assert_eq!(done["meta"]["succeeded"], 20, "{done}");
+    for n in 0..40 {
+        let notes = format!("{n}{}", "\u{1f600}".repeat(9_990));
+        client.patch(&format!("/assets/{asset}"), json!({"notes": notes})).await.data();
     }
     let parts = all_parts(&client, &ada).await;
     assert!(parts.iter().all(|part| part.to_string().len() < 4_000_000));
@@ -147,11 +144,7 @@ async fn a_long_report_has_several_parts_and_each_resource_once() {
     let ada = person(&client).await;
     let key = client.post("/keys", json!({"name": "Second", "user_id": ada.id, "scopes": ["assets:write"]})).await.data();
     let own = client.with_key(key["api_key"].as_str().unwrap());
-    let operations: Vec<Value> = (0..100).map(|n| json!({"op": "create", "body": {"name": format!("Dock {n}")}})).collect();
-    for _ in 0..3 {
-        let done = own.post("/assets/batch", json!({"operations": operations})).await.json();
-        assert_eq!(done["meta"]["succeeded"], 100, "{done}");
-    }
+    own.create_all(&vec![json!({"name": "Dock"}); 300]).await;
     client.patch(&format!("/assets/{}", ada.asset), json!({"assigned_to": null})).await.data();
     let parts = all_parts(&client, &ada.id).await;
     assert!(parts.len() > 1);
@@ -186,17 +179,8 @@ async fn the_page_says_the_same_and_escapes_every_text() {
 async fn no_part_but_the_last_is_empty_and_an_erasure_takes_as_few_requests() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
-    let mut assets = Vec::new();
-    for returned in [false, true] {
-        let operation = |n: usize| match returned {
-            false => json!({"op": "create", "body": {"name": "Dock", "assigned_to": ada}}),
-            true => json!({"op": "update", "id": assets[n], "body": {"assigned_to": null}}),
-        };
-        let operations: Vec<Value> = (0..90).map(operation).collect();
-        let done = client.post("/assets/batch", json!({"operations": operations})).await.json();
-        assert_eq!(done["meta"]["succeeded"], 90, "{done}");
-        let ids = done["data"].as_array().unwrap().iter().map(|row| row["data"]["id"].clone());
-        assets = ids.collect();
+    for asset in client.create_all(&vec![json!({"name": "Dock", "assigned_to": ada}); 90]).await {
+        client.patch(&format!("/assets/{}", asset["id"].as_str().unwrap()), json!({"assigned_to": null})).await.data();
     }
     let parts = all_parts(&client, &ada).await;
     assert_eq!(ids(&parts, "assets", "id").len(), 90);

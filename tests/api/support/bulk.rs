@@ -5,8 +5,19 @@ use dev_server::test_data::expensive_schema;
 use serde_json::{Value, json};
 
 impl Client {
-    pub async fn batch(&self, path: &str, operations: &[Value], is_atomic: bool) -> Reply {
-        self.post(path, json!({"operations": operations, "atomic": is_atomic})).await
+    pub async fn batch(&self, path: &str, operations: &[Value]) -> Reply {
+        self.post(path, json!({"operations": operations})).await
+    }
+
+    /// Creates assets, 20 in a transaction. Returns them.
+    pub async fn create_all(&self, bodies: &[Value]) -> Vec<Value> {
+        let mut created = Vec::new();
+        for part in bodies.chunks(20) {
+            let operations: Vec<Value> = part.iter().map(|body| json!({"op": "create", "body": body})).collect();
+            let entries = self.batch("/assets/batch", &operations).await.data();
+            created.extend(entries.as_array().unwrap().iter().map(|entry| entry["data"].clone()));
+        }
+        created
     }
 
     /// Imports CSV; `query` begins with `?` if there is one.

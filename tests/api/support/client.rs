@@ -144,15 +144,8 @@ impl Client {
 
     /// Creates assets named `a0`, `a1` and so on. Returns their ids.
     pub async fn assets(&self, count: usize) -> Vec<String> {
-        let numbers: Vec<usize> = (0..count).collect();
-        let mut ids = Vec::new();
-        for part in numbers.chunks(100) {
-            let creation = |n: &usize| json!({"op": "create", "body": {"name": format!("a{n}")}});
-            let made = self.batch("/assets/batch", &part.iter().map(creation).collect::<Vec<_>>(), false).await.data();
-            let id = |entry: &Value| entry["data"]["id"].as_str().unwrap_or_else(|| panic!("{entry}")).to_owned();
-            ids.extend(made.as_array().unwrap().iter().map(id));
-        }
-        ids
+        let bodies: Vec<Value> = (0..count).map(|n| json!({"name": format!("a{n}")})).collect();
+        self.create_all(&bodies).await.iter().map(|asset| asset["id"].as_str().unwrap().to_owned()).collect()
     }
 
     pub async fn total(&self, path: &str) -> u64 {

@@ -55,7 +55,7 @@ fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
     assert!(session.call("apply", &token).1.contains("no plan of this session has this token"));
     let posts = posts(&service);
     let operation = json!({"op": "update", "id": ID, "if_match": "\"3-a1b2\"", "body": {"status": "returned"}});
-    let body = json!({"atomic": true, "operations": [operation]});
+    let body = json!({"operations": [operation]});
     assert!(posts.iter().all(|post| post.body == body), "{posts:?}");
     let key = plan["token"].as_str().map(str::to_owned);
     let sent: Vec<_> = posts.iter().map(|post| (post.parameter("dry_run") == "true", post.idempotency_key.clone())).collect();

@@ -20,15 +20,15 @@ use std::sync::Arc;
 
 /// Change several assets
 ///
-/// Creates, updates and deletes up to 100 assets. Each operation succeeds or fails on its own, unless `atomic` is true:
-/// then all of up to 20 succeed or none does.
+/// Creates, updates and deletes up to 20 assets in one transaction: all succeed, or nothing changes. To change many one by one, import
+/// NDJSON.
 #[utoipa::path(post, path = "/assets/batch", tag = "assets", security(("api_key" = ["assets:write"])), responses(AssetBatchErrors, AssetBatchConflict))]
 pub async fn batch_assets(request: UnverifiedRequest, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let caller = request.authorize(Scope::AssetsWrite).await?;
-    let (operations, is_atomic) = body.parse(&caller)?.into_operations()?;
+    let operations = body.parse(&caller)?.into_operations()?;
     let assets = Arc::new(AssetsInBulk::default());
     let operations: Vec<AssetOperation> = operations.iter().map(|raw| operation(raw, &assets)).collect();
-    caller.execute_batch(&operations, is_atomic).await.map(Json)
+    caller.execute_batch(&operations).await.map(Json)
 }
 
 fn operation(raw: &RawOperation, assets: &Arc<AssetsInBulk>) -> AssetOperation {

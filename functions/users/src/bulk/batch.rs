@@ -18,16 +18,16 @@ use std::sync::Arc;
 
 /// Change several users
 ///
-/// Creates, updates and deletes up to 100 users. Each operation succeeds or fails on its own, unless `atomic` is true:
-/// then all of up to 20 succeed or none does.
+/// Creates, updates and deletes up to 20 users in one transaction: all succeed, or nothing changes. To change many one by one, import
+/// NDJSON.
 #[utoipa::path(post, path = "/users/batch", tag = "users", security(("api_key" = ["users:write"])), responses(UserBatchErrors, UserBatchConflict))]
 pub async fn batch_users(request: UnverifiedRequest, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let caller = request.authorize(Scope::UsersWrite).await?;
-    let (operations, is_atomic) = body.parse(&caller)?.into_operations()?;
+    let operations = body.parse(&caller)?.into_operations()?;
     let users = Arc::new(UsersInBulk::default());
     let ids = caller.store.new_ids(caller.context.at, operations.len())?;
     let operations: Vec<_> = operations.iter().zip(ids).map(|(raw, id)| operation(&caller, raw, id, &users)).collect();
-    caller.execute_batch(&operations, is_atomic).await.map(Json)
+    caller.execute_batch(&operations).await.map(Json)
 }
 
 fn operation(caller: &Caller, raw: &RawOperation, new_id: UserId, users: &Arc<UsersInBulk>) -> UserOperation {

@@ -1,4 +1,4 @@
-//! Batches and imports: their operations, executed each in a transaction of its own or all in one.
+//! Batches, whose operations are one transaction, and imports, where each row is one.
 
 use super::Operation;
 use crate::auth::Caller;
@@ -13,13 +13,10 @@ use crate::store::StoreError;
 impl Caller {
     /// # Errors
     ///
-    /// As [`Caller::execute_each`] or, if they are atomic, [`Caller::execute_together`].
-    pub async fn execute_batch<O: Operation>(&self, operations: &[O], is_atomic: bool) -> Result<BatchResult, ApiError> {
+    /// As [`Caller::execute_together`].
+    pub async fn execute_batch<O: Operation>(&self, operations: &[O]) -> Result<BatchResult, ApiError> {
         self.refuse_precondition()?;
         let is_dry_run = self.store.is_dry_run();
-        if !is_atomic {
-            return BatchResult::new(&self.execute_each(operations).await?, is_dry_run);
-        }
         let respond = |responses: &[StoredResponse]| {
             let body = serde_json::to_string(&BatchResult::new(responses, is_dry_run)?).map_err(StoreError::broken)?;
             Ok(StoredResponse::new(200, body))

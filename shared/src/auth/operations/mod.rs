@@ -1,6 +1,6 @@
-//! Requests with several changes, each committed in a transaction of its own: batches and imports.
+//! Requests with several changes. A batch commits them together, an import each in a transaction of its own.
 //!
-//! With an idempotency key, each change is a part of the request with a stored response of its own, written in the
+//! With an idempotency key, each row of an import is a part of the request with a stored response of its own, written in the
 //! transaction of the change. A repetition of the request takes those responses and executes the rest.
 
 mod bulk;

@@ -12,7 +12,8 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-const MAX_OPERATIONS: usize = 100;
+/// They are one transaction, which holds 100 items.
+const MAX_OPERATIONS: usize = 20;
 
 const BATCH_OPERATION: &str = "BatchOperation";
 

@@ -101,7 +101,7 @@ pub enum ApiError {
     /// 422: too little of the request's units is left for validating against schemas.
     #[error("the budget for schemas is spent")]
     SchemaBudgetSpent,
-    /// The error of one of the operations of an atomic batch: its position, and the error.
+    /// The error of one of the operations of a batch: its position, and the error.
     #[error("operation {0}: {1}")]
     InOperation(usize, Box<Self>),
     /// 429, with the number of seconds to wait.

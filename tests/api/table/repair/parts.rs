@@ -7,7 +7,7 @@ use crate::support::bulk::outcomes;
 use serde_json::{Value, json};
 use shared::store::CheckMode;
 
-test_each_item!(batch_of_one, atomic_batch, upsert, upsert_of_a_serial_number_that_was_deleted);
+test_each_item!(batch_of_one, batch, upsert, upsert_of_a_serial_number_that_was_deleted);
 
 /// Each function commits the transaction that it is named after.
 mod transactions {
@@ -23,12 +23,12 @@ mod transactions {
         Transaction::post(api, client, "/assets/batch", json!({"operations": operations})).await
     }
 
-    pub async fn atomic_batch() -> Transaction {
+    pub async fn batch() -> Transaction {
         let (api, client) = Api::with_tenant().await;
         let id = client.asset(json!({"name": "a"})).await;
         let create = json!({"op": "create", "body": {"name": "b"}});
         let operations = json!([create, {"op": "update", "id": id, "body": {"name": "c"}}]);
-        Transaction::post(api, client, "/assets/batch", json!({"operations": operations, "atomic": true})).await
+        Transaction::post(api, client, "/assets/batch", json!({"operations": operations})).await
     }
 
     pub async fn upsert() -> Transaction {

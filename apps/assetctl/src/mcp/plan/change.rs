@@ -1,4 +1,4 @@
-//! A change of fields of up to 100 assets, by atomic batches.
+//! A change of fields of up to 100 assets, by batches.
 
 use crate::error::{CliError, Result};
 use crate::http::request::{get_document, object, take, unreadable};
@@ -49,7 +49,7 @@ pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {
         asset["version"] = etag.split('-').next().unwrap_or_default().trim_matches('"').into();
         seen.insert(text(&asset["asset_tag"]).to_owned(), asset);
     }
-    let batches = operations.chunks(MAX_OPERATIONS).map(|operations| json!({"atomic": true, "operations": operations}));
+    let batches = operations.chunks(MAX_OPERATIONS).map(|operations| json!({"operations": operations}));
     let (batches, mut answers): (Vec<Value>, Vec<Value>) = (batches.collect(), Vec::new());
     for batch in &batches {
         answers.extend(asker.post("assets/batch", batch, None).await?.as_array().cloned().unwrap_or_default());
