@@ -140,6 +140,22 @@ async fn a_repeated_import_takes_no_numbers() {
     assert_eq!(next["asset_tag"], "AST-000003");
 }
 
+/// The tag of the first row is taken by then: by that row.
+#[tokio::test(start_paused = true)]
+async fn a_repeated_import_has_skipped_the_same_cells() {
+    let client = over_http().await;
+    let path = "/assets/import?skip_bad=asset_tag";
+    let csv = "name,asset_tag\na,INV-1\nb,INV-1\n";
+    let send = || client.send_with("POST", path, Some("text/csv"), csv, &[("idempotency-key", "key")]);
+    let first = send().await;
+    let (outcomes, data) = (outcomes(&first), first.data());
+    assert_eq!((outcomes, data[0].get("skipped_cells")), (vec!["created".to_owned(); 2], None), "{data}");
+    let skipped = &data[1]["skipped_cells"][0];
+    assert_eq!((&skipped["column"], &skipped["code"]), (&json!("asset_tag"), &json!("DUPLICATE")));
+    let again = send().await;
+    assert_eq!((again.json(), again.header("idempotent-replayed")), (first.json(), "true"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_effect_whose_answer_was_lost_counts_for_the_rows_that_follow() {
     let (api, client) = Api::with_tenant().await;

@@ -124,7 +124,7 @@ string_enum! {
 }
 
 /// Something that is wrong with a row.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RowError {
     /// The column; absent if the error is about the row as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -284,12 +284,28 @@ pub fn row_response(outcome: RowResult, id: Uuid, changes: Option<&RowChanges>) 
     Ok(StoredResponse::new(200, body.to_string()))
 }
 
-#[derive(Deserialize)]
+/// Adds the skipped cells of a row to its [`row_response`].
+///
+/// # Errors
+///
+/// Returns [`StoreError::Internal`] for another response.
+pub(crate) fn with_skipped_cells(response: StoredResponse, cells: &[RowError]) -> Result<StoredResponse, StoreError> {
+    if cells.is_empty() {
+        return Ok(response);
+    }
+    let row: RowResponse = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
+    let row = RowResponse { skipped_cells: cells.to_vec(), ..row };
+    Ok(StoredResponse { body: serde_json::to_string(&row).map_err(StoreError::broken)?, ..response })
+}
+
+#[derive(Serialize, Deserialize)]
 struct RowResponse {
     outcome: RowResult,
     id: Uuid,
     #[serde(default)]
     changes: RowChanges,
+    #[serde(default)]
+    skipped_cells: Vec<RowError>,
 }
 
 impl RowOutcome {
@@ -304,8 +320,10 @@ impl RowOutcome {
             more_changes: 0,
         };
         if response.status < 300 {
-            let RowResponse { outcome, id, changes } = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
-            return Ok(Self { outcome, id: Some(id), changes: changes.listed, more_changes: changes.more, ..empty });
+            let row: RowResponse = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
+            let RowResponse { outcome, id, changes, skipped_cells } = row;
+            let changed = Self { changes: changes.listed, more_changes: changes.more, ..empty };
+            return Ok(Self { outcome, id: Some(id), skipped_cells, ..changed });
         }
         let problem = crate::domain::values::json::parse(&response.body).map_err(StoreError::broken)?;
         let text = |value: &Value, name: &str| value[name].as_str().map(str::to_owned);
@@ -377,21 +395,12 @@ impl ImportResult {
             unchanged: count(RowResult::Unchanged),
             refused: count(RowResult::Refused),
             skipped: count(RowResult::Skipped),
-            skipped_cells: 0,
+            skipped_cells: data.iter().map(|row| row.skipped_cells.len()).sum(),
         };
         Ok(Self { data, meta })
     }
 
     pub(crate) fn rows(&self) -> &[RowOutcome] {
         &self.data
-    }
-
-    /// Adds the cells that were left out of the rows before. A row that is refused nevertheless has its errors instead.
-    pub(crate) fn with_skipped_cells(mut self, cells: &[Vec<RowError>]) -> Self {
-        for (row, cells) in self.data.iter_mut().zip(cells).filter(|(row, _)| row.outcome != RowResult::Refused) {
-            self.meta.skipped_cells += cells.len();
-            row.skipped_cells.clone_from(cells);
-        }
-        self
     }
 }
