@@ -255,3 +255,19 @@ async fn a_row_is_written_without_its_bad_cell_if_that_is_wanted() {
     let refused = client.import("/assets", "?match=serial_number&skip_bad=serial_number,colour", csv).await;
     assert_eq!(refused.field_errors(), ["skip_bad", "skip_bad"]);
 }
+
+/// The row before has only the ID of a dry run while the cells are checked.
+#[tokio::test(start_paused = true)]
+async fn a_skipped_cell_names_no_asset_that_does_not_exist() {
+    let client = over_http().await;
+    let csv = "name,asset_tag\na,INV-1\nb,INV-1\n";
+    for query in ["&dry_run=true", "&on_error=abort"] {
+        let reply = client.import("/assets", &format!("?skip_bad=asset_tag{query}"), csv).await;
+        assert_eq!(outcomes(&reply), ["created", "created"], "{query}");
+        let cell = &reply.data()[1]["skipped_cells"][0];
+        assert_eq!((&cell["code"], cell["asset_id"].as_str()), (&json!("DUPLICATE"), None), "{query}");
+    }
+    let taken = client.asset(json!({"name": "c", "asset_tag": "INV-2"})).await;
+    let reply = client.import("/assets", "?skip_bad=asset_tag", "name,asset_tag\nd,INV-2\n").await;
+    assert_eq!(reply.data()[0]["skipped_cells"][0]["asset_id"], taken);
+}

@@ -148,6 +148,7 @@ impl Caller {
             let checked_rows = left.iter().map(|index| rows[*index].clone()).collect();
             let checked = checker.execute_each(&operations(checker.clone(), checked_rows).await?).await?;
             let result = ImportResult::new(&checked, false)?;
+            let result = result.without_placeholders(|text| checker.store.is_placeholder(text));
             let mut has_skipped = false;
             for (index, outcome) in left.iter().zip(result.rows()) {
                 for error in outcome.bad_cells(columns).unwrap_or_default() {
