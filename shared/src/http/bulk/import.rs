@@ -10,6 +10,7 @@ use crate::store::StoreError;
 use fields::Column;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::str::FromStr;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, Schema};
@@ -351,6 +352,11 @@ impl RowOutcome {
         let is_of = |error: &RowError| error.column.as_ref().is_some_and(|column| columns.contains(column));
         (!self.errors.is_empty() && self.errors.iter().all(is_of)).then_some(&self.errors)
     }
+
+    /// A cell can have several errors.
+    fn skipped_columns(&self) -> usize {
+        self.skipped_cells.iter().map(RowError::column).collect::<BTreeSet<_>>().len()
+    }
 }
 
 impl RowError {
@@ -395,7 +401,7 @@ impl ImportResult {
             unchanged: count(RowResult::Unchanged),
             refused: count(RowResult::Refused),
             skipped: count(RowResult::Skipped),
-            skipped_cells: data.iter().map(|row| row.skipped_cells.len()).sum(),
+            skipped_cells: data.iter().map(RowOutcome::skipped_columns).sum(),
         };
         Ok(Self { data, meta })
     }
