@@ -35,7 +35,16 @@ pub async fn tenant(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sq
             break;
         }
     }
-    findings.extend(overdue_deliveries(store, mode, retry_queue).await?);
+    // An error must not hide the repairs above.
+    match overdue_deliveries(store, mode, retry_queue).await {
+        Ok(overdue) => findings.extend(overdue),
+        Err(error) => findings.push(Finding {
+            subject: "the deliveries to webhooks".to_owned(),
+            problem: format!("they can't be read: {:#}", anyhow::Error::from(error)),
+            repair: Err("check again".to_owned()),
+            is_repaired: false,
+        }),
+    }
     let open = findings.iter().filter(|finding| !finding.is_repaired).count();
     let repairable = findings.iter().filter(|finding| !finding.is_repaired && finding.repair.is_ok()).count();
     let rows: Vec<Value> = findings.into_iter().map(row).collect();
@@ -56,20 +65,25 @@ const FIELDS: &[Field] = &[
 ];
 
 /// Deliveries that wait for an attempt that should have been made. A queue that is late is not that late.
-async fn overdue_deliveries(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Vec<Finding>> {
+async fn overdue_deliveries(
+    store: &TenantStore,
+    mode: CheckMode,
+    retry_queue: Option<Sqs>,
+) -> Result<Vec<Finding>, StoreError> {
     let latest = store.store().now().plus(-OVERDUE);
     let mut overdue = store.pending_requests().await?;
     overdue.retain(|request| request.due.is_some_and(|due| due <= latest));
-    let is_repaired = match retry_queue {
-        Some(queue) if mode == CheckMode::Repair => {
-            queue.send_retry(overdue.iter().map(|request| Message::Delivery(request.clone()).into()).collect()).await?;
-            true
+    let again = || "sends its message again".to_owned();
+    let (repair, is_repaired) = match (mode, retry_queue) {
+        (CheckMode::ReadOnly, _) => (Ok(again()), false),
+        (CheckMode::Repair, None) => (Err("name the queue of retries with --retry-queue".to_owned()), false),
+        (CheckMode::Repair, Some(queue)) => {
+            let sent = queue.send_retry(overdue.iter().map(|request| Message::Delivery(request.clone()).into()).collect());
+            match sent.await {
+                Ok(()) => (Ok(again()), true),
+                Err(error) => (Err(format!("its message can't be sent: {:#}", anyhow::Error::from(error))), false),
+            }
         }
-        _ => false,
-    };
-    let repair = match mode {
-        CheckMode::Repair if !is_repaired => Err("name the queue of retries with --retry-queue".to_owned()),
-        _ => Ok("sends its message again".to_owned()),
     };
     let finding = |DeliveryRequest { webhook_id, event_id, due, .. }: DeliveryRequest| Finding {
         subject: format!("delivery {event_id} to webhook {webhook_id}"),

@@ -192,3 +192,19 @@ async fn the_message_of_an_overdue_delivery_is_sent_again() {
         .collect();
     assert_eq!(sent, [Message::Delivery(overdue.pending_request(tenant.parse().unwrap()).unwrap())]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_is_down_hides_no_repair() {
+    let mut operator = Operator::start().await;
+    let (tenant, user) = tenant_with_user(&operator).await;
+    overdue_delivery(&operator, &tenant).await;
+    damage(&operator, &user).await;
+    let sqs = FakeSqs::start().await.unwrap();
+    sqs.set_down(true);
+    operator.more_variables.push(("AWS_ENDPOINT_URL_SQS", sqs.url.clone()));
+    let (code, report) = check(&operator, &tenant, &["--repair", "--retry-queue", &sqs.retry_queue_url()]);
+    let findings = report["findings"].as_array().unwrap();
+    let repaired: Vec<bool> = findings.iter().map(|finding| finding["repaired"].as_bool().unwrap()).collect();
+    assert_eq!((code, repaired), (Some(1), vec![true, false]), "{report}");
+    assert!(findings[1]["obstacle"].as_str().unwrap().contains("the queue is unavailable"), "{report}");
+}
