@@ -8,7 +8,7 @@ use queue::Sqs;
 use serde_json::{Value, json};
 use shared::domain::webhooks::{DeliveryRequest, Message};
 use shared::queue::Queue;
-use shared::store::{CheckMode, CheckReport, Finding, StoreError, TenantStore};
+use shared::store::{CheckMode, CheckReport, Finding, PendingDeliveries, StoreError, TenantStore};
 use terminal::Column;
 
 /// Repairs before the check reports the rest. One repair can make another possible.
@@ -64,14 +64,10 @@ const FIELDS: &[Field] = &[
     }),
 ];
 
-/// Deliveries that wait for an attempt that should have been made. A queue that is late is not that late.
-async fn overdue_deliveries(
-    store: &TenantStore,
-    mode: CheckMode,
-    retry_queue: Option<Sqs>,
-) -> Result<Vec<Finding>, StoreError> {
+/// Pending deliveries whose attempt should have been made, or whose record can't be read. A queue that is late is not that late.
+async fn overdue_deliveries(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Vec<Finding>, StoreError> {
     let latest = store.store().now().plus(-OVERDUE);
-    let mut overdue = store.pending_requests().await?;
+    let PendingDeliveries { requests: mut overdue, unreadable } = store.pending_deliveries().await?;
     overdue.retain(|request| request.due.is_some_and(|due| due <= latest));
     let again = || "sends its message again".to_owned();
     let (repair, is_repaired) = match (mode, retry_queue) {
@@ -85,13 +81,19 @@ async fn overdue_deliveries(
             }
         }
     };
+    let unreadable = unreadable.into_iter().map(|(webhook_id, event_id)| Finding {
+        subject: format!("delivery {event_id} to webhook {webhook_id}"),
+        problem: "its record can't be read".to_owned(),
+        repair: Err("it gets no more attempts, and its record expires".to_owned()),
+        is_repaired: false,
+    });
     let finding = |DeliveryRequest { webhook_id, event_id, due, .. }: DeliveryRequest| Finding {
         subject: format!("delivery {event_id} to webhook {webhook_id}"),
         problem: format!("its attempt of {} is overdue", due.unwrap_or(latest)),
         repair: repair.clone(),
         is_repaired,
     };
-    Ok(overdue.into_iter().map(finding).collect())
+    Ok(overdue.into_iter().map(finding).chain(unreadable).collect())
 }
 
 async fn run(store: &TenantStore, mode: CheckMode) -> Result<CheckReport, StoreError> {

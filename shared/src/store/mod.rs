@@ -44,6 +44,7 @@ pub(crate) use tenants::key_batch::KeyBatch;
 pub use tenants::registry::{NewTenant, RegisteredTenant};
 pub use tenants::verify_tenant::TenantVerification;
 pub use webhooks::delivery_list::MAX_LISTED_DELIVERIES;
+pub use webhooks::pending::PendingDeliveries;
 
 use crate::aws::object_store::ObjectStore;
 use crate::domain::values::id::TenantId;

@@ -1,6 +1,7 @@
 //! Waits for the next attempt: a message that is sent again until it is due. Nothing gets lost, and no step counts twice.
 
 use crate::support::queue::VISIBILITY;
+use crate::support::table::history::set_text;
 use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, created, delivering, delivery, send, webhook, with_webhook};
 use crate::support::{Api, Client, Disturbance, at_each_place, paused_runtime};
 use chrono::TimeDelta;
@@ -13,6 +14,7 @@ use shared::domain::values::id::EventId;
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, Message, RETRY_DELAYS, TestEvent};
 use shared::queue::{NewMessage, Queue};
+use shared::store::keys::Keys;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -193,7 +195,7 @@ async fn a_delivery_whose_message_is_lost_goes_on_from_its_record() {
     api.advance_clock(24 * 3600);
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 0);
-    let pending = api.store.tenant(client.tenant).pending_requests().await.unwrap();
+    let pending = api.store.tenant(client.tenant).pending_deliveries().await.unwrap().requests;
     assert_eq!(pending.len(), 1);
     assert_eq!(api.store.pending_requests().await.unwrap(), pending);
     let messages: Vec<NewMessage> = pending.into_iter().map(|request| Message::Delivery(request).into()).collect();
@@ -204,6 +206,21 @@ async fn a_delivery_whose_message_is_lost_goes_on_from_its_record() {
     pipeline.run_to_end(&api).await;
     assert_eq!((waiting.record().await.status, pipeline.receivers.len()), (DeliveryStatus::Delivered, 1));
     assert_eq!(api.store.pending_requests().await.unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_cant_be_read_holds_up_no_other() {
+    let (api, client, mut pipeline) = delivering().await;
+    let waiting = Waiting::of(&api, &client, &mut pipeline).await;
+    let store = api.store.tenant(client.tenant);
+    let damaged = Delivery { event_id: store.new_id(api.now()).unwrap(), ..waiting.record().await };
+    store.write_delivery(None, &damaged).await.unwrap();
+    let key = Keys::of(client.tenant).delivery(damaged.webhook_id, damaged.event_id).item();
+    set_text(&api, &key, "requested_at", "soon".to_owned()).await;
+    let pending = store.pending_deliveries().await.unwrap();
+    let requests: Vec<String> = pending.requests.iter().map(|request| request.event_id.to_string()).collect();
+    assert_eq!((requests, pending.unreadable), (vec![waiting.event.clone()], vec![(damaged.webhook_id, damaged.event_id)]));
+    assert_eq!(api.store.pending_requests().await.unwrap(), pending.requests);
 }
 
 /// Receivers, one of which hangs. They note when the others were reached.
