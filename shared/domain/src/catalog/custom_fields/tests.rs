@@ -186,3 +186,13 @@ fn a_stored_schema_is_checked_before_anything_follows_its_references() {
         assert!(detail.contains("custom_fields_schema is corrected"), "{detail}");
     }
 }
+
+#[test]
+fn a_request_checks_a_refused_schema_once() {
+    let schema = FieldsSchema::try_from(r#"{"pattern":"(?=x)"}"#.to_owned()).expect("JSON");
+    let validations = Validations::default();
+    for number in 0..1_000 {
+        let fields = CustomFields::from_json(&format!(r#"{{"a":{number}}}"#)).expect("fields");
+        assert_eq!(validations.errors(Uuid::nil(), 1, &schema, &fields).expect("units").len(), 1, "{number}");
+    }
+}

@@ -43,6 +43,8 @@ pub struct Validations {
 struct Done {
     spent: u64,
     errors: HashMap<(SchemaKey, String), Vec<SchemaFault>>,
+    /// Stored schemas that are refused, whatever the fields are.
+    refused: HashMap<SchemaKey, SchemaFault>,
 }
 
 /// What a schema refuses.
@@ -121,6 +123,9 @@ impl Validations {
         if let Some(errors) = done.errors.get(&key) {
             return Ok(errors.clone());
         }
+        if let Some(fault) = done.refused.get(&schema_key) {
+            return Ok(vec![fault.clone()]);
+        }
         let left = MAX_UNITS.saturating_sub(done.spent);
         if left == 0 {
             return Err(SchemaError::BudgetSpent);
@@ -134,7 +139,9 @@ impl Validations {
             Err(error) => {
                 done.spent += CHECKING;
                 let detail = format!("can't be validated until the type's custom_fields_schema is corrected: it {error}");
-                return Ok(vec![SchemaFault::whole(detail)]);
+                let fault = SchemaFault::whole(detail);
+                done.refused.insert(schema_key, fault.clone());
+                return Ok(vec![fault]);
             }
         };
         let errors = match cost::estimate(schema.as_value(), &value, MAX_UNITS, left) {
