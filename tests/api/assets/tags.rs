@@ -110,6 +110,17 @@ async fn own_tags_come_by_every_way_to_create_and_numbers_pass_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_row_passes_the_tags_of_all_others_in_a_few_steps() {
+    let (api, client) = Api::with_tenant().await;
+    let brought: String = (1..200).map(|n| format!("a,AST-{n:06}\n")).collect();
+    api.faults.take_requests();
+    let reply = client.import("/assets", "", &format!("name,asset_tag\n{brought}b,\n")).await;
+    assert_eq!(outcomes(&reply), vec!["created"; 200]);
+    let updates = api.faults.take_requests().into_iter().filter(|(operation, _)| operation == "UpdateItem").count();
+    assert!(updates < 40, "{updates} steps");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tag_is_found_in_two_round_trips_and_only_in_its_tenant() {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "x", "asset_tag": "T1"})).await;

@@ -50,8 +50,10 @@ impl AssetOperation {
                     let next = next_numbers.entry(range.counter()).or_default();
                     let mut tag = range.tag(*next);
                     *next += 1;
-                    while operation.assets.is_brought(&tag) {
-                        tag = range.tag(principal.store.next_number(&range, 1).await?);
+                    if operation.assets.is_brought(&tag)
+                        && let Some(draft) = &draft
+                    {
+                        tag = free_tag(principal, &range, draft, |tag| operation.assets.is_brought(tag)).await?;
                     }
                     Some(tag)
                 }
