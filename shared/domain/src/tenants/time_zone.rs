@@ -11,8 +11,6 @@ use std::str::FromStr;
 
 /// Similar names in the error of an unknown one.
 const SHOWN_NAMES: usize = 5;
-/// The part of a text in which a difference to UTC is looked for.
-const MAX_OFFSET_BYTES: usize = 32;
 
 // Stored names are not checked again. That way, a function that shows no times links nothing of the database, which is part of
 // the binary.
@@ -43,10 +41,12 @@ impl FromStr for TimeZone {
             return Ok(Self(name.to_owned()));
         }
         if let Some(offset) = offset(text) {
-            let cities = CITIES.iter().find(|(minutes, _)| *minutes == offset).map_or("Europe/Berlin", |(_, cities)| cities);
-            return Err(ValueError::new(format!(
-                "must have the form Area/City, which knows when clocks change, such as {cities}"
-            )));
+            let required = "must be an Area/City name, which includes daylight saving time";
+            let cities = CITIES.iter().find(|(minutes, _)| *minutes == offset);
+            return Err(match cities {
+                Some((_, cities)) => ValueError::new(format!("{required}, such as {cities}")),
+                None => ValueError::new(required),
+            });
         }
         if text.trim().is_empty() {
             return Err(ValueError::new("must have the form Area/City, such as Europe/Berlin, or be UTC"));
@@ -88,7 +88,7 @@ const CITIES: &[(i32, &str)] = &[
 
 /// The minutes of a difference to UTC, as people write it instead of a time zone: `UTC+7`, `GMT-3`, `+01:00`, `+0530`.
 fn offset(text: &str) -> Option<i32> {
-    let text = text.get(..MAX_OFFSET_BYTES).unwrap_or(text).trim().to_ascii_uppercase();
+    let text = text.trim().to_ascii_uppercase();
     let text = ["UTC", "GMT"].into_iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(&text).trim();
     let (sign, digits) = text.strip_prefix('+').map(|rest| (1, rest)).or_else(|| Some((-1, text.strip_prefix(['-', '−'])?)))?;
     let (hours, minutes) = match digits.split_once(':') {
@@ -190,14 +190,18 @@ mod tests {
             ("+01:00", "Europe/Berlin, "),
             ("gmt -3", "America/Sao_Paulo, "),
             ("+0530", "Asia/Kolkata, "),
-            ("+13", "Europe/Berlin"),
-            ("", "Europe/Berlin"),
         ] {
             let error = zone(typed).expect_err(typed);
             assert!(
-                error.starts_with("must have the form Area/City") && error.contains(&format!("such as {cities}")),
+                error.starts_with("must be an Area/City name") && error.contains(&format!("such as {cities}")),
                 "{typed}: {error}"
             );
+        }
+        let error = zone("+13").expect_err("no name");
+        assert!(error.starts_with("must be an Area/City name") && !error.contains("such as"), "{error}");
+        for (typed, expected) in [("", "such as Europe/Berlin"), (&format!("+1{}x", " ".repeat(31)), "the nearest are")] {
+            let error = zone(typed).expect_err(typed);
+            assert!(error.contains(expected), "{typed}: {error}");
         }
         for (_, cities) in CITIES {
             assert!(cities.split(", ").all(|city| zone(city).is_ok()), "{cities}");
