@@ -1,13 +1,11 @@
 //! The queues between the functions `fanout` and `deliver`: one of first attempts, and one of retries. Messages that wait in the
 //! latter take nothing from the former. The crate `queue` has SQS; the dev server has queues of its own.
 
+pub use crate::domain::webhooks::MAX_DELAY;
 use crate::domain::webhooks::Message;
 use futures_util::future::BoxFuture;
 use std::error::Error;
 use std::time::Duration;
-
-/// SQS's limit for sent messages: 15 minutes.
-pub const MAX_DELAY: Duration = Duration::from_secs(900);
 
 /// The queue did not take a message.
 #[derive(Debug, thiserror::Error)]

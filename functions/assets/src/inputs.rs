@@ -6,7 +6,7 @@ use shared::domain::assets::asset::Asset;
 use shared::domain::assets::change::{AssetChangeError, AssetReferences};
 use shared::domain::assets::tag::TagRange;
 use shared::domain::assets::transitions::Transitions;
-use shared::domain::catalog::custom_fields::SchemaError;
+use shared::domain::catalog::custom_fields::BudgetSpent;
 use shared::domain::record::{Record, Stored};
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::values::id::{AssetId, Id, InstanceId};
@@ -72,7 +72,7 @@ pub(crate) fn change_error(error: AssetChangeError) -> ApiError {
             json!({ "allowed": allowed }),
         ),
         AssetChangeError::Running(instance) => process_running(instance),
-        AssetChangeError::Schema(SchemaError::BudgetSpent) => ApiError::SchemaBudgetSpent,
+        AssetChangeError::Schema(BudgetSpent) => ApiError::SchemaBudgetSpent,
     }
 }
 

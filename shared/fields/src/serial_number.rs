@@ -13,9 +13,16 @@ const OTHER_ERRORS: [&str; 3] = ["#n/a", "#nv", "#n/d"];
 /// From this length on, one repeated character and ascending digits are no serial number.
 const MIN_PATTERN: usize = 6;
 
+const PLACEHOLDER: &str = "is a placeholder, not a serial number; create the asset without one";
 /// What is wrong with a number of which a spreadsheet has dropped digits, and what helps.
-pub const SHORTENED: &str = "is a number that a spreadsheet has shortened, and its other digits are lost; take it from the source again, \
-    into a column that is formatted as text";
+pub const SHORTENED: &str =
+    "was rounded to scientific notation by a spreadsheet; export it again with this column formatted as text";
+
+/// What is wrong with a serial number that is to find an asset.
+#[must_use]
+pub fn fault(serial: &str) -> Option<&'static str> {
+    if is_placeholder(serial) { Some(PLACEHOLDER) } else { is_shortened(serial).then_some(SHORTENED) }
+}
 
 /// The form in which serial numbers are compared: without regard to case, width (Unicode's NFKC) and white space.
 #[must_use]

@@ -9,7 +9,7 @@ use shared::domain::assets::change::AssetChange;
 use shared::domain::keys::scope::Scope;
 use shared::domain::record::Patch;
 use shared::domain::values::field_error::FieldError;
-use shared::fields::serial_number::{self, SHORTENED, is_placeholder, is_shortened};
+use shared::fields::serial_number;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, SerialNumberConflict};
 use shared::http::requests::body::ReadOnlyFields;
@@ -32,12 +32,7 @@ pub async fn put_asset_by_serial(
     let (mut caller, serial) = request.authorize_and_read(Scope::AssetsWrite, async |_| serial.parse()).await?;
     let (body, mut errors) = body.parse_with_errors(&caller)?;
     let key = serial_number::key(&serial);
-    if is_placeholder(&serial) {
-        errors.push(FieldError::parameter("serial", "is a placeholder, not a serial number; create the asset with POST /assets"));
-    }
-    if is_shortened(&serial) {
-        errors.push(FieldError::parameter("serial", SHORTENED));
-    }
+    errors.extend(serial_number::fault(&serial).map(|fault| FieldError::parameter("serial", fault)));
     match &body.details.serial_number {
         Patch::Absent => {}
         Patch::Value(other) if serial_number::key(other) == key => {}

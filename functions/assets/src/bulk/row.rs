@@ -14,7 +14,7 @@ use shared::domain::user::Email;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetTypeId, ModelId, UserId};
 use shared::domain::values::text::{Line, Name, Notes};
-use shared::fields::serial_number::{self, SHORTENED, is_placeholder, is_shortened};
+use shared::fields::serial_number;
 use shared::http::bulk::import::AssetMatch;
 use shared::http::bulk::rows::Row;
 
@@ -160,13 +160,11 @@ impl ImportRow {
         match matching {
             AssetMatch::None => Ok(Target::New),
             AssetMatch::SerialNumber => match self.serial() {
-                Some(serial) if is_placeholder(serial) => {
-                    let detail =
-                        "is a placeholder, not a serial number; empty it, and send create_unmatched=true to create the asset";
-                    Err(FieldError::column("serial_number", detail))
-                }
-                Some(serial) if is_shortened(serial) => Err(FieldError::column("serial_number", SHORTENED)),
-                serial => Ok(serial.map_or(Target::New, |serial| Target::Serial(serial_number::key(serial)))),
+                None => Ok(Target::New),
+                Some(serial) => match serial_number::fault(serial) {
+                    Some(fault) => Err(FieldError::column("serial_number", fault)),
+                    None => Ok(Target::Serial(serial_number::key(serial))),
+                },
             },
             AssetMatch::Id => match self.row.text("id") {
                 None => Ok(Target::New),

@@ -139,7 +139,7 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
     if info.color_type == png::ColorType::Indexed && info.palette.is_none() {
         return Err(ValueError::new("must contain the palette that its colours refer to"));
     }
-    // Of fewer bits than a byte, each sample is made one, and takes the time of one.
+    // Samples of fewer than 8 bits are expanded to a byte each.
     let samples = reader.output_color_type().0.samples();
     let row = (info.raw_row_length() as u64).max(u64::from(info.width) * samples as u64);
     let size = row.saturating_mul(info.height.into());
@@ -179,9 +179,7 @@ impl Paper {
         if self.has_ink {
             return;
         }
-        // Most rows are even, which comparing bytes shows sooner.
-        let is_even = row.len() > samples && row[samples..] == row[..row.len() - samples];
-        for pixel in row.chunks_exact(samples).take(if is_even { 1 } else { usize::MAX }) {
+        for pixel in row.chunks_exact(samples) {
             let colour = on_white(pixel);
             self.has_ink |= *self.colour.get_or_insert(colour) != colour;
         }

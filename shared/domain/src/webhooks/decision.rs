@@ -5,9 +5,10 @@ use super::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, MAX_ATTEMPTS_KEP
 use crate::values::id::TenantId;
 use crate::values::time::Timestamp;
 use chrono::TimeDelta;
+use std::time::Duration;
 
-/// The longest delay of a message.
-const MAX_PART: TimeDelta = TimeDelta::minutes(15);
+/// SQS's limit for the delay of a message: 15 minutes.
+pub const MAX_DELAY: Duration = Duration::from_secs(900);
 /// A random number that divides a delay by ten gives the jitter: up to a tenth of the delay.
 const JITTER_PARTS: i64 = 10 * u16::MAX as i64;
 
@@ -110,12 +111,11 @@ impl Delivery {
         Self::after_attempt(previous, request, event_type, Attempt::not_made(now), &none)
     }
 
-    /// The message of the next attempt is sent several times until then. If one of these was doubled, there are two of it when it
-    /// is due.
+    /// Longer than one message can wait, so duplicates could be due at the same time.
     #[must_use]
     pub fn waits_in_parts(&self) -> bool {
         let since = self.attempts.last().map_or(self.requested_at, Attempt::ended_at);
-        self.next_attempt_at.is_some_and(|due| due.since(since) > MAX_PART)
+        self.next_attempt_at.and_then(|due| due.since(since).to_std().ok()).is_some_and(|wait| wait > MAX_DELAY)
     }
 
     /// The message of the next attempt; `None` if none is to come.

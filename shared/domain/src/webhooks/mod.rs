@@ -17,7 +17,7 @@ mod tests;
 
 pub use address::{AddressPolicy, WebhookUrl, is_local_name};
 pub use body::{TEST_EVENT, delivery_body, test_event};
-pub use decision::{Decision, Race, Retries, after_race, decide};
+pub use decision::{Decision, MAX_DELAY, Race, Retries, after_race, decide};
 pub use delivery::{Attempt, AttemptFailure, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, RETENTION, RETRY_DELAYS, TestEvent};
 pub use events::{MAX_EVENT_TYPES, WebhookEvents};
 pub use fanout::{EventRequest, FanoutRequest, NewEvent};

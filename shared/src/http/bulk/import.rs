@@ -172,43 +172,48 @@ impl RowChanges {
     /// From the old and the new value of each changed field.
     #[must_use]
     pub fn of(changes: Map<String, Value>) -> Self {
-        let (mut listed, mut length) = (Vec::new(), 0);
-        let all: Vec<FieldChange> = changes.into_iter().flat_map(|(field, change)| single_changes(field, &change)).collect();
-        for change in &all {
-            let change = FieldChange { old: shown(&change.old), new: shown(&change.new), ..change.clone() };
+        let (mut listed, mut more, mut length) = (Vec::new(), 0, 0);
+        for FieldChange { field, old, new } in changes.into_iter().flat_map(|(field, change)| single_changes(field, change)) {
+            let change = FieldChange { field, old: shown(old), new: shown(new) };
             length += change.field.len() + change.old.to_string().len() + change.new.to_string().len();
             if length > MAX_CHANGES_BYTES {
-                break;
+                more += 1;
+            } else {
+                listed.push(change);
             }
-            listed.push(change);
         }
-        Self { more: all.len() - listed.len(), listed }
+        Self { listed, more }
     }
 }
 
 /// Those of custom fields one by one.
-fn single_changes(field: String, change: &Value) -> Vec<FieldChange> {
-    let (old, new) = (change["old"].clone(), change["new"].clone());
+fn single_changes(field: String, change: Value) -> Vec<FieldChange> {
+    let (old, new) = sides(change);
     if field != "custom_fields" {
         return vec![FieldChange { field, old, new }];
     }
     let fields = |value: Value| if let Value::Object(fields) = value { fields } else { Map::new() };
     let changes = crate::domain::record::changes(&fields(old), &fields(new)).into_iter();
-    let single = |(name, change): (String, Value)| FieldChange {
-        field: format!("{CUSTOM_FIELD}{name}"),
-        old: change["old"].clone(),
-        new: change["new"].clone(),
+    let single = |(name, change): (String, Value)| {
+        let (old, new) = sides(change);
+        FieldChange { field: format!("{CUSTOM_FIELD}{name}"), old, new }
     };
     changes.map(single).collect()
 }
 
+fn sides(mut change: Value) -> (Value, Value) {
+    let mut side = |name: &str| change.get_mut(name).map(Value::take).unwrap_or_default();
+    (side("old"), side("new"))
+}
+
 /// The value, or the beginning of a long one.
-fn shown(value: &Value) -> Value {
-    let text = if let Value::String(text) = value { text.clone() } else { value.to_string() };
-    match text.char_indices().nth(MAX_SHOWN_CHARS) {
-        Some((end, _)) => Value::from(format!("{}…", text.get(..end).unwrap_or_default())),
-        None => value.clone(),
-    }
+fn shown(value: Value) -> Value {
+    let cut = |text: &str| {
+        let (end, _) = text.char_indices().nth(MAX_SHOWN_CHARS)?;
+        Some(format!("{}…", text.get(..end).unwrap_or_default()))
+    };
+    let beginning = if let Value::String(text) = &value { cut(text) } else { cut(&value.to_string()) };
+    beginning.map_or(value, Value::from)
 }
 
 /// A row, and what became of it.

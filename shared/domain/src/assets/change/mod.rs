@@ -7,7 +7,7 @@ use crate::assets::asset::{Asset, Status};
 use crate::assets::asset_tag::AssetTag;
 use crate::assets::details::{AssetDetails, AssetDetailsChange};
 use crate::assets::transitions::Transitions;
-use crate::catalog::custom_fields::{CustomFields, CustomFieldsPatch, SchemaError, Validations};
+use crate::catalog::custom_fields::{BudgetSpent, CustomFields, CustomFieldsPatch, Validations};
 use crate::catalog::{AssetType, Manufacturer, Model};
 use crate::record::{Patch, Stored};
 use crate::record_change::record_change;
@@ -62,7 +62,7 @@ pub enum AssetChangeError {
     Running(InstanceId),
     /// The custom fields can't be validated against the type's schema.
     #[error(transparent)]
-    Schema(#[from] SchemaError),
+    Schema(#[from] BudgetSpent),
 }
 
 impl AssetChange {

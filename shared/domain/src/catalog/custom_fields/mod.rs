@@ -19,7 +19,7 @@ pub use names::field_name;
 pub use patch::CustomFieldsPatch;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-pub use validate::{SchemaError, Validations};
+pub use validate::{BudgetSpent, Validations};
 
 /// The maximum size of custom fields and of schemas, in bytes of compact JSON.
 const MAX_BYTES: usize = 32 * 1024;

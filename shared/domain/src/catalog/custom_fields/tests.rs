@@ -128,7 +128,7 @@ fn a_request_validates_until_its_budget_is_spent_and_nothing_twice() {
     // Compiling and reporting cost something, too.
     let most = usize::try_from(validate::MAX_UNITS / units).expect("a count");
     assert!((most / 2..=most).contains(&count) && most > 5, "{count} of {most}");
-    assert!(matches!(validate(&validations, u32::MAX), Err(SchemaError::BudgetSpent)));
+    assert!(matches!(validate(&validations, u32::MAX), Err(BudgetSpent)));
     assert!((0..5).all(|number| matches!(validate(&validations, number), Ok(1))), "it was validated before");
     assert!(matches!(validate(&Validations::default(), u32::MAX), Ok(1)));
 }

@@ -22,12 +22,10 @@ const MAX_ERRORS: usize = 100;
 /// The cost of finding out that a stored schema is refused, in units.
 const CHECKING: u64 = 8_000;
 
+/// Too few of the request's units are left.
 #[derive(Debug, thiserror::Error)]
-pub enum SchemaError {
-    /// Too few of the request's units are left.
-    #[error("the request's budget for validations is spent")]
-    BudgetSpent,
-}
+#[error("the request's budget for validations is spent")]
+pub struct BudgetSpent;
 
 /// The validations of a request, with the compiled schemas that a running function has used lately. Clones share the request's
 /// units and findings.
@@ -108,14 +106,14 @@ impl Validations {
     ///
     /// # Errors
     ///
-    /// [`SchemaError::BudgetSpent`] if the request has too little left.
+    /// [`BudgetSpent`] if the request has too little left.
     pub fn errors(
         &self,
         id: Uuid,
         version: u64,
         schema: &FieldsSchema,
         fields: &CustomFields,
-    ) -> Result<Vec<SchemaFault>, SchemaError> {
+    ) -> Result<Vec<SchemaFault>, BudgetSpent> {
         let (schema_key, value) = ((id, version), Value::Object(fields.as_map().clone()));
         let key = (schema_key, hex::sha256(value.to_string()));
         // Only this request waits for it.
@@ -128,7 +126,7 @@ impl Validations {
         }
         let left = MAX_UNITS.saturating_sub(done.spent);
         if left == 0 {
-            return Err(SchemaError::BudgetSpent);
+            return Err(BudgetSpent);
         }
         // First of all, since estimating follows references, too.
         let compiled = match self.compiled.get(schema_key, || Compiled::new(schema.as_value())) {
@@ -158,7 +156,7 @@ impl Validations {
             }
             Cost::Units { work, .. } | Cost::Unknown { work } => {
                 done.spent += work;
-                return Err(SchemaError::BudgetSpent);
+                return Err(BudgetSpent);
             }
         };
         done.errors.insert(key, errors.clone());
