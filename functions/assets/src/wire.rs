@@ -35,7 +35,7 @@ shared::body! {
     pub struct NewAsset {
         /// Display name.
         required name: Name,
-        /// The tag that it already wears, unique without regard to case. Default: generated from the tenant's template.
+        /// Existing tag, if it has one. Case-insensitively unique. Default: generated from the tenant's template.
         nullable asset_tag: AssetTag,
         /// Asset type. Default: the model's.
         nullable asset_type_id: AssetTypeId,

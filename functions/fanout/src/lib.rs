@@ -62,8 +62,8 @@ impl Fanout {
                     requests.extend(request.requests(&webhooks, max_event_delay()));
                 }
                 Err(error) => {
-                    let tenant_id = request.tenant_id;
-                    tracing::error!(%tenant_id, cause = error_chain(&error), "webhooks can't be read: their events are set aside");
+                    let (tenant_id, cause) = (request.tenant_id, error_chain(&error));
+                    tracing::error!(%tenant_id, cause, "webhooks can't be read; deliver will fan these events out");
                     aside.push(request);
                 }
             }
@@ -81,7 +81,7 @@ impl Fanout {
         );
         let (failed, failed_aside) = failed.await;
         if failed.is_none() && failed_aside.is_none() && count + count_aside > 0 {
-            tracing::info!(messages = count, tenants_set_aside = count_aside, "events are on their way");
+            tracing::info!(messages = count, tenants_left_to_deliver = count_aside, "events are on their way");
         }
         failed.into_iter().chain(failed_aside).min()
     }

@@ -30,8 +30,7 @@ shared::query! {
         create_unmatched: bool as bool,
         /// `skip`: good rows are written even if others are refused. `abort`: none is. Default `skip`.
         on_error: OnError as OnError,
-        /// Columns, such as `role`, of which a bad cell is left out: its row is written without it, if nothing else is wrong
-        /// with the row.
+        /// Columns whose invalid cells are dropped instead of refusing the row, such as `role`. The row must have no other error.
         skip_bad: SkipBad as SkipBad,
     }
 }

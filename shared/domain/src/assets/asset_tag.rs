@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 const MAX_CHARS: usize = 64;
 
-/// A tag of the client's choice: 1 to 64 visible ASCII characters. Not `.` or `..`, which clients take out of a path.
+/// A tag of the client's choice: 1 to 64 visible ASCII characters. `.` and `..` are reserved: URL normalization removes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[!-~]{1,64}$", examples("INV-0143"))]
@@ -21,7 +21,7 @@ impl FromStr for AssetTag {
         let fits = (1..=MAX_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
         let error = || ValueError::new(format!("must be 1 to {MAX_CHARS} visible ASCII characters without spaces"));
         if [".", ".."].contains(&text) {
-            return Err(ValueError::new("must not be . or .., which no path can name"));
+            return Err(ValueError::new("must not be . or .., which URLs can't contain as a path segment"));
         }
         fits.then(|| Self(text.to_owned())).ok_or_else(error)
     }

@@ -94,7 +94,7 @@ impl Caller {
     }
 
     /// Writes the rows, each in a transaction of its own. `operations` makes the rows' operations; it is called again to
-    /// write what has been checked. Bad cells of the columns `skip_bad` are left out of rows that have no other errors.
+    /// write what has been checked. Invalid cells of the columns `skip_bad` are dropped from rows without other errors.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ string_enum! {
     }
 }
 
-/// The columns of which a bad cell is left out, instead of refusing its row.
+/// The columns whose invalid cells are dropped instead of refusing the row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkipBad(Vec<String>);
 
@@ -230,7 +230,7 @@ pub struct RowOutcome {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     errors: Vec<RowError>,
-    /// The cells that were left out, as `skip_bad` says, and what is wrong with them. Absent if there are none.
+    /// Cells dropped because of `skip_bad`, each with its error. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     skipped_cells: Vec<RowError>,
@@ -264,7 +264,7 @@ pub struct RowCounts {
     refused: usize,
     /// Good rows that were not written because another was refused.
     skipped: usize,
-    /// Cells that were left out, as `skip_bad` says.
+    /// Cells dropped because of `skip_bad`.
     skipped_cells: usize,
 }
 

@@ -106,8 +106,7 @@ impl TenantStore {
 ///
 /// Returns [`StoreError::Internal`] when it is damaged, or was written by a version of the service that this one does not know.
 pub(in crate::store) fn read(item: Item) -> Result<Delivery, StoreError> {
-    // Without the cause, which may quote a response.
-    from_item(item).map_err(|_| StoreError::broken("the record of a delivery can't be read"))
+    from_item(item).map_err(StoreError::broken)
 }
 
 /// [`RETENTION`] after `at`.
