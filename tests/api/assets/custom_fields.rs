@@ -256,7 +256,8 @@ async fn a_request_validates_until_its_budget_is_spent() {
     let refused = reply.data().as_array().unwrap().iter().filter(|row| row["outcome"] == "refused").cloned().collect::<Vec<_>>();
     assert_eq!(refused.len(), 60 - created);
     assert!(refused.iter().all(|row| row["errors"][0]["code"] == "SCHEMA_BUDGET_SPENT"), "{refused:?}");
-    assert_eq!(client.import_once("/assets", &rows(&values), "k").await.json(), reply.json());
+    let again = outcomes(&client.import_once("/assets", &rows(&values), "k").await);
+    assert!(again.iter().filter(|outcome| *outcome == "created").count() > created, "the rest has a budget again");
     let operations = creations(&asset_type, &values[..20]);
     client.batch("/assets/batch", &operations).await.problem(422, "SCHEMA_BUDGET_SPENT");
 }

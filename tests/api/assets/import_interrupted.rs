@@ -3,7 +3,7 @@
 
 use crate::support::bulk::{outcomes, statuses};
 use crate::support::table::history::event_chain;
-use crate::support::{Api, Client, Disturbance, at_each_place, over_http};
+use crate::support::{Api, Client, Disturbance, Reply, at_each_place, over_http};
 use dev_server::faulty_table::planned::CallFailure;
 use serde_json::json;
 
@@ -117,17 +117,35 @@ async fn a_key_with_two_bodies_at_once_executes_one_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_import_that_was_refused_as_a_whole_is_refused_again() {
-    let client = over_http().await;
+async fn refused_rows_of_a_repeated_import_are_decided_anew() {
+    let api = Api::start().await;
     let csv = "email,display_name\na@example.com,A\nb@example.com,B\n";
-    let send = || client.send_with("POST", "/users/import?on_error=abort", Some("text/csv"), csv, &[("idempotency-key", "key")]);
-    let taken = client.post("/users", json!({"email": "b@example.com", "display_name": "B"})).await.id();
-    assert_eq!(outcomes(&send().await), ["skipped", "refused"]);
-    client.delete(&format!("/users/{taken}")).await.data();
-    let again = send().await;
-    assert_eq!((outcomes(&again), again.header("idempotent-replayed")), (vec!["skipped".into(), "refused".into()], "true"));
-    let other = client.send_with("POST", "/users/import?on_error=abort", Some("text/csv"), csv, &[("idempotency-key", "next")]);
-    assert_eq!(outcomes(&other.await), ["created", "created"]);
+    for (query, first) in [("", ["created", "refused"]), ("?on_error=abort", ["skipped", "refused"])] {
+        let client = api.tenant().await;
+        let path = format!("/users/import{query}");
+        let send = || client.send_with("POST", &path, Some("text/csv"), csv, &[("idempotency-key", "key")]);
+        let taken = client.post("/users", json!({"email": "b@example.com", "display_name": "B"})).await;
+        assert_eq!(outcomes(&send().await), first);
+        client.delete(&format!("/users/{}", taken.id())).await.data();
+        let again = send().await;
+        assert_eq!((outcomes(&again), again.header("idempotent-replayed")), (vec!["created".into(), "created".into()], ""), "{query}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_import_says_which_rows_it_wrote_before() {
+    let client = over_http().await;
+    let csv = "name,assigned_to_email\na,\nb,ada@example.com\n";
+    let replayed = |reply: &Reply| [0, 1].map(|row| reply.data()[row]["replayed"] == true);
+    let first = client.import_once("/assets", csv, "key").await;
+    assert_eq!((outcomes(&first), replayed(&first)), (vec!["created".into(), "refused".into()], [false, false]));
+    client.user("Ada").await;
+    let second = client.import_once("/assets", csv, "key").await;
+    assert_eq!((outcomes(&second), replayed(&second)), (vec!["created".into(), "created".into()], [true, false]));
+    assert_eq!(second.data()[0]["id"], first.data()[0]["id"]);
+    let third = client.import_once("/assets", csv, "key").await;
+    assert_eq!((replayed(&third), third.header("idempotent-replayed")), ([true, true], "true"));
+    assert_eq!(client.total("/assets").await, 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use crate::http::bulk::batch::BatchResult;
 use crate::http::bulk::import::{ImportResult, OnError, RowError, with_skipped_cells};
 use crate::http::bulk::rows::Row;
 use crate::http::error::ApiError;
-use crate::http::responses::{Json, Success};
+use crate::http::responses::Json;
 use crate::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 
 /// The operation of a row. The cells that were skipped are part of its stored response: a repetition of the request can't find them
@@ -113,15 +113,14 @@ impl Caller {
             let checker = self.with_dry_run();
             let operations = operations(checker.clone(), rows.clone()).await?;
             let checked = checker.execute_each(&RowOperation::all(operations, &skipped)).await?;
-            let is_good = checked.iter().all(|response| response.status < 300);
+            let is_good = checked.responses.iter().all(|response| response.status < 300);
             let result = ImportResult::new(&checked, !is_good)?;
             if is_good && self.store.is_dry_run() {
                 return Ok(Json(result));
             }
-            let result = result.without_placeholders(|text| checker.store.is_placeholder(text));
-            // A repetition gets the same answer, unless the check could not be completed.
-            if !is_good && (!result.is_final() || self.store_refusal(&Json(&result).to_stored(Vec::new())?).await?) {
-                return Ok(Json(result));
+            // What another attempt has written can refuse these rows.
+            if !is_good && !self.has_begun_elsewhere().await? {
+                return Ok(Json(result.without_placeholders(|text| checker.store.is_placeholder(text))));
             }
         }
         let operations = RowOperation::all(operations(self.clone(), rows).await?, &skipped);

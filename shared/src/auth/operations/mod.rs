@@ -60,20 +60,28 @@ struct Progress {
     is_outdated: AtomicBool,
 }
 
+/// The responses to a request's operations, in their order.
+pub struct Executed {
+    pub responses: Vec<StoredResponse>,
+    /// Whether each is from an earlier attempt of the request.
+    pub are_replayed: Vec<bool>,
+}
+
 impl Caller {
     /// Executes operations, each in a transaction of its own, and returns the response to each: that of its change, or a
     /// problem document. After an error that is only temporary, such as throttling, no further operation begins; those
-    /// that are left get an error of that kind. None of these is stored, so a repetition of the request executes them.
+    /// that are left get an error of that kind. Only changes are stored: a repetition of the request executes the rest.
     ///
     /// # Errors
     ///
     /// Returns [`ApiError::Unavailable`] if the table can't be reached at the beginning, and [`ApiError::Conflict`] if
     /// another request has the same idempotency key.
-    pub async fn execute_each<O: Operation>(&self, operations: &[O]) -> Result<Vec<StoredResponse>, ApiError> {
+    pub async fn execute_each<O: Operation>(&self, operations: &[O]) -> Result<Executed, ApiError> {
         let mut responses = match &self.context.idempotency {
             Some(request) if self.begin(request).await? => self.store.previous_parts(request, operations.len()).await?,
             _ => vec![None; operations.len()],
         };
+        let are_replayed = responses.iter().map(Option::is_some).collect();
         let is_left = |index: &usize| responses[*index].is_none();
         let left: Vec<usize> = (0..operations.len()).filter(is_left).collect();
         if left.is_empty() && !operations.is_empty() {
@@ -94,7 +102,7 @@ impl Caller {
                 responses[index] = Some(response);
             }
         }
-        Ok(responses.into_iter().flatten().collect())
+        Ok(Executed { responses: responses.into_iter().flatten().collect(), are_replayed })
     }
 
     /// Refuses a precondition for the request as a whole: it changes several records.
@@ -116,18 +124,15 @@ impl Caller {
         self.is_resumed
     }
 
-    /// Stores the response to a request that executes none of its operations, if it has an idempotency key. Returns
-    /// whether that is the response: another attempt may have begun to execute them.
+    /// Another attempt of the request has begun to execute its operations since this one looked.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Conflict`] if another response is stored, and [`ApiError::Unavailable`] if the table can't be
-    /// reached.
-    pub async fn store_refusal(&self, response: &StoredResponse) -> Result<bool, ApiError> {
-        match (self.store_response_alone(response).await, &self.context.idempotency) {
-            (Err(WriteError::AlreadyAnswered), Some(request)) => self.has_begun(request).await.map(|()| false),
-            (stored, _) => Ok(stored.map(|()| true)?),
-        }
+    /// Returns [`ApiError::Unavailable`] if the table can't be reached.
+    pub async fn has_begun_elsewhere(&self) -> Result<bool, ApiError> {
+        let Some(request) = &self.context.idempotency else { return Ok(false) };
+        let previous = self.store.previous_request(request).await?;
+        Ok(matches!(previous, Some(PreviousRequest::Same(response)) if response.is_in_parts))
     }
 
     /// Stores that the request has begun. Returns whether it had begun before: then each part is executed once, by
@@ -198,22 +203,12 @@ impl Caller {
         Ok(operation.stored_response(&outcome)?)
     }
 
-    /// Returns the response of a part that has failed, or its error if the part is to be executed again. A refusal is
-    /// stored, so that a repetition of the request gets the same one.
+    /// Returns the stored response of a part that has failed, if it took effect before, or now, after a timeout. Otherwise its error.
     async fn settle(&self, error: ApiError, progress: &Progress) -> Result<StoredResponse, ApiError> {
         if let Some(cause) = error.source().map(error_chain) {
             tracing::error!(request_id = self.notes.request_id(), cause, "an operation of a request failed");
         }
         let Some(part) = &self.context.idempotency else { return Err(error) };
-        if !error.is_temporary() {
-            let response = self.notes.problem(&error);
-            match self.store.store_response_alone(part, &response).await {
-                Ok(()) => return Ok(response),
-                Err(WriteError::AlreadyAnswered) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        // It may have taken effect before, or now, after a timeout.
         match self.store.previous_request(part).await? {
             Some(PreviousRequest::Same(response)) => {
                 progress.is_outdated.store(true, Ordering::Relaxed);

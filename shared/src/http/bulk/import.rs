@@ -1,11 +1,12 @@
 //! Imports: the options of a request, and the result of each row.
 
+use crate::auth::Executed;
 use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::string_enum::string_enum;
 use crate::domain::values::suggestions::unknown_name;
 use crate::http::bulk::rows::CUSTOM_FIELD;
-use crate::http::error::{ApiError, is_temporary};
+use crate::http::error::ApiError;
 use crate::store::StoreError;
 use fields::Column;
 use serde::{Deserialize, Serialize};
@@ -226,6 +227,10 @@ pub struct RowOutcome {
     /// ID of the record; null if there is none.
     #[schema(required)]
     id: Option<Uuid>,
+    /// An earlier attempt of the request did it. Absent if false.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schema(required = false)]
+    replayed: bool,
     /// What is wrong with the row. Absent if nothing is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -242,6 +247,11 @@ pub struct RowOutcome {
     #[serde(skip_serializing_if = "is_zero")]
     #[schema(required = false)]
     more_changes: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
@@ -315,11 +325,12 @@ struct RowResponse {
 }
 
 impl RowOutcome {
-    fn new(index: usize, response: &StoredResponse) -> Result<Self, ApiError> {
+    fn new(index: usize, response: &StoredResponse, replayed: bool) -> Result<Self, ApiError> {
         let empty = Self {
             row: index + 1,
             outcome: RowResult::Refused,
             id: None,
+            replayed,
             errors: Vec::new(),
             skipped_cells: Vec::new(),
             changes: Vec::new(),
@@ -371,11 +382,6 @@ impl RowError {
 }
 
 impl ImportResult {
-    /// No row was left out for a reason that is only temporary.
-    pub(crate) fn is_final(&self) -> bool {
-        self.data.iter().flat_map(|row| &row.errors).all(|error| !is_temporary(&error.code))
-    }
-
     /// Leaves out IDs in errors that only the real request would have assigned.
     pub(crate) fn without_placeholders(mut self, is_placeholder: impl Fn(&str) -> bool) -> Self {
         for error in self.data.iter_mut().flat_map(|row| &mut row.errors) {
@@ -389,8 +395,9 @@ impl ImportResult {
     /// # Errors
     ///
     /// Returns [`ApiError::Internal`] for a response that is none of [`row_response`] and no problem document.
-    pub(crate) fn new(responses: &[StoredResponse], skips_good_rows: bool) -> Result<Self, ApiError> {
-        let outcomes = responses.iter().enumerate().map(|(index, response)| RowOutcome::new(index, response));
+    pub(crate) fn new(executed: &Executed, skips_good_rows: bool) -> Result<Self, ApiError> {
+        let parts = executed.responses.iter().zip(&executed.are_replayed).enumerate();
+        let outcomes = parts.map(|(index, (response, replayed))| RowOutcome::new(index, response, *replayed));
         let mut data = outcomes.collect::<Result<Vec<_>, _>>()?;
         if skips_good_rows {
             let good = data.iter_mut().filter(|row| row.outcome != RowResult::Refused);
