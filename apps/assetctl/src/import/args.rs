@@ -16,7 +16,7 @@ pub struct Import {
     #[arg(long)]
     pub users: bool,
     /// What a column is: --map "Serial No=serial_number"; --map "OS=" ignores a column; --map "First Name + Last Name=display_name"
-    /// joins columns
+    /// joins columns; of several for a column, the last one counts
     #[arg(long = "map", value_name = "COLUMN=FIELD")]
     pub mappings: Vec<Mapping>,
     /// What a value means: --map-value "Status:Lager=in_stock"; COLUMN is the name in the file, not the field of --map

@@ -6,7 +6,7 @@ use crate::import::args::Import;
 use crate::import::chunks::{Chunks, Doubles, Rows};
 use crate::import::columns::fields::Fields;
 use crate::import::columns::values::{Constant, Values, check_constants};
-use crate::import::columns::{Columns, Target, joined, resolve, suggest, target};
+use crate::import::columns::{Columns, Target, joined, resolve, settled, suggest, target};
 use crate::import::rows::csv_rows::{CsvRows, read_header};
 use crate::import::rows::decode::{Text, decode_sample};
 use crate::import::rows::encoding::{EncodingSource, Examination, examine};
@@ -78,11 +78,17 @@ impl Source {
     pub fn columns(&self, options: &Import) -> Result<Columns> {
         let (kind, mut problems) = (options.kind(), Vec::new());
         let (mappings, joined) = match self.format {
-            Format::Csv => joined(&options.mappings, &self.names),
-            Format::Ndjson => (options.mappings.clone(), BTreeMap::new()),
+            Format::Csv => joined(&options.mappings, &self.names, &mut problems),
+            Format::Ndjson => (settled(&options.mappings, &mut problems), BTreeMap::new()),
         };
         let targets = match self.format {
-            Format::Csv => resolve(kind, &self.names, &mappings).map_err(|found| self.misfit(options, &found))?,
+            Format::Csv => match resolve(kind, &self.names, &mappings) {
+                Ok(targets) => targets,
+                Err(found) => {
+                    problems.extend(found);
+                    return Err(self.misfit(options, &problems));
+                }
+            },
             Format::Ndjson => {
                 let names = self.names.iter().map(|name| name.trim());
                 names.map(|name| target(kind, name, &mappings, &mut problems)).collect()
@@ -160,7 +166,10 @@ impl Source {
                 let (names, records) = read_header(self.text(true)?, self.delimiter)?;
                 Rows::Csv(Box::new(CsvRows::new(names, records, columns.targets.clone(), fields)))
             }
-            Format::Ndjson => Rows::Ndjson(Box::new(NdjsonRows::new(self.text(false)?, options.mappings.clone(), fields))),
+            Format::Ndjson => {
+                let mappings = settled(&options.mappings, &mut Vec::new());
+                Rows::Ndjson(Box::new(NdjsonRows::new(self.text(false)?, mappings, fields)))
+            }
         })
     }
 

@@ -199,3 +199,26 @@ fn dates_of_other_forms_are_understood_or_explained() {
     let skipped = service.import(&path, &["--skip-bad", "purchase_date"]).json();
     assert_eq!((counts(&skipped), &skipped["skipped_cells"]), ([1, 0, 0, 0], &json!(1)), "{skipped}");
 }
+
+#[test]
+fn a_mapping_that_is_appended_counts() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let text = "Name,Location,First,Last\na,Oslo,Ada,Lovelace\n";
+    let path = folder.file("assets.csv", text);
+    let pasted = ["--map", "Name=name", "--map", "Location=", "--map", "First=", "--map", "Last="];
+    let appended = ["--map", "Location=custom_fields.location", "--map", "First + Last=notes"];
+    let run = service.import(&path, &[&pasted[..], &appended].concat());
+    assert_eq!(counts(&run.json()), [1, 0, 0, 0], "{}", run.stderr);
+    let asset = &service.assets()[0];
+    assert_eq!((&asset["custom_fields"]["location"], &asset["notes"]), (&json!("Oslo"), &json!("Ada Lovelace")));
+    let lines = folder.file("assets.ndjson", "{\"Name\": \"b\", \"Location\": \"Bern\"}\n");
+    let run = service.import(&lines, &["--map", "Name=name", "--map", "Location=", "--map", "Location=custom_fields.location"]);
+    assert_eq!(counts(&run.json()), [1, 0, 0, 0], "{}", run.stderr);
+    assert_eq!(service.assets()[1]["custom_fields"]["location"], "Bern");
+    for options in [&["--dry-run"][..], &["--suggest"]] {
+        let twice = ["--map", "Name=name", "--map", "Location=notes", "--map", "Location=custom_fields.location"];
+        let run = service.run(&[&["import", path.to_str().unwrap()], options, &twice].concat());
+        let problem = "--map \"Location\": is there twice, as notes and as custom_fields.location";
+        assert!(run.code == 2 && run.stderr.contains(problem), "{}", run.stderr);
+    }
+}

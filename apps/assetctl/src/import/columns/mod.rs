@@ -104,19 +104,46 @@ impl Mapping {
     }
 }
 
-/// The mappings with one for each column of those that are joined, and the other columns that are joined to a column.
-#[must_use]
-pub fn joined(mappings: &[Mapping], names: &[String]) -> (Vec<Mapping>, BTreeMap<String, Vec<String>>) {
-    let (mut single, mut joined) = (Vec::new(), BTreeMap::new());
+/// One mapping for each column. The last one counts, because people append to a command that they have pasted. Adds a problem for
+/// a column with two fields.
+pub fn settled(mappings: &[Mapping], problems: &mut Vec<String>) -> Vec<Mapping> {
+    let mut settled: Vec<Mapping> = Vec::new();
+    for mapping in mappings {
+        let Some(known) = settled.iter_mut().find(|known| known.column == mapping.column) else {
+            settled.push(mapping.clone());
+            continue;
+        };
+        if let (Some(first), Some(second)) = (&known.field, &mapping.field)
+            && first != second
+        {
+            problems.push(format!("--map {:?}: is there twice, as {first} and as {second}", mapping.column));
+        }
+        known.field.clone_from(&mapping.field);
+    }
+    settled
+}
+
+/// The mappings with one for each column of those that are joined, and the other columns that are joined to a column. Adds the
+/// problems of [`settled`].
+pub fn joined(
+    mappings: &[Mapping],
+    names: &[String],
+    problems: &mut Vec<String>,
+) -> (Vec<Mapping>, BTreeMap<String, Vec<String>>) {
+    let (mut single, mut parts, mut joined) = (Vec::new(), Vec::new(), BTreeMap::new());
     for mapping in mappings {
         let columns = mapping.columns(names);
         let Some((first, others)) = columns.split_first() else { continue };
         single.push(Mapping { column: (*first).to_owned(), field: mapping.field.clone() });
-        single.extend(others.iter().map(|column| Mapping { column: (*column).to_owned(), field: None }));
+        parts.extend(others.iter().map(|column| Mapping { column: (*column).to_owned(), field: None }));
         if !others.is_empty() {
             joined.insert((*first).to_owned(), others.iter().map(|column| (*column).to_owned()).collect());
         }
     }
+    let mut single = settled(&single, problems);
+    // A column that is a part of another one can still be a field by itself.
+    parts.retain(|part: &Mapping| !single.iter().any(|known| known.column == part.column));
+    single.extend(parts);
     (single, joined)
 }
 
@@ -220,9 +247,22 @@ mod tests {
     }
 
     #[test]
+    fn the_last_mapping_of_a_column_counts_and_two_fields_are_refused() {
+        let mut problems = Vec::new();
+        let given = mappings(&["A=", "B=name", "A=notes", "A=notes", "B="]);
+        assert_eq!(settled(&given, &mut problems), mappings(&["A=notes", "B="]));
+        assert_eq!(problems, [""; 0]);
+        settled(&mappings(&["A=notes", "A=name"]), &mut problems);
+        assert_eq!(problems, ["--map \"A\": is there twice, as notes and as name"]);
+        joined(&mappings(&["A=email", "A + B=name"]), &names(&["A", "B"]), &mut problems);
+        assert_eq!(problems.len(), 2);
+    }
+
+    #[test]
     fn columns_are_joined() {
         let columns = names(&["First", "Last", "A + B"]);
-        let (single, joined) = joined(&mappings(&["First + Last=display_name", "A + B=email", "X + Y=role"]), &columns);
+        let given = mappings(&["First=", "Last=", "First + Last=display_name", "A + B=email", "X + Y=role"]);
+        let (single, joined) = joined(&given, &columns, &mut Vec::new());
         assert_eq!(single, mappings(&["First=display_name", "Last=", "A + B=email", "X + Y=role"]));
         assert_eq!(joined, BTreeMap::from([("First".to_owned(), vec!["Last".to_owned()])]));
     }

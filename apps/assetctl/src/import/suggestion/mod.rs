@@ -7,11 +7,11 @@ mod survey;
 mod values;
 pub mod words;
 
-use crate::error::{EXIT_SUCCESS, Result};
+use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::import::args::Import;
-use crate::import::columns::Mapping;
 use crate::import::columns::convert::DateFormat;
 use crate::import::columns::suggest::{quote, suggestions};
+use crate::import::columns::{Mapping, settled};
 use crate::import::options::words;
 use crate::import::source::Source;
 use crate::output::{count, print_data, print_json};
@@ -23,8 +23,12 @@ use terminal::{clean, print_note};
 
 pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     let source = Source::open(options)?;
-    let found = suggestions(options.kind(), &source.names, &options.mappings);
-    let mut suggested = options.clone();
+    let (mut suggested, mut problems) = (options.clone(), Vec::new());
+    suggested.mappings = settled(&options.mappings, &mut problems);
+    if !problems.is_empty() {
+        return Err(CliError::Usage(problems.join("\n")));
+    }
+    let found = suggestions(options.kind(), &source.names, &suggested.mappings);
     suggested.mappings.extend(found.mappings);
     let survey = Survey::of(&source, &suggested)?;
     let mut notes = Vec::new();

@@ -91,7 +91,7 @@ impl Survey {
     /// Reads all rows.
     pub fn of(source: &Source, options: &Import) -> Result<Self> {
         let kind = options.kind();
-        let (mappings, _) = joined(&options.mappings, &source.names);
+        let (mappings, _) = joined(&options.mappings, &source.names, &mut Vec::new());
         let field_of = |name: &str| match mappings.iter().find(|mapping| mapping.column == name) {
             Some(mapping) => mapping.field.clone(),
             None => kind.has_column(name).then(|| name.to_owned()),
