@@ -8,23 +8,36 @@ use crate::people::Directory;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// `name` is a tag, an id or, if there is no such tag, a serial number that only one asset has.
+/// `name` is an id, a tag or, if there is neither, a serial number that only one asset has.
 pub async fn asset(client: &Client, name: &str) -> Result<Value> {
-    let path = if is_id(name) { format!("assets/{name}") } else { format!("assets/by-tag/{}", path_segment(name)) };
+    find_asset(client, name).await?.ok_or_else(|| no_asset(name))
+}
+
+/// The error of a name that no asset has.
+pub fn no_asset(name: &str) -> CliError {
+    let id = if is_id(name) { "the id, " } else { "" };
+    CliError::Failed(format!("no asset has {id}the tag or the serial number {name}"))
+}
+
+/// As [`asset`], or `None`.
+pub async fn find_asset(client: &Client, name: &str) -> Result<Option<Value>> {
+    // A tag and a serial number can have the form of an id.
+    let by_id = is_id(name).then(|| format!("assets/{name}"));
     // Dots would lead to another path.
-    if !name.bytes().all(|byte| byte == b'.') {
+    let by_tag = (!name.bytes().all(|byte| byte == b'.')).then(|| format!("assets/by-tag/{}", path_segment(name)));
+    for path in by_id.into_iter().chain(by_tag) {
         match get_object(client, &path, &[]).await {
             Err(error) if error.is_missing() => {}
-            found => return found,
+            found => return found.map(Some),
         }
     }
-    let same_serial = match is_id(name) || name.trim().is_empty() {
+    let same_serial = match name.trim().is_empty() {
         true => Value::Null,
         false => get_data(client, "assets", &[("serial_number", name)]).await?,
     };
     match same_serial.as_array().map(Vec::as_slice).unwrap_or_default() {
-        [] => Err(CliError::Failed(format!("no asset has the tag or the serial number {name}"))),
-        [one] => object(one.clone()),
+        [] => Ok(None),
+        [one] => object(one.clone()).map(Some),
         several => {
             let tags: Vec<&str> = several.iter().map(|asset| text(&asset["asset_tag"])).collect();
             Err(CliError::Failed(format!("several assets have the serial number {name}: {}", tags.join(", "))))

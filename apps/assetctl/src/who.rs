@@ -46,11 +46,21 @@ pub async fn who(options: &Who, connection: &Connection, is_json: bool) -> Resul
 pub async fn asset_on(client: &Client, name: &str, day: Option<Date>, zone: &Value) -> Result<(Value, Option<String>, String)> {
     let (time, shown) = time_on(day, zone)?;
     let Some(at) = &time else { return Ok((lookup::asset(client, name).await?, time, shown)) };
-    let id = if is_id(name) { name.to_owned() } else { id_of(client, name).await? };
-    match get_object(client, &format!("assets/{id}"), &[("as_of", at)]).await {
-        Err(error) if error.is_missing() => Err(CliError::Failed(format!("{name} did not exist at {shown}"))),
-        asset => Ok((asset?, time, shown)),
+    let at_that_time = async |id: &str| match get_object(client, &format!("assets/{id}"), &[("as_of", at)]).await {
+        Err(error) if error.is_missing() => Ok(None),
+        asset => asset.map(Some),
+    };
+    // Only its id finds an asset that is deleted now.
+    let mut found = if is_id(name) { at_that_time(name).await? } else { None };
+    if found.is_none() {
+        found = match lookup::find_asset(client, name).await? {
+            Some(now) => at_that_time(text(&now["id"])).await?,
+            None if is_id(name) => None,
+            None => return Err(lookup::no_asset(name)),
+        };
     }
+    let asset = found.ok_or_else(|| CliError::Failed(format!("{name} did not exist at {shown}")))?;
+    Ok((asset, time, shown))
 }
 
 /// As [`end_of`], or now.
@@ -61,10 +71,6 @@ pub fn time_on(day: Option<Date>, zone: &Value) -> Result<(Option<String>, Strin
 pub fn day(text: &str) -> std::result::Result<Date, String> {
     let day = text.parse().ok().filter(|day: &Date| day.to_string() == text);
     day.ok_or_else(|| "must be a date, such as 2026-03-01".to_owned())
-}
-
-async fn id_of(client: &Client, name: &str) -> Result<String> {
-    Ok(text(&lookup::asset(client, name).await?["id"]).to_owned())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the clock of whoever asks")]

@@ -88,3 +88,29 @@ fn an_asset_is_shown_on_one_screen() {
     let json = service.run(&["show", &tag, "--json"]).json();
     assert_eq!((&json["asset"]["id"], &json["process"]["current_step"]), (&json!(id), &json!(1)));
 }
+
+#[test]
+fn a_serial_number_and_a_tag_can_have_the_form_of_an_id() {
+    let days_ago = Arc::new(AtomicU32::new(5));
+    let service = Service::start_days_ago(&days_ago);
+    user(&service, "Mary", true);
+    let (serial, worn) = ("27aa8378-b0f4-4289-84a4-405da95c6999", "5c1b0c5e-4b0d-4b7a-9a57-6d1f3a1b2c3d");
+    let body = json!({"name": "VM", "serial_number": serial, "asset_tag": worn, "status": "preparing"});
+    let created = &service.send("POST", "/assets", &body)["data"];
+    let (id, day) = (created["id"].as_str().unwrap(), created["created_at"].as_str().unwrap()[..10].to_owned());
+    days_ago.store(0, Ordering::Relaxed);
+    for name in [serial, worn, id] {
+        assert_eq!(service.run(&["show", name, "--json"]).json()["asset"]["id"], id, "{name}");
+        assert_eq!(service.run(&["who", name, "--on", &day, "--json"]).json()["asset"]["id"], id, "{name}");
+    }
+    let plan = service.run(&["handover", serial, "--to", "mary@example.org", "--dry-run"]);
+    assert!(plan.code == 0 && plan.stdout.contains(" VM\n"), "{}{}", plan.stdout, plan.stderr);
+    let labels = service.run(&["labels", serial, "--format", "zpl"]);
+    assert_eq!((labels.code, labels.stdout.matches("^XA").count()), (0, 1), "{}", labels.stderr);
+    let other = "27aa8378-b0f4-4289-84a4-405da95c6998";
+    let missing = service.run(&["show", other]);
+    let expected = format!("no asset has the id, the tag or the serial number {other}");
+    assert!(missing.code == 1 && missing.stderr.contains(&expected), "{}", missing.stderr);
+    let never = service.run(&["who", other, "--on", &day]);
+    assert!(never.code == 1 && never.stderr.contains("did not exist at the end of "), "{}", never.stderr);
+}
