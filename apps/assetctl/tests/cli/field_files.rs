@@ -55,7 +55,8 @@ fn snipe_it_assets_with_a_holder_who_is_unknown() {
     let path = folder.file("assets.csv", text);
     let (command, notes) = suggest(&service, &path, &[]);
     assert!(command.contains("--match asset_tag") && command.contains("--create-unmatched"), "{command}");
-    assert!(notes.contains("2 assets would have a holder and be in_stock: --set status=in_use"), "{notes}");
+    assert!(notes.contains("2 assets of 3 would have a holder and be in_stock. Add a column of the status"), "{notes}");
+    assert!(!notes.contains("--set status") && !command.contains("--set status"), "{notes}");
     let dry = import_as_suggested(&service, &path, &["--dry-run"]);
     assert_eq!(counts(&dry), [2, 0, 0, 1]);
     assert!(dry["refused_reasons"][0]["way_out"].as_str().unwrap().contains("--skip-bad \"Checked Out To: Email\""), "{dry}");
@@ -221,4 +222,14 @@ fn a_mapping_that_is_appended_counts() {
         let problem = "--map \"Location\": is there twice, as notes and as custom_fields.location";
         assert!(run.code == 2 && run.stderr.contains(problem), "{}", run.stderr);
     }
+}
+
+#[test]
+fn a_status_for_all_rows_is_offered_if_all_have_a_holder() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let path = folder.file("assets.csv", "name,assigned_to_email\na,ada@example.com\nb,ada@example.com\n");
+    let (_, notes) = suggest(&service, &path, &[]);
+    assert!(notes.contains("2 assets would have a holder and be in_stock: --set status=in_use gives all rows"), "{notes}");
+    let (_, notes) = suggest(&service, &path, &["--set", "status=in_use"]);
+    assert!(!notes.contains("in_stock"), "{notes}");
 }

@@ -49,7 +49,8 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
             if ignored.len() == 1 { "it" } else { "them" }
         ));
     }
-    let has = |field: &str| survey.column(field).is_some() || suggested.constants.iter().any(|constant| constant.field == field);
+    let is_set = |field: &str| suggested.constants.iter().any(|constant| constant.field == field);
+    let has = |field: &str| survey.column(field).is_some() || is_set(field);
     let required: &[&str] = if options.users { &["email", "display_name"] } else { &["name"] };
     for field in required.iter().filter(|field| !has(field)) {
         notes
@@ -63,10 +64,20 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
             "manufacturer and model are free text. For models in your catalog, use manufacturer_name and model_name.".to_owned(),
         );
     }
-    if survey.held_in_stock > 0 && !options.users {
-        let how =
-            if has("status") { "--map-value says what a status means" } else { "--set status=in_use gives all rows that status" };
-        notes.push(format!("{} would have a holder and be in_stock: {how}.", count(survey.held_in_stock, "asset")));
+    if survey.held_in_stock > 0 && !options.users && !is_set("status") {
+        let held = count(survey.held_in_stock, "asset");
+        notes.push(if survey.column("status").is_some() {
+            format!("{held} would have a holder and be in_stock: --map-value says what a status means.")
+        } else if survey.held_in_stock == survey.rows {
+            format!("{held} would have a holder and be in_stock: --set status=in_use gives all rows that status.")
+        } else {
+            // A status that all rows get would be wrong for the others.
+            format!(
+                "{held} of {} would have a holder and be in_stock. Add a column of the status to the file; or change these assets \
+                 afterwards, by an import of asset_tag,status with --match asset_tag.",
+                survey.rows
+            )
+        });
     }
     if let Some((number, first)) = survey.column("serial_number").and_then(|column| column.shortened.as_ref()) {
         notes.push(format!(
