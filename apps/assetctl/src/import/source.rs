@@ -12,6 +12,7 @@ use crate::import::rows::decode::{Text, decode_sample};
 use crate::import::rows::encoding::{EncodingSource, Examination, examine};
 use crate::import::rows::ndjson_rows::{NdjsonRows, member_names};
 use crate::import::rows::{Original, sniff};
+use crate::import::suggestion::kinds::is_list_of_users;
 use crate::output::count;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -140,9 +141,11 @@ impl Source {
         let is_strange = self.format == Format::Csv && options.mappings.is_empty() && !self.names.iter().any(is_known);
         let header =
             "\nNo name looks familiar. If the first row is data already, insert a row with the columns' names before it.";
+        let users =
+            if !options.users && is_list_of_users(&self.names) { "\nThis looks like a list of users: add --users." } else { "" };
         let keep = if options.users { "" } else { " keep it with\n--map \"COLUMN=custom_fields.NAME\"," };
         CliError::Usage(format!(
-            "the columns of {} don't fit; nothing was sent:\n  {}{}\nName each with --map \"COLUMN=FIELD\",{keep} or ignore it with \
+            "the columns of {} don't fit; nothing was sent:\n  {}{}{users}\nName each with --map \"COLUMN=FIELD\",{keep} or ignore it with \
                  --map \"COLUMN=\".\n--suggest prints what the names look like.",
             self.path.display(),
             problems.join("\n  "),

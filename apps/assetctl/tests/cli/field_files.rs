@@ -114,8 +114,45 @@ fn lists_of_other_things_are_recognized() {
         let (_, notes) = suggest(&service, &path, &[]);
         assert!(notes.contains(&format!("This looks like a list of {kind}")), "{notes}");
     }
-    let path = folder.file("list.csv", "name,serial number,city,state,country\nLaptop,S-1,Oslo,,NO\n");
-    assert!(!suggest(&service, &path, &[]).1.contains("This looks like"));
+    for header in ["name,serial number,city,state,country", "Full Name,Email,Username,Item Name,Asset Tag"] {
+        let path = folder.file("list.csv", format!("{header}\na,b,c,d,e\n"));
+        assert!(!suggest(&service, &path, &[]).1.contains("This looks like"), "{header}");
+    }
+}
+
+#[test]
+fn lists_of_users_are_recognized() {
+    let (service, folder) = (Service::start(), Folder::new());
+    service.create("/users", &json!({"email": "ada@example.com", "display_name": "Ada"}));
+    let exported = folder.path("exported.csv");
+    assert_eq!(service.run(&["export", "users", "-o", exported.to_str().unwrap()]).code, 0);
+    let snipe_it = folder.file(
+        "users.csv",
+        "First Name,Last Name,email,Username,Location,Address,City,State,Country\nAda,L,ada@example.com,ada,Oslo,Street 1,Oslo,,NO\n",
+    );
+    for path in [&exported, &snipe_it] {
+        let looks = "This looks like a list of users: add --users.";
+        let (_, notes) = suggest(&service, path, &[]);
+        assert!(notes.contains(looks), "{notes}");
+        assert!(!suggest(&service, path, &["--users"]).1.contains("looks like"));
+        let refused = service.import(path, &[]);
+        assert!(refused.code == 2 && refused.stderr.contains(looks), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn quantities_are_told_to_become_one_asset_each() {
+    let (service, folder) = (Service::start(), Folder::new());
+    for (header, told) in [
+        ("HB.name,HB.quantity", "HB.quantity: 2 rows stand for more than one, such as 3, and each row would become one asset."),
+        ("Name,Qty", "Qty: 2 rows stand for more than one, such as 3,"),
+    ] {
+        let path = folder.file("list.csv", format!("{header}\nMouse,1\nDock,3\nCable,61\nBag,\n"));
+        let (_, notes) = suggest(&service, &path, &[]);
+        assert!(notes.contains(told), "{notes}");
+    }
+    let path = folder.file("list.csv", "Name,Quantity\nMouse,1\n");
+    assert!(!suggest(&service, &path, &[]).1.contains("stand"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `assetctl import --suggest`: the command that imports a file, as far as its columns and cells look familiar.
 
 pub mod dates;
-mod kinds;
+pub mod kinds;
 mod matching;
 mod survey;
 mod values;
@@ -78,6 +78,12 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
                 survey.rows
             )
         });
+    }
+    if let Some((column, number, first)) = survey.quantity.as_ref().filter(|_| !options.users) {
+        notes.push(format!(
+            "{column}: {} more than one, such as {first}, and each row would become one asset.",
+            if *number == 1 { "1 row stands for".to_owned() } else { format!("{number} rows stand for") }
+        ));
     }
     if let Some((number, first)) = survey.column("serial_number").and_then(|column| column.shortened.as_ref()) {
         notes.push(format!(

@@ -4,9 +4,11 @@ use crate::error::Result;
 use crate::folded::folded;
 use crate::import::args::Import;
 use crate::import::columns::fields::{Fields, compared};
+use crate::import::columns::suggest::plain;
 use crate::import::columns::{Columns, OWNER_NAME, Target, joined};
 use crate::import::source::Source;
 use crate::import::suggestion::dates::{Dates, Prices};
+use crate::import::suggestion::kinds::QUANTITIES;
 use crate::import::suggestion::words;
 use crate::lookup::is_id;
 use fields::CellType;
@@ -85,6 +87,8 @@ pub struct Survey {
     pub prices: Prices,
     /// Rows with a holder whose status is in_stock, or missing.
     pub held_in_stock: u64,
+    /// The column of quantities, the number of rows with more than one thing, and the first quantity.
+    pub quantity: Option<(String, u64, String)>,
 }
 
 impl Survey {
@@ -101,6 +105,7 @@ impl Survey {
         let mut survey = Self { columns: source.names.iter().filter_map(surveyed).collect(), ..Self::default() };
         // Cells stay as they are.
         let columns = Columns { targets: vec![Target::Ignored; source.names.len()], fields: Fields::new(kind) };
+        let quantity = source.names.iter().find(|name| QUANTITIES.contains(&plain(name).as_str()));
         let mut rows = source.rows(options, &columns)?;
         while let Some(row) = rows.next()? {
             survey.rows += 1;
@@ -119,6 +124,12 @@ impl Survey {
                 column.note(&cell);
             }
             survey.held_in_stock += u64::from(is_held && is_in_stock);
+            if let Some(name) = quantity
+                && let Some(cell) = row.original.text(&source.names, name)
+                && cell.parse::<f64>().is_ok_and(|number| number > 1.0)
+            {
+                survey.quantity.get_or_insert_with(|| (name.clone(), 0, cell)).1 += 1;
+            }
         }
         Ok(survey)
     }
