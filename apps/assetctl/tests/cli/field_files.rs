@@ -97,6 +97,13 @@ fn snipe_it_users_have_their_names_in_two_columns() {
     assert_eq!(counts(&import_as_suggested(&service, &path, &["--users"])), [2, 0, 0, 0]);
     let users = service.get("/users?email=j@example.com");
     assert_eq!(users["data"][0]["display_name"], "Jessie Le Primo");
+    assert!(notes.contains("--map \"COLUMN=FIELD\", with email, display_name, role, is_active."), "{notes}");
+    let held = folder.file(
+        "held.csv",
+        "Name,Asset Tag,Checked Out To: Email,Checked Out To: First Name,Checked Out To: Last Name\nDock,A-1,k@example.com,Kim,Lee\n",
+    );
+    assert_eq!(counts(&import_as_suggested(&service, &held, &["--users"])), [1, 0, 0, 0]);
+    assert_eq!(service.get("/users?email=k@example.com")["data"][0]["display_name"], "Kim Lee");
     let without = folder.file("addresses.csv", "email\na@example.com\n");
     let (_, notes) = suggest(&service, &without, &["--users"]);
     assert!(notes.contains("Every new user needs a display_name"), "{notes}");

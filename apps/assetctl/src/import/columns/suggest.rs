@@ -14,9 +14,25 @@ pub fn plain(column: &str) -> String {
     column.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
+/// How headings begin in a list of assets that are about the holder.
+const HOLDERS: [&str; 3] = ["checkedoutto", "assignedto", "primaryuser"];
+
+/// The [plain] heading of a column about the holder of an asset, without what says so; `None` for other columns.
+fn of_holder(column: &str) -> Option<String> {
+    let plain = plain(column);
+    let rest = HOLDERS.iter().find_map(|holder| plain.strip_prefix(holder))?;
+    (!rest.is_empty()).then(|| rest.to_owned())
+}
+
+/// The [plain] heading. Users can come from a list of what they have.
+fn heading(kind: Kind, column: &str) -> String {
+    let of_holder = (kind == Kind::Users).then(|| of_holder(column)).flatten();
+    of_holder.unwrap_or_else(|| plain(column))
+}
+
 /// The field, and the rank of the name: 0 is best.
 fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
-    let plain = plain(column);
+    let plain = heading(kind, column);
     let columns = kind.import_columns();
     let known = columns.clone().find_map(|column| {
         let rank = column.headings.split_whitespace().position(|heading| heading == plain)?;
@@ -43,13 +59,18 @@ pub fn suggestions(kind: Kind, columns: &[String], given: &[Mapping]) -> Suggest
     let is_taken = |field: &str| columns.contains(&field) || given.iter().any(|mapping| mapping.field.as_deref() == Some(field));
     let open =
         || columns.iter().filter(|name| !name.is_empty() && **name != REASONS && !kind.has_column(name) && !is_mapped(name));
+    // In a list of what users have, the other columns are about the assets: `Name` isn't theirs.
+    let is_of_holder = |column: &str| kind == Kind::Users && of_holder(column).is_some();
+    let has_holders = open().any(|column| is_of_holder(column) && field(kind, column) == Some("email"));
+    let is_candidate = |column: &str| !has_holders || is_of_holder(column);
+    let guess = |column: &str| guess(kind, column).filter(|_| is_candidate(column));
     let mut suggestions = Suggestions::default();
     for column in open() {
         let better = |field: &str, rank: usize| {
-            open().any(|other| guess(kind, other).is_some_and(|(same, other)| same == field && other < rank))
+            open().any(|other| guess(other).is_some_and(|(same, other)| same == field && other < rank))
         };
         let is_new = |field: &str| !suggestions.mappings.iter().any(|mapping| mapping.field.as_deref() == Some(field));
-        match guess(kind, column) {
+        match guess(column) {
             Some((field, rank)) if !is_taken(field) && !better(field, rank) && is_new(field) => {
                 suggestions.mappings.push(Mapping { column: (*column).to_owned(), field: Some(field.to_owned()) });
             }
@@ -57,7 +78,7 @@ pub fn suggestions(kind: Kind, columns: &[String], given: &[Mapping]) -> Suggest
         }
     }
     if kind == Kind::Users && !is_taken("display_name") {
-        suggestions.join_names();
+        suggestions.join_names(is_candidate);
     }
     suggestions
 }
@@ -67,13 +88,13 @@ const LAST_NAMES: &str = "lastname surname familyname nachname nom apellido apel
 
 impl Suggestions {
     /// Makes the display name of first and last name, if no column has it.
-    fn join_names(&mut self) {
+    fn join_names(&mut self, is_candidate: impl Fn(&str) -> bool) {
         if self.mappings.iter().any(|mapping| mapping.field.as_deref() == Some("display_name")) {
             return;
         }
         let find = |headings: &str| {
-            let is_one = |column: &&String| headings.split_whitespace().any(|heading| heading == plain(column));
-            self.unknown.iter().find(is_one).cloned()
+            let is_one = |column: &&String| headings.split_whitespace().any(|known| known == heading(Kind::Users, column));
+            self.unknown.iter().filter(|column| is_candidate(column)).find(is_one).cloned()
         };
         if let (Some(first), Some(last)) = (find(FIRST_NAMES), find(LAST_NAMES)) {
             self.unknown.retain(|column| *column != first && *column != last);
@@ -227,6 +248,24 @@ mod tests {
             (users, unknown),
             (vec!["--map \"First Name + Last Name=display_name\"".to_owned()], vec!["username".to_owned()])
         );
+    }
+
+    #[test]
+    fn users_of_a_list_of_assets_are_their_holders() {
+        let (options, unknown) = options(
+            Kind::Users,
+            "Name,Email,First Name,Checked Out To: Username,Checked Out To: Email,Checked Out To: First Name,Checked Out To: Last Name",
+        );
+        assert_eq!(
+            options,
+            [
+                "--map \"Checked Out To: Email=email\"",
+                "--map \"Checked Out To: First Name + Checked Out To: Last Name=display_name\""
+            ]
+        );
+        assert_eq!(unknown, ["Name", "Email", "First Name", "Checked Out To: Username"]);
+        let (options, _) = self::options(Kind::Users, "Device name,Primary user UPN,Primary user display name");
+        assert_eq!(options, ["--map \"Primary user UPN=email\"", "--map \"Primary user display name=display_name\""]);
     }
 
     #[test]

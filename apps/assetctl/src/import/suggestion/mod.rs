@@ -8,6 +8,7 @@ mod values;
 pub mod words;
 
 use crate::error::{CliError, EXIT_SUCCESS, Result};
+use crate::import::OF_RECORD;
 use crate::import::args::Import;
 use crate::import::columns::convert::DateFormat;
 use crate::import::columns::suggest::{quote, suggestions};
@@ -42,9 +43,14 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     let ignored: Vec<&str> = found.unknown.iter().map(String::as_str).collect();
     suggested.mappings.extend(ignored.iter().map(|column| Mapping { column: (*column).to_owned(), field: None }));
     if !ignored.is_empty() {
-        let keep = if options.users { "FIELD" } else { "custom_fields.NAME" };
+        let fields = || options.kind().import_columns().map(|column| column.name).filter(|name| !OF_RECORD.contains(name));
+        let keep = if options.users {
+            format!("\"COLUMN=FIELD\", with {}", fields().collect::<Vec<_>>().join(", "))
+        } else {
+            "\"COLUMN=custom_fields.NAME\"".to_owned()
+        };
         notes.push(format!(
-            "No guess for {}, so the command ignores {}. To keep a column: --map \"COLUMN={keep}\".",
+            "No guess for {}, so the command ignores {}. To keep a column: --map {keep}.",
             ignored.join(", "),
             if ignored.len() == 1 { "it" } else { "them" }
         ));
