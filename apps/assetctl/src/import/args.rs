@@ -139,7 +139,26 @@ impl Delimiter {
     }
 }
 
+/// All that can be named, beside other names for the same.
+const ENCODINGS: &str = "utf-8, utf-16le, utf-16be, windows-1250, windows-1251, windows-1252, windows-1253, windows-1254, windows-1255, \
+                         windows-1256, windows-1257, windows-1258, windows-874, iso-8859-2, iso-8859-3, iso-8859-4, iso-8859-5, \
+                         iso-8859-6, iso-8859-7, iso-8859-8, iso-8859-8-i, iso-8859-10, iso-8859-13, iso-8859-14, iso-8859-15, iso-8859-16, \
+                         macintosh, x-mac-cyrillic, ibm866, koi8-r, koi8-u, gbk, gb18030, big5, euc-kr, euc-jp, iso-2022-jp, shift_jis";
+
 fn encoding(name: &str) -> Result<&'static encoding_rs::Encoding, String> {
     encoding_rs::Encoding::for_label(name.as_bytes())
-        .ok_or_else(|| "no such encoding; try utf-8, utf-16le or windows-1252".into())
+        .ok_or_else(|| format!("no such encoding; save the file as UTF-8, or name one of {ENCODINGS}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_encodings() {
+        let error = encoding("cp850").unwrap_err();
+        for name in ENCODINGS.split(", ") {
+            assert!(error.contains(name) && encoding(name).is_ok_and(|known| known.name().eq_ignore_ascii_case(name)), "{name}");
+        }
+    }
 }

@@ -46,6 +46,7 @@ const OF_RECORD: [&str; 2] = ["id", "created_at"];
 
 pub async fn import(options: &Import, connection: &Connection, is_json: bool) -> Result<u8> {
     let source = Source::open(options)?;
+    source.doubts(options).iter().for_each(|doubt| print_note(doubt));
     let options = &without_ids(options, &source);
     let mut columns = source.columns(options)?;
     check_match(options, &columns)?;

@@ -9,7 +9,7 @@ use crate::import::columns::values::{Constant, Values, check_constants};
 use crate::import::columns::{Columns, Target, joined, resolve, settled, suggest, target};
 use crate::import::rows::csv_rows::{CsvRows, read_header};
 use crate::import::rows::decode::{Text, decode_sample};
-use crate::import::rows::encoding::{EncodingSource, Examination, examine};
+use crate::import::rows::encoding::{Doubt, EncodingSource, Examination, examine};
 use crate::import::rows::ndjson_rows::{NdjsonRows, member_names};
 use crate::import::rows::{Original, sniff};
 use crate::import::suggestion::kinds::is_list_of_users;
@@ -71,6 +71,29 @@ impl Source {
             }
             Format::Ndjson => format!("{encoding}, NDJSON"),
         }
+    }
+
+    /// Signs that an option is wrong by which the file is read, or that the file was saved in a form that can't be read.
+    #[must_use]
+    pub fn doubts(&self, options: &Import) -> Vec<String> {
+        let encoding = self.examination.encoding.name();
+        let of_encoding = self.examination.doubt.map(|doubt| match doubt {
+            Doubt::IsUtf8 => format!(
+                "Warning: the file is UTF-8. With --encoding {encoding}, its letters beyond ASCII become others: leave the option out."
+            ),
+            Doubt::UndefinedBytes => format!(
+                "Warning: the file has bytes that {encoding} leaves undefined. It is probably in another encoding, for example cp850 or \
+                 Mac Roman: save it as UTF-8."
+            ),
+        });
+        let sample = decode_sample(&self.examination.sample, self.examination.encoding);
+        let is_csv = self.format == Format::Csv && options.delimiter.is_some();
+        let better = is_csv.then(|| sniff::better(&sample, self.delimiter)).flatten();
+        let of_delimiter = better.map(|(delimiter, columns)| {
+            let (given, better) = (sniff::name(self.delimiter), sniff::name(delimiter));
+            format!("Warning: with --delimiter {given} there is 1 column; with {better} there are {columns} columns.")
+        });
+        of_encoding.into_iter().chain(of_delimiter).collect()
     }
 
     /// # Errors

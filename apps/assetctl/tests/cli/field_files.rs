@@ -277,3 +277,22 @@ fn a_status_for_all_rows_is_offered_if_all_have_a_holder() {
     let (_, notes) = suggest(&service, &path, &["--set", "status=in_use"]);
     assert!(!notes.contains("in_stock"), "{notes}");
 }
+
+#[test]
+fn a_file_that_is_read_in_a_wrong_way_is_told() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let utf8 = folder.file("utf8.csv", "name,notes\nMüller,x\n");
+    let cp850 = folder.file("cp850.csv", b"name,notes\nM\x81ller,x\n");
+    for (path, options, told) in [
+        (&utf8, ["--encoding", "windows-1252"], "the file is UTF-8. With --encoding windows-1252, its letters beyond ASCII"),
+        (&cp850, ["--encoding", "windows-1252"], "for example cp850 or Mac Roman: save it as UTF-8"),
+        (&utf8, ["--delimiter", "semicolon"], "with --delimiter semicolon there is 1 column; with comma there are 2 columns."),
+    ] {
+        let (_, notes) = suggest(&service, path, &options);
+        assert!(notes.contains(told), "{notes}");
+        let run = service.import(path, &[&options[..], &["--dry-run"]].concat());
+        assert!(run.stderr.contains(told), "{}", run.stderr);
+    }
+    let unknown = service.import(&utf8, &["--encoding", "cp850"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("macintosh, x-mac-cyrillic, ibm866"), "{}", unknown.stderr);
+}

@@ -1,17 +1,21 @@
 //! Finds out a file's encoding and hash in one pass.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use sha2::{Digest, Sha256};
 use std::io::{self, Read};
 
 /// The part of the file's start that is searched for a byte order mark, the bytes of UTF-16 and the delimiter.
 const SAMPLE: usize = 64 << 10;
 
+/// The bytes without a character in windows-1252.
+const UNDEFINED: [u8; 5] = [0x81, 0x8D, 0x8F, 0x90, 0x9D];
+
 /// The result of one pass over a file.
 pub struct Examination {
     pub encoding: &'static Encoding,
     pub source: EncodingSource,
+    pub doubt: Option<Doubt>,
     /// In hexadecimal.
     pub sha256: String,
     /// In bytes.
@@ -28,9 +32,19 @@ pub enum EncodingSource {
     Detected,
 }
 
+/// A sign that the file has another encoding than it is read with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// It is UTF-8, with letters beyond ASCII.
+    IsUtf8,
+    /// It has bytes that windows-1252 leaves undefined.
+    UndefinedBytes,
+}
+
 pub fn examine(mut input: impl Read, given: Option<&'static Encoding>) -> io::Result<Examination> {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     let (mut hash, mut utf8, mut sample, mut size) = (Sha256::new(), Utf8Statistics::default(), Vec::new(), 0);
+    let mut has_undefined = false;
     let mut buffer = vec![0; SAMPLE];
     loop {
         let read = input.read(&mut buffer)?;
@@ -38,6 +52,7 @@ pub fn examine(mut input: impl Read, given: Option<&'static Encoding>) -> io::Re
         hash.update(bytes);
         detector.feed(bytes, read == 0);
         utf8.feed(bytes);
+        has_undefined |= bytes.iter().any(|byte| UNDEFINED.contains(byte));
         size += read as u64;
         let missing = SAMPLE.saturating_sub(sample.len()).min(read);
         sample.extend(bytes.iter().take(missing));
@@ -46,8 +61,13 @@ pub fn examine(mut input: impl Read, given: Option<&'static Encoding>) -> io::Re
         }
     }
     let (encoding, source) = choose(&sample, given, &utf8, || detector.guess(None, Utf8Detection::Deny));
+    let doubt = match source {
+        EncodingSource::Given if encoding != UTF_8 && utf8.is_utf8() => Some(Doubt::IsUtf8),
+        _ if encoding == WINDOWS_1252 && has_undefined => Some(Doubt::UndefinedBytes),
+        _ => None,
+    };
     let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Examination { encoding, source, sha256, size, sample })
+    Ok(Examination { encoding, source, doubt, sha256, size, sample })
 }
 
 fn choose(
@@ -92,6 +112,11 @@ struct Utf8Statistics {
 }
 
 impl Utf8Statistics {
+    /// Nothing else is likely. Plain ASCII is UTF-8, too, but then the encoding doesn't matter.
+    fn is_utf8(&self) -> bool {
+        self.valid > 0 && self.invalid == 0 && self.incomplete.is_empty()
+    }
+
     fn feed(&mut self, bytes: &[u8]) {
         let mut text = std::mem::take(&mut self.incomplete);
         text.extend_from_slice(bytes);
@@ -157,6 +182,18 @@ mod tests {
         assert_eq!(detect("Müller, Köln".as_bytes()), "UTF-8");
         assert_eq!(detect(b"M\xC3\xBCller, K\xC3\xB6ln, \xFF"), "UTF-8");
         assert_eq!(detect(b"cut off \xC3"), "UTF-8");
+    }
+
+    #[test]
+    fn a_wrong_encoding_is_doubted() {
+        let doubt = |bytes: &[u8], given| examine(bytes, Some(given)).unwrap().doubt;
+        assert_eq!(doubt("Müller".as_bytes(), WINDOWS_1252), Some(Doubt::IsUtf8));
+        assert_eq!(doubt("Müller".as_bytes(), UTF_8), None);
+        assert_eq!(doubt(b"M\xFCller", WINDOWS_1252), None);
+        assert_eq!(doubt(b"Miller", WINDOWS_1252), None);
+        // In cp850.
+        assert_eq!(doubt(b"M\x81ller", WINDOWS_1252), Some(Doubt::UndefinedBytes));
+        assert_eq!(examine(&b"M\xC3\xBCller"[..], None).unwrap().doubt, None);
     }
 
     #[test]

@@ -18,6 +18,14 @@ pub fn delimiter(sample: &str) -> u8 {
     best.unwrap_or(b',')
 }
 
+/// The delimiter with several columns, and their number, if the given one makes one column of the file.
+#[must_use]
+pub fn better(sample: &str, given: u8) -> Option<(u8, usize)> {
+    let best = CANDIDATES.into_iter().rev().max_by_key(|candidate| score(sample, *candidate))?;
+    let columns = score(sample, best).1;
+    (score(sample, given).1 < 2 && columns > 1).then_some((best, columns))
+}
+
 #[must_use]
 pub fn excel_separator(line: &str) -> Option<u8> {
     match line.trim_end_matches(['\r', '\n']).strip_prefix("sep=")?.as_bytes() {
@@ -61,6 +69,13 @@ mod tests {
         assert_eq!(delimiter("name\tnotes\nX\tone, two; three\n"), b'\t');
         assert_eq!(delimiter("a;b,c;d\n1;2;3\n4;5;6\n"), b';');
         assert_eq!(delimiter("\"a,b\";c\n\"1,2,3\";4\n"), b';');
+    }
+
+    #[test]
+    fn a_wrong_delimiter_has_a_better_one() {
+        assert_eq!(better("a,b,c\n1,2,3\n", b';'), Some((b',', 3)));
+        assert_eq!(better("a,b;c\n1,2;3\n", b';'), None);
+        assert_eq!(better("a\nx, y\n", b';'), None);
     }
 
     #[test]

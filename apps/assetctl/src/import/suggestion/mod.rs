@@ -32,7 +32,7 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     let found = suggestions(options.kind(), &source.names, &suggested.mappings);
     suggested.mappings.extend(found.mappings);
     let survey = Survey::of(&source, &suggested)?;
-    let mut notes = Vec::new();
+    let mut notes = source.doubts(options);
     notes.extend(kinds::other_than_assets(options, &source.names));
     values::owners(&mut suggested, &survey, &options.mappings, &mut notes);
     values::vocabularies(&mut suggested, &survey, &mut notes);
