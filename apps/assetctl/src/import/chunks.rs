@@ -168,10 +168,11 @@ mod tests {
     use crate::import::rows::csv_rows::read_header;
     use crate::import::rows::decode::Text;
     use encoding_rs::UTF_8;
+    use std::collections::BTreeSet;
 
     fn chunks(text: &str) -> Vec<Chunk> {
         let (names, records) = read_header(Text::new(text.as_bytes(), UTF_8, true), b',').unwrap();
-        let targets = resolve(Kind::Assets, &names, &[]).unwrap();
+        let targets = resolve(Kind::Assets, &names, &BTreeSet::new(), &[]).unwrap();
         let fields = Fields { match_column: Some("serial_number"), ..Fields::new(Kind::Assets) };
         let mut chunks = Chunks::new(Rows::Csv(Box::new(CsvRows::new(names, records, targets, fields))), Rc::default());
         std::iter::from_fn(|| chunks.next().unwrap()).collect()

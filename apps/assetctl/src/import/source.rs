@@ -6,7 +6,7 @@ use crate::import::args::Import;
 use crate::import::chunks::{Chunks, Doubles, Rows};
 use crate::import::columns::fields::Fields;
 use crate::import::columns::values::{Constant, Values, check_constants};
-use crate::import::columns::{Columns, Target, joined, resolve, settled, suggest, target};
+use crate::import::columns::{Columns, Target, joined, numbered, resolve, settled, suggest, target};
 use crate::import::rows::csv_rows::{CsvRows, read_header};
 use crate::import::rows::decode::{Text, decode_sample};
 use crate::import::rows::encoding::{Doubt, EncodingSource, Examination, examine};
@@ -27,8 +27,10 @@ pub struct Source {
     pub examination: Examination,
     pub format: Format,
     pub delimiter: u8,
-    /// The names of the columns of CSV, or of all members of NDJSON.
+    /// The names of the columns of CSV, each once, or of all members of NDJSON.
     pub names: Vec<String>,
+    /// Those with a number that the file doesn't have.
+    pub doubled: BTreeSet<String>,
     doubles: OnceCell<Rc<Doubles>>,
 }
 
@@ -45,10 +47,11 @@ impl Source {
         }
         let sample = decode_sample(&examination.sample, examination.encoding);
         let delimiter = options.delimiter.map_or_else(|| sniff::delimiter(&sample), |delimiter| delimiter.byte());
-        let mut source = Self { path, examination, format, delimiter, names: Vec::new(), doubles: OnceCell::new() };
-        source.names = match format {
-            Format::Csv => read_header(source.text(true)?, delimiter)?.0,
-            Format::Ndjson => source.member_names(options)?,
+        let (names, doubled) = Default::default();
+        let mut source = Self { path, examination, format, delimiter, names, doubled, doubles: OnceCell::new() };
+        (source.names, source.doubled) = match format {
+            Format::Csv => numbered(&read_header(source.text(true)?, delimiter)?.0),
+            Format::Ndjson => (source.member_names(options)?, BTreeSet::new()),
         };
         if source.names.is_empty() {
             return Err(CliError::Usage(format!("{} is empty", source.path.display())));
@@ -106,7 +109,7 @@ impl Source {
             Format::Ndjson => (settled(&options.mappings, &mut problems), BTreeMap::new()),
         };
         let targets = match self.format {
-            Format::Csv => match resolve(kind, &self.names, &mappings) {
+            Format::Csv => match resolve(kind, &self.names, &self.doubled, &mappings) {
                 Ok(targets) => targets,
                 Err(found) => {
                     problems.extend(found);
@@ -189,8 +192,8 @@ impl Source {
         let fields = columns.fields.clone();
         Ok(match self.format {
             Format::Csv => {
-                let (names, records) = read_header(self.text(true)?, self.delimiter)?;
-                Rows::Csv(Box::new(CsvRows::new(names, records, columns.targets.clone(), fields)))
+                let (_, records) = read_header(self.text(true)?, self.delimiter)?;
+                Rows::Csv(Box::new(CsvRows::new(self.names.clone(), records, columns.targets.clone(), fields)))
             }
             Format::Ndjson => {
                 let mappings = settled(&options.mappings, &mut Vec::new());

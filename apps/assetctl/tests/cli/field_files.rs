@@ -296,3 +296,31 @@ fn a_file_that_is_read_in_a_wrong_way_is_told() {
     let unknown = service.import(&utf8, &["--encoding", "cp850"]);
     assert!(unknown.code == 2 && unknown.stderr.contains("macintosh, x-mac-cyrillic, ibm866"), "{}", unknown.stderr);
 }
+
+#[test]
+fn the_second_column_of_a_heading_is_named_by_its_number() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let path = folder.file(
+        "assets.csv",
+        "name,Category,Category,custom_fields.x,custom_fields.x,purchase_date\na,IT,Laptop,1,2,2024-03-09\nb,IT,Phone,1,2,soon\n",
+    );
+    let refused = service.import(&path, &["--map", "Category=notes"]);
+    for told in [
+        "column 3 has the heading of an earlier one: name it with --map \"Category (2)=FIELD\"",
+        "column 5 has the heading of an earlier one",
+    ] {
+        assert!(refused.code == 2 && refused.stderr.contains(told), "{}", refused.stderr);
+    }
+    let options = ["--map", "Category=notes", "--map", "Category (2)=custom_fields.category", "--map", "custom_fields.x (2)="];
+    let run = service.import(&path, &options);
+    assert_eq!(counts(&run.json()), [1, 0, 0, 1], "{}", run.stderr);
+    let asset = &service.assets()[0];
+    assert_eq!((&asset["notes"], &asset["custom_fields"]), (&json!("IT"), &json!({"category": "Laptop", "x": "1"})));
+    let refused = folder.path("assets.csv.refused.csv");
+    let mended = std::fs::read_to_string(&refused).unwrap().replace(",soon", ",2024-03-10");
+    std::fs::write(&refused, mended).unwrap();
+    assert_eq!(counts(&service.import(&refused, &options).json()), [1, 0, 0, 0]);
+    assert_eq!(service.assets()[1]["custom_fields"]["category"], "Phone");
+    let (command, _) = suggest(&service, &path, &[]);
+    assert!(command.contains("--map \"Category (2)=\"") && command.contains("--map \"custom_fields.x (2)=\""), "{command}");
+}

@@ -9,7 +9,7 @@ pub mod values;
 
 use ::fields::{ASSET_COLUMNS, CellType, Column, USER_COLUMNS};
 use fields::Fields;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The prefix of columns with a custom field.
 const CUSTOM_FIELD: &str = "custom_fields.";
@@ -170,12 +170,40 @@ pub fn sent_name(field: &str) -> &str {
     if field == OWNER_NAME { "assigned_to" } else { field }
 }
 
-/// The use of each of the file's columns.
+/// The names, with a number for the second and every further column of a heading, as in `Category (2)`; and the names with a number
+/// that the file doesn't have.
+#[must_use]
+pub fn numbered(headings: &[String]) -> (Vec<String>, BTreeSet<String>) {
+    let known: HashSet<&str> = headings.iter().map(String::as_str).collect();
+    let (mut counts, mut names, mut doubled) = (HashMap::<&str, u32>::new(), Vec::new(), BTreeSet::new());
+    for heading in headings {
+        let count = counts.entry(heading).or_default();
+        *count += 1;
+        let mut name = heading.clone();
+        if *count > 1 && !heading.is_empty() && heading != REASONS {
+            name = format!("{heading} ({count})");
+            while known.contains(name.as_str()) {
+                *count += 1;
+                name = format!("{heading} ({count})");
+            }
+            doubled.insert(name.clone());
+        }
+        names.push(name);
+    }
+    (names, doubled)
+}
+
+/// The use of each of the file's columns. `doubled` are names that [`numbered`] has made.
 ///
 /// # Errors
 ///
 /// All errors of the columns and the mappings, a line for each.
-pub fn resolve(kind: Kind, names: &[String], mappings: &[Mapping]) -> Result<Vec<Target>, Vec<String>> {
+pub fn resolve(
+    kind: Kind,
+    names: &[String],
+    doubled: &BTreeSet<String>,
+    mappings: &[Mapping],
+) -> Result<Vec<Target>, Vec<String>> {
     let mut problems = Vec::new();
     for mapping in mappings {
         if !names.iter().any(|name| name.trim() == mapping.column) {
@@ -185,7 +213,18 @@ pub fn resolve(kind: Kind, names: &[String], mappings: &[Mapping]) -> Result<Vec
             problems.push(format!("--map {:?}: {field:?} is not a field of {}", mapping.column, kind.path()));
         }
     }
-    let targets: Vec<Target> = names.iter().map(|name| target(kind, name.trim(), mappings, &mut problems)).collect();
+    let target_of = |(name, number): (&String, usize)| {
+        let is_mapped = || mappings.iter().any(|mapping| mapping.column == *name);
+        // A number at the end doesn't make another custom field of it.
+        if doubled.contains(name) && !is_mapped() {
+            let (named, ignored) = (suggest::quote(&format!("{name}=FIELD")), suggest::quote(&format!("{name}=")));
+            let how = format!("name it with --map {named}, or ignore it with --map {ignored}");
+            problems.push(format!("column {number} has the heading of an earlier one: {how}"));
+            return Target::Ignored;
+        }
+        target(kind, name.trim(), mappings, &mut problems)
+    };
+    let targets: Vec<Target> = names.iter().zip(1..).map(target_of).collect();
     for (index, target) in targets.iter().enumerate() {
         if let Target::Field(field) = target
             && targets
@@ -233,7 +272,8 @@ mod tests {
 
     #[test]
     fn known_columns_need_no_mapping() {
-        let targets = resolve(Kind::Assets, &names(&["name", " serial_number ", "custom_fields.RAM ", "", "reasons"]), &[]);
+        let columns = names(&["name", " serial_number ", "custom_fields.RAM ", "", "reasons"]);
+        let targets = resolve(Kind::Assets, &columns, &BTreeSet::new(), &[]);
         let field = |name: &str| Target::Field(name.to_owned());
         let expected = vec![field("name"), field("serial_number"), field("custom_fields.RAM"), Target::Nameless, Target::Ignored];
         assert_eq!(targets, Ok(expected));
@@ -241,7 +281,8 @@ mod tests {
 
     #[test]
     fn mappings_name_and_ignore_columns() {
-        let targets = resolve(Kind::Assets, &names(&["Gerät", "a=b", "OS"]), &mappings(&["Gerät=name", "a=b=notes", "OS="]));
+        let given = mappings(&["Gerät=name", "a=b=notes", "OS="]);
+        let targets = resolve(Kind::Assets, &names(&["Gerät", "a=b", "OS"]), &BTreeSet::new(), &given);
         assert_eq!(targets, Ok(vec![Target::Field("name".into()), Target::Field("notes".into()), Target::Ignored]));
         assert!("nothing".parse::<Mapping>().is_err());
     }
@@ -270,7 +311,8 @@ mod tests {
     #[test]
     fn everything_wrong_is_told_at_once() {
         let columns = names(&["name", "name", "Serial No", "OS", "email"]);
-        let problems = resolve(Kind::Assets, &columns, &mappings(&["Sreial=serial_number", "OS=os"])).unwrap_err();
+        let given = mappings(&["Sreial=serial_number", "OS=os"]);
+        let problems = resolve(Kind::Assets, &columns, &BTreeSet::new(), &given).unwrap_err();
         assert_eq!(
             problems,
             [
@@ -281,7 +323,24 @@ mod tests {
                 "column 2: another column is name, too",
             ]
         );
-        assert!(resolve(Kind::Users, &names(&["custom_fields.x"]), &[]).is_err());
-        assert_eq!(resolve(Kind::Users, &names(&["reasons"]), &[]).unwrap_err(), ["no column is left to import"]);
+        let of_users = |column: &str| resolve(Kind::Users, &names(&[column]), &BTreeSet::new(), &[]);
+        assert!(of_users("custom_fields.x").is_err());
+        assert_eq!(of_users("reasons").unwrap_err(), ["no column is left to import"]);
+    }
+
+    #[test]
+    fn further_columns_of_a_heading_have_a_number() {
+        let (numbered, doubled) =
+            numbered(&names(&["A", "A", "", "", "A (2)", "A", "custom_fields.x", "custom_fields.x", "name"]));
+        assert_eq!(
+            numbered,
+            ["A", "A (3)", "", "", "A (2)", "A (4)", "custom_fields.x", "custom_fields.x (2)", "name"].map(str::to_owned)
+        );
+        assert!(doubled.iter().eq(["A (3)", "A (4)", "custom_fields.x (2)"]));
+        let problems =
+            resolve(Kind::Assets, &numbered, &doubled, &mappings(&["A=", "A (2)=", "A (3)=notes", "A (4)="])).unwrap_err();
+        let expected = "column 8 has the heading of an earlier one: name it with --map \"custom_fields.x (2)=FIELD\", or ignore it with \
+                        --map \"custom_fields.x (2)=\"";
+        assert_eq!(problems, [expected]);
     }
 }

@@ -144,10 +144,11 @@ mod tests {
     use super::*;
     use crate::import::columns::{Kind, resolve};
     use encoding_rs::UTF_8;
+    use std::collections::BTreeSet;
 
     fn rows(text: &'static str) -> (String, Vec<Row>) {
         let (names, records) = read_header(Text::new(text.as_bytes(), UTF_8, true), b';').unwrap();
-        let targets = resolve(Kind::Assets, &names, &["OS=".parse().unwrap()]).unwrap();
+        let targets = resolve(Kind::Assets, &names, &BTreeSet::new(), &["OS=".parse().unwrap()]).unwrap();
         let fields = Fields { decimal_comma: true, ..Fields::new(Kind::Assets) };
         let mut rows = CsvRows::new(names, records, targets, fields);
         let header = String::from_utf8(rows.header()).unwrap();

@@ -29,7 +29,11 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     if !problems.is_empty() {
         return Err(CliError::Usage(problems.join("\n")));
     }
-    let found = suggestions(options.kind(), &source.names, &suggested.mappings);
+    let mut found = suggestions(options.kind(), &source.names, &suggested.mappings);
+    let is_mapped = |name: &String| suggested.mappings.iter().any(|mapping| mapping.column == *name);
+    let is_own_field = |name: &&String| options.kind().has_column(name) && !is_mapped(name);
+    // A number at the end doesn't make another custom field of it.
+    found.unknown.extend(source.doubled.iter().filter(is_own_field).cloned());
     suggested.mappings.extend(found.mappings);
     let survey = Survey::of(&source, &suggested)?;
     let mut notes = source.doubts(options);
