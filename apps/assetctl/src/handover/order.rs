@@ -7,6 +7,7 @@ use crate::handover::values::{check_labels, is_of_type, picker, steps_of};
 use crate::http::client::Client;
 use crate::http::request::get_data;
 use crate::lookup::{self, person, person_with, tag_and_name, text};
+use crate::output::shell_word;
 use reqwest::Url;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -15,6 +16,8 @@ use terminal::{clean, time};
 
 /// The process that makes ready what is in stock.
 const PREPARE: &str = "prepare";
+/// The process of `assetctl return`, unless it is said.
+const RETURN: &str = "device-return";
 /// The step of a return for its condition.
 const CONDITION: &str = "condition";
 
@@ -146,11 +149,7 @@ impl<'a> Order<'a> {
                     Some(instance) => done.push(instance),
                     None if helps && self.preparation.is_some() => unprepared.push(asset.clone()),
                     None if helps => wrong.push(because("The option prepare runs the process prepare first.")),
-                    None => {
-                        let startable = all.iter().filter(|process| process["can_start"] == true);
-                        let slugs = startable.map(|process| text(&process["slug"])).collect::<Vec<_>>().join(", ");
-                        wrong.push(because(&format!("Change its status first; these processes can start: {slugs}")));
-                    }
+                    None => wrong.push(because(&self.advice(asset, all).await?)),
                 },
                 Some(_) => wrong.push(because("")),
             }
@@ -167,6 +166,22 @@ impl<'a> Order<'a> {
                 Err(CliError::Failed(format!("{} is begun or done already: name it in a command of its own", clean(&begun))))
             }
         }
+    }
+
+    /// What helps with an asset that has another status than the one in which the process begins.
+    async fn advice(&self, asset: &Value, processes: &[Value]) -> Result<String> {
+        let startable = processes.iter().filter(|process| process["can_start"] == true);
+        let slugs: Vec<&str> = startable.map(|process| text(&process["slug"])).collect();
+        if !self.is_return()
+            && let Some(holder) = asset["assigned_to"].as_str().filter(|holder| self.user["id"] != **holder)
+        {
+            let holder = person_with(self.client, holder).await?;
+            return Ok(match slugs.contains(&RETURN) {
+                true => format!("{holder} has it: take it back first, assetctl return {}", shell_word(text(&asset["asset_tag"]))),
+                false => format!("{holder} has it. {}", change_status(&slugs)),
+            });
+        }
+        Ok(change_status(&slugs))
     }
 
     /// The instance, if it is of the same process and, in a handover, for the same user.
@@ -211,6 +226,15 @@ impl<'a> Order<'a> {
         }
         let tags = clean(&running.members("asset_tag").join(" "));
         Err(CliError::Failed(format!("the {} is of {tags}: name exactly these", self.noun())))
+    }
+}
+
+fn change_status(startable: &[&str]) -> String {
+    match startable {
+        [] => {
+            "Change its status first, by an import of asset_tag,status with --match asset_tag: no process can start.".to_owned()
+        }
+        slugs => format!("Change its status first; these processes can start: {}", slugs.join(", ")),
     }
 }
 

@@ -81,6 +81,11 @@ fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
     if !returns.is_empty() {
         print(&format!("\nWhen they are back:\n  {}", returns.join("\n  ")))?;
     }
+    let next = if is_done { plan.next_steps() } else { Vec::new() };
+    if !next.is_empty() {
+        let left = "These assets stay with the user. Do this first, then repeat the command:";
+        print(&format!("\n{left}\n  {}", next.join("\n  ")))?;
+    }
     if plan.has_more && !is_done {
         print_note("The user has more assets, which are taken in turn.");
     }

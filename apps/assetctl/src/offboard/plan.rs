@@ -142,6 +142,29 @@ impl Plan {
         groups.into_iter().map(command).collect()
     }
 
+    /// What helps with the assets on which the process could not start, by the reason.
+    #[must_use]
+    pub fn next_steps(&self) -> Vec<String> {
+        let mut tags: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for asset in self.list("not_started") {
+            let tag = asset["asset_tag"].as_str().unwrap_or_default();
+            tags.entry(asset["code"].as_str().unwrap_or_default()).or_default().push(tag);
+        }
+        let step = |(code, mut tags): (&str, Vec<&str>)| {
+            tags.sort_unstable();
+            let help = match code {
+                "WRONG_ASSET_STATUS" => {
+                    "import a file of asset_tag,status that gives the status in which the process begins; or, if the user doesn't have \
+                     it, one of asset_tag,assigned_to_email with \\N: assetctl import FILE --match asset_tag"
+                }
+                "PROCESS_RUNNING" => "complete or cancel the process in progress, which assetctl show TAG names",
+                _ => "see the reason above",
+            };
+            terminal::clean(&format!("{}: {help}", tags.join(", ")))
+        };
+        tags.into_iter().map(step).collect()
+    }
+
     #[must_use]
     pub fn summary(&self, is_done: bool) -> String {
         let process = self.process["name"].as_str().unwrap_or("the process");
@@ -207,6 +230,8 @@ AST-5  ノートパソコン  can't start: WRONG_ASSET_STATUS The asset is in_st
         assert_eq!((plan.refused(), plan.user().as_str()), (1, "Ada <ada@example.com>"));
         assert_eq!(plan.question(false), "Start this for Ada <ada@example.com>");
         assert_eq!(plan.returns(), ["assetctl return AST-1 AST-2", "assetctl return AST-3", "assetctl return AST-4"]);
+        let [step] = plan.next_steps().try_into().expect("one reason");
+        assert!(step.starts_with("AST-5: import a file of asset_tag,status") && step.contains(" with \\N: "), "{step}");
         assert_eq!(Plan::default().table(false, None), "The user has no assets.");
         assert!(!Plan::default().starts_anything() && Plan::default().question(true).starts_with("Deactivate "));
     }

@@ -126,6 +126,29 @@ fn several_assets_are_one_movement() {
     assert!(other.code == 1 && other.stderr.contains("The asset's status is in_use."), "{}", other.stderr);
 }
 
+#[test]
+fn an_asset_that_another_person_has_names_them() {
+    let service = Service::start();
+    user(&service, "Mary", true);
+    let ada = user(&service, "Ada", true);
+    let held = |status: &str, holder: Option<&str>| {
+        let (id, tag) = asset(&service, status);
+        service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": holder}));
+        tag
+    };
+    let (in_use, returned, scrapped) = (held("in_use", Some(&ada)), held("returned", Some(&ada)), held("scrapped", None));
+    let refused = to_mary(&service, &[&in_use, &returned, &scrapped]);
+    assert_eq!(refused.code, 1);
+    for (tag, advice) in [
+        (&in_use, format!("Ada <ada@example.org> has it: take it back first, assetctl return {in_use}")),
+        (&returned, "Ada <ada@example.org> has it. Change its status first; these processes can start: ".to_owned()),
+        (&scrapped, "by an import of asset_tag,status with --match asset_tag: no process can start.".to_owned()),
+    ] {
+        let line = refused.stderr.lines().find(|line| line.contains(&format!("{tag} Laptop: "))).unwrap_or_default();
+        assert!(line.contains(&advice), "{}", refused.stderr);
+    }
+}
+
 /// All steps of so many are too many changes for one transaction.
 #[test]
 fn twenty_assets_are_prepared_and_handed_over_step_by_step() {

@@ -1,7 +1,8 @@
 //! `assetctl offboard`.
 
 use crate::support::scripted::{Answer, Request, Scripted};
-use crate::support::{Run, command, run};
+use crate::support::service::Service;
+use crate::support::{Folder, Run, command, run};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::Stdio;
@@ -66,6 +67,41 @@ Device Return would start on 2 assets, 1 that can't start; the user would be ina
     assert_eq!(post.body, json!({"deactivate": true}));
     let json = run(&service.url, &["offboard", USER, "--dry-run", "--json"]);
     assert_eq!((json.code, &json.json()["not_started"][0]["code"]), (3, &json!("WRONG_ASSET_STATUS")));
+}
+
+#[test]
+fn what_stays_with_the_user_has_a_next_step() {
+    let service = Scripted::start(|_, _| {
+        let mut answer = offboarding(1..4, true, false);
+        let mut running = asset(4);
+        running["code"] = "PROCESS_RUNNING".into();
+        running["detail"] = "A process is in progress.".into();
+        answer["not_started"].as_array_mut().unwrap().push(running);
+        Answer::data(&answer)
+    });
+    let done = run(&service.url, &["offboard", USER, "--yes"]);
+    let (_, steps) = done.stdout.split_once("\nThese assets stay with the user. ").unwrap();
+    let expected = "\
+Do this first, then repeat the command:
+  AST-4: complete or cancel the process in progress, which assetctl show TAG names
+  AST-3: import a file of asset_tag,status that gives the status in which the process begins; or, if the user doesn't have it, one of \
+                    asset_tag,assigned_to_email with \\N: assetctl import FILE --match asset_tag
+";
+    assert_eq!((done.code, steps), (3, expected), "{}", done.stderr);
+}
+
+#[test]
+fn the_next_steps_let_a_return_start() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let user = service.create("/users", &json!({"email": "ada@example.com", "display_name": "Ada"}));
+    let body = json!({"name": "Laptop", "status": "in_service", "assigned_to": user});
+    let tag = service.send("POST", "/assets", &body)["data"]["asset_tag"].as_str().unwrap().to_owned();
+    let done = service.run(&["offboard", "ada@example.com", "--yes"]);
+    assert!(done.code == 3 && done.stdout.contains(&format!("\n  {tag}: import a file of asset_tag,status ")), "{}", done.stdout);
+    let file = folder.file("status.csv", format!("asset_tag,status\n{tag},in_use\n"));
+    assert_eq!(service.import(&file, &["--match", "asset_tag"]).json()["updated"], 1);
+    let again = service.run(&["offboard", "ada@example.com", "--yes"]);
+    assert!(again.code == 0 && again.stdout.contains("started on 1 asset"), "{}{}", again.stdout, again.stderr);
 }
 
 #[test]
