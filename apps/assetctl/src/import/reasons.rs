@@ -9,6 +9,8 @@ use std::fmt;
 
 /// The different reasons that are counted.
 const MAX_REASONS: usize = 1_000;
+/// Fewer rows than these can be wrong one by one.
+const MANY: u64 = 3;
 /// The options of a reason.
 const MAX_OPTIONS: usize = 20;
 
@@ -20,6 +22,7 @@ pub struct Reason {
     pub line: u64,
     error: RowError,
     way_out: String,
+    if_most: Option<String>,
     /// To be added, all of them.
     options: BTreeSet<String>,
     /// A row is counted once, even if several of its cells have the reason.
@@ -61,7 +64,7 @@ pub struct Reasons {
 
 impl Reasons {
     pub fn add(&mut self, row: &ChunkRow, error: &RowError, help: Help) {
-        let Help { text: way_out, option } = help;
+        let Help { text: way_out, option, if_most } = help;
         let key = format!("{:?} {} {way_out}", error.column, general(&error.detail));
         if let Some(reason) = self.places.get(&key).and_then(|place| self.found.get_mut(*place)) {
             reason.rows += u64::from(reason.last_row != row.number);
@@ -76,11 +79,21 @@ impl Reasons {
                 line,
                 error: error.clone(),
                 way_out,
+                if_most,
                 options: option.into_iter().collect(),
                 last_row: row,
             });
         } else {
             self.left_out += 1;
+        }
+    }
+
+    /// If most of the rows have the same error, something else helps. `rows`: the number of all rows.
+    pub fn compare(&mut self, rows: u64) {
+        for reason in self.found.iter_mut().filter(|reason| reason.rows >= MANY && reason.rows * 2 > rows) {
+            if let Some(way_out) = reason.if_most.take() {
+                reason.way_out = way_out;
+            }
         }
     }
 

@@ -95,6 +95,7 @@ pub fn report(source: &Source, options: &Import, columns: &Columns, journal: &mu
             }
         }
     }
+    report.reasons.compare(report.counts.rows());
     report.file = file.map(RefusedFile::finish).transpose()?;
     Ok(report)
 }

@@ -94,7 +94,11 @@ fn print_skipped(report: &Report, would_be: &str) {
     if report.skipped_cells == 0 {
         return;
     }
-    let is = if would_be.is_empty() { "were" } else { "would be" };
+    let is = match (would_be, report.skipped_cells) {
+        ("", 1) => "was",
+        ("", _) => "were",
+        _ => "would be",
+    };
     print_note(&format!("{} {is} left out, as --skip-bad says:", count(report.skipped_cells, "bad cell")));
     for reason in report.skipped.most_frequent().iter().take(MAX_LINES) {
         print_note(&format!("  {}", clean(&reason.to_string())));

@@ -13,6 +13,8 @@ use fields::serial_number::{SHORTENED, is_placeholder};
 /// The beginning of the reason of a row that isn't the only one with its value.
 pub const SAME_VALUE: &str = "has the same value in row";
 
+const CORRECT: &str = "correct the cell";
+
 pub struct WayOut<'a> {
     pub options: &'a Import,
     pub names: &'a [String],
@@ -25,11 +27,13 @@ pub struct Help {
     pub text: String,
     /// An option to add, which differs among rows with the same reason.
     pub option: Option<String>,
+    /// What helps instead if most rows have the error.
+    pub if_most: Option<String>,
 }
 
 impl From<String> for Help {
     fn from(text: String) -> Self {
-        Self { text, option: None }
+        Self { text, ..Self::default() }
     }
 }
 
@@ -58,7 +62,7 @@ impl WayOut<'_> {
             return self.unmatched(field, column, &cell);
         }
         if field == "serial_number" && is_placeholder(&cell) {
-            return Help { text: "if they have no serial number:".to_owned(), option: Some(meaning("")) };
+            return Help { option: Some(meaning("")), ..Help::from("if they have no serial number:".to_owned()) };
         }
         let text = match field {
             "name" | "email" | "display_name" if !is_in_file => {
@@ -85,10 +89,18 @@ impl WayOut<'_> {
             _ => match kind.import_column(field).map(|column| column.cell) {
                 Some(CellType::Date) => self.date(&cell),
                 Some(CellType::Number) => self.price(&cell),
-                _ => "correct the cell".into(),
+                _ => CORRECT.into(),
             },
         };
-        text.into()
+        let if_most = (text == CORRECT && is_in_file).then(|| self.of_most(field, column));
+        Help { if_most, ..Help::from(text) }
+    }
+
+    /// Errors of most rows come from an option rather than from the cells.
+    fn of_most(&self, field: &str, column: &str) -> String {
+        let is_date = self.options.kind().import_column(field).is_some_and(|column| column.cell == CellType::Date);
+        let map = quote(&format!("{column}={field}"));
+        format!("most rows have this error: check {}--map {map}", if is_date { "--date-format, and " } else { "" })
     }
 
     fn field(&self, column: &str) -> Option<&str> {
@@ -114,11 +126,11 @@ impl WayOut<'_> {
                 "give them a serial number or a tag; or create them, anew at each import: --create-unmatched"
             }
             "asset_tag" => "if they are new: --create-unmatched",
-            _ => "correct the cell",
+            _ => CORRECT,
         };
         let is_placeholder = is_missing && !cell.is_empty();
         let option = is_placeholder.then(|| format!("--map-value {}", quote(&format!("{column}:{cell}="))));
-        Help { text: text.to_owned(), option }
+        Help { option, ..Help::from(text.to_owned()) }
     }
 
     fn free_text(&self) -> String {
@@ -137,7 +149,7 @@ impl WayOut<'_> {
                 let others = others.iter().map(|format| format!(", or {}", quote(format))).collect::<String>();
                 format!("--date-format {}{others}", quote(first))
             }
-            _ => "correct the cell".into(),
+            _ => CORRECT.into(),
         }
     }
 
@@ -204,6 +216,10 @@ mod tests {
             let found = format!("{} {}", found.text, found.option.unwrap_or_default());
             assert!(found.contains(expected), "{column} {detail}: {found}");
         }
+        let of_most = |options: &[&str], column| way_out(options, column, "is wrong", &row).if_most;
+        let date = "most rows have this error: check --date-format, and --map Datum=purchase_date";
+        assert_eq!(of_most(&["--date-format", "YYYY/MM/DD"], "Datum").as_deref(), Some(date));
+        assert_eq!(of_most(&["--decimal-comma"], "Preis"), None);
         assert_eq!(of_row("has 3 cells, but the header has 4"), "correct the row");
     }
 }

@@ -324,3 +324,27 @@ fn the_second_column_of_a_heading_is_named_by_its_number() {
     let (command, _) = suggest(&service, &path, &[]);
     assert!(command.contains("--map \"Category (2)=\"") && command.contains("--map \"custom_fields.x (2)=\""), "{command}");
 }
+
+#[test]
+fn an_error_of_most_rows_comes_from_an_option() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let path = folder.file("assets.csv", "name,Kauf\na,13/01/2024\nb,14/01/2024\nc,15/01/2024\nd,01/02/2024\n");
+    let options = ["--map", "Kauf=purchase_date", "--date-format", "MM/DD/YYYY"];
+    let summary = service.import(&path, &[&options[..], &["--dry-run"]].concat()).json();
+    let way_out = "most rows have this error: check --date-format, and --map Kauf=purchase_date";
+    assert_eq!((counts(&summary), &summary["refused_reasons"][0]["way_out"]), ([1, 0, 0, 3], &json!(way_out)));
+    let path = folder.file("assets.csv", "name,Kauf\na,01/13/2024\nb,01/14/2024\nc,01/15/2024\nd,31/01/2024\n");
+    let summary = service.import(&path, &[&options[..], &["--dry-run"]].concat()).json();
+    assert_eq!(summary["refused_reasons"][0]["way_out"], "correct the cell");
+}
+
+#[test]
+fn one_is_told_in_the_singular() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let path = folder.file("assets.csv", "name,purchase_date\na,soon\n");
+    let skipped = service.run(&["import", path.to_str().unwrap(), "--skip-bad", "purchase_date"]);
+    assert!(skipped.stderr.contains("1 bad cell was left out, as --skip-bad says:"), "{}", skipped.stderr);
+    let path = folder.file("users.csv", "display_name\nAda\n");
+    let (_, notes) = suggest(&service, &path, &["--users"]);
+    assert!(notes.contains("Every new user needs an email,"), "{notes}");
+}

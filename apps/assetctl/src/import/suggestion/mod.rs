@@ -63,8 +63,9 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     let has = |field: &str| survey.column(field).is_some() || is_set(field);
     let required: &[&str] = if options.users { &["email", "display_name"] } else { &["name"] };
     for field in required.iter().filter(|field| !has(field)) {
-        notes
-            .push(format!("Every new {} needs a {field}, and no column has it: --map \"COLUMN={field}\".", kind_of_row(options)));
+        let article = if *field == "email" { "an" } else { "a" };
+        let kind = kind_of_row(options);
+        notes.push(format!("Every new {kind} needs {article} {field}, and no column has it: --map \"COLUMN={field}\"."));
     }
     if !options.users && !has("asset_type_code") && !has("asset_type_id") && options.constants.is_empty() {
         notes.push("No column has the asset type. --set asset_type_code=CODE gives all rows one.".to_owned());
