@@ -1,4 +1,4 @@
-//! Processes that pick nobody, such as a return: their texts and signatures are about whoever had the assets.
+//! Notes, and processes that pick nobody, such as a return: their texts and signatures are about whoever had the assets.
 
 use crate::support::people::{MARK, erase_all, items_with};
 use crate::support::processes::{advance, create_process, start_movement, system_process};
@@ -94,4 +94,32 @@ async fn somebody_who_was_only_sent_ahead_has_no_part_in_the_texts() {
     erase_all(&client, &grace).await;
     let shown = client.get(&format!("/processes/instances/{instance}")).await.data();
     assert_eq!(shown["step_data"]["note"], MARK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn notes_of_the_change_that_hands_an_asset_on_are_not_about_the_user_before() {
+    let (api, client) = Api::with_tenant().await;
+    let (ada, grace) = (client.user("Ada").await, client.user("Grace").await);
+    let body = json!({"name": "Phone", "assigned_to": ada, "notes": format!("{MARK} old")});
+    let handed_on = [(json!(grace), "Grace gets a case"), (Value::Null, "back in stock, scratch on lid")];
+    let mut assets = Vec::new();
+    for (next, notes) in &handed_on {
+        let asset = format!("/assets/{}", client.asset(body.clone()).await);
+        client.patch(&asset, json!({"assigned_to": next, "notes": notes})).await.data();
+        assets.push(asset);
+    }
+    let report = async |user: &str| client.get(&format!("/users/{user}/report")).await.data().to_string();
+    let (of_ada, of_grace) = (report(&ada).await, report(&grace).await);
+    assert!(of_ada.contains(MARK) && handed_on.iter().all(|(_, notes)| !of_ada.contains(notes)), "{of_ada}");
+    assert!(of_grace.contains("Grace gets a case") && !of_grace.contains(MARK), "{of_grace}");
+
+    client.patch(&format!("/users/{ada}"), json!({"is_active": false})).await.data();
+    api.advance_clock(60);
+    erase_all(&client, &ada).await;
+    assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
+    for (asset, (_, notes)) in assets.iter().zip(&handed_on) {
+        assert_eq!(client.get(asset).await.data()["notes"], *notes);
+    }
+    let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    assert_eq!(verified.broken_links, []);
 }

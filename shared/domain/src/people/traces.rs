@@ -77,7 +77,7 @@ impl Traces {
         // Whose value each field has: the last actor who changed it.
         let mut about: BTreeMap<String, bool> = BTreeMap::new();
         for (event, commitments) in entries {
-            let before = holder;
+            // First, since what a change writes is about the user who has the asset after it.
             if let Some(change) = event.changes.get("assigned_to") {
                 holder = change["new"].as_str().and_then(|id| id.parse::<UserId>().ok());
             }
@@ -92,7 +92,7 @@ impl Traces {
                         let is_own = event.actor.user_id == Some(person);
                         let is_about = match kind {
                             Kind::Instance => is_value_about(person, &event.actor, &subjects),
-                            Kind::Asset => [before, holder].contains(&Some(person)),
+                            Kind::Asset => holder == Some(person),
                             _ => belongs,
                         };
                         about.insert(field.clone(), is_about);
