@@ -1,9 +1,10 @@
 //! The operator's check after an erasure: it complains of nothing, restores nothing of the person, and finds what is left.
 
-use crate::support::people::{MARK, erase_all, items_with, leaves, person};
+use crate::support::people::{MARK, erase_all, items_with, leaves, person, signed_return};
 use crate::support::table::dump::all_items;
 use crate::support::table::history::delete_item;
 use crate::support::{Api, Client};
+use serde_json::json;
 use shared::domain::record::Kind;
 use shared::domain::values::id::UserId;
 use shared::store::keys::{Item, Keys};
@@ -67,5 +68,28 @@ async fn what_came_back_is_one_finding_for_each_person() {
         assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
     }
     assert!(old.len() > 10, "{} items", old.len());
+    assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
+}
+
+/// Later entries repeat the pseudonym, which is nothing about the person.
+#[tokio::test(start_paused = true)]
+async fn what_goes_on_after_an_erasure_is_no_finding() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    let held = client.asset(json!({"name": "Phone", "assigned_to": ada, "notes": format!("{MARK} notes")})).await;
+    client.patch(&format!("/assets/{held}"), json!({"assigned_to": null})).await.data();
+    let instance = signed_return(&client, &ada).await;
+    client.patch(&format!("/users/{ada}"), json!({"is_active": false})).await.data();
+    api.advance_clock(60);
+    erase_all(&client, &ada).await;
+    assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+
+    let advance = format!("{instance}/advance");
+    client.post(&advance, json!({"step_data": {"received": true}, "through": "complete"})).await.data();
+    assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+    client.patch(&format!("/assets/{held}"), json!({"notes": "of others"})).await.data();
+    assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+    client.delete(&format!("/users/{ada}")).await.data();
+    assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
 }

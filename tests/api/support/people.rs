@@ -1,7 +1,7 @@
 //! A person with a mark in every field that can be about people.
 
 use super::client::Client;
-use super::processes::{create_process, start};
+use super::processes::{create_process, start, system_process};
 use super::samples::SIGNATURE;
 use super::signing::{Link, signature_step, step};
 use super::table::dump::all_items;
@@ -60,6 +60,19 @@ pub async fn person(client: &Client) -> Person {
     let histories = [format!("/assets/{asset}"), format!("/assets/{cancelled}")];
     let instances = [path.clone(), format!("/processes/instances/{second}")];
     Person { id, histories: histories.into_iter().chain(instances).collect(), instance: path, asset }
+}
+
+/// A return for which this user has signed through a link, and which IT has yet to confirm. Somebody else had the asset. Returns the
+/// path of the instance.
+pub async fn signed_return(client: &Client, user: &str) -> String {
+    let holder = client.user("Somebody Else").await;
+    let asset = client.asset(json!({"name": "Laptop", "status": "in_use", "assigned_to": holder})).await;
+    let process = system_process(client, "device-return").await;
+    let path = format!("/processes/instances/{}", start(client, &process, &asset).await);
+    let link = Link::create(client, &path, json!({"signer": {"user_id": user}, "until": "signature"})).await;
+    let data = json!({"condition": format!("{MARK} scratched"), "signature": SIGNATURE});
+    link.signer(client).sign(json!({"step_data": data, "through": "signature"})).await.data();
+    path
 }
 
 /// The person leaves, and nothing is in the way of the erasure.

@@ -3,7 +3,7 @@
 use crate::actor::Actor;
 use crate::assets::asset::Asset;
 use crate::catalog::{Manufacturer, Model};
-use crate::history::commitments::{Commitments, pointers_of_changes, side_and_field};
+use crate::history::commitments::{Commitments, pointers_of_changes, side_and_field, value_of};
 use crate::history::event::{Event, EventType};
 use crate::keys::api_key::ApiKey;
 use crate::processes::instance::Instance;
@@ -76,6 +76,8 @@ impl Traces {
         let mut holder = None;
         // Whose value each field has: the last actor who changed it.
         let mut about: BTreeMap<String, bool> = BTreeMap::new();
+        // What the erasure has put into fields. A later change that repeats it says nothing about the person.
+        let mut pseudonyms: BTreeMap<String, Value> = BTreeMap::new();
         for (event, commitments) in entries {
             // First, since what a change writes is about the user who has the asset after it.
             if let Some(change) = event.changes.get("assigned_to") {
@@ -85,9 +87,14 @@ impl Traces {
             let was_about = about.clone();
             for pointer in pointers_of_changes(&event.changes, personal_fields(kind)) {
                 let Some((side, field)) = side_and_field(&pointer) else { continue };
+                let value = value_of(&event.changes, side, &field);
+                let is_erased = commitments.erased().any(|erased| erased == pointer);
+                let repeats = !is_erased && value.is_some_and(|value| pseudonyms.get(&field) == Some(value));
                 let is_about = match side {
-                    "old" => was_about.get(&field).copied().unwrap_or_default(),
-                    _ if !commitments.is_changed(&event.changes, &field) => about.get(&field).copied().unwrap_or_default(),
+                    "old" => !repeats && was_about.get(&field).copied().unwrap_or_default(),
+                    _ if !commitments.is_changed(&event.changes, &field) => {
+                        !repeats && about.get(&field).copied().unwrap_or_default()
+                    }
                     _ => {
                         let is_own = event.actor.user_id == Some(person);
                         let is_about = match kind {
@@ -96,9 +103,9 @@ impl Traces {
                             _ => belongs,
                         };
                         about.insert(field.clone(), is_about);
-                        match commitments.erased().any(|erased| erased == pointer) {
-                            true => drop(traces.erased.insert(field.clone())),
-                            false => drop(traces.erased.remove(&field)),
+                        match value.filter(|_| is_erased) {
+                            Some(value) => drop(pseudonyms.insert(field.clone(), value.clone())),
+                            None => drop(pseudonyms.remove(&field)),
                         }
                         match field.strip_prefix("step_data/").filter(|_| kind == Kind::Instance) {
                             Some(step) if is_own => drop(traces.submitted.insert(step.to_owned())),
@@ -112,6 +119,7 @@ impl Traces {
             }
             traces.entries.push(pointers);
         }
+        traces.erased = pseudonyms.into_keys().collect();
         traces.fields = about.into_iter().filter(|(_, is_about)| *is_about).map(|(field, _)| field).collect();
         traces
     }
