@@ -1,6 +1,6 @@
 //! Notes, and processes that pick nobody, such as a return: their texts and signatures are about whoever had the assets.
 
-use crate::support::people::{MARK, erase_all, items_with};
+use crate::support::people::{MARK, erase_all, items_with, signed_return};
 use crate::support::processes::{advance, create_process, start_movement, system_process};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::step;
@@ -122,4 +122,25 @@ async fn notes_of_the_change_that_hands_an_asset_on_are_not_about_the_user_befor
     }
     let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
     assert_eq!(verified.broken_links, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_read_after_an_erasure_can_be_sent_back_with_the_next_step() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    let path = signed_return(&client, &ada).await;
+    client.patch(&format!("/users/{ada}"), json!({"is_active": false})).await.data();
+    api.advance_clock(60);
+    erase_all(&client, &ada).await;
+    let read = client.get(&path).await.data()["step_data"].clone();
+    assert!(read["signature"] == read["condition"] && read["signature"].is_string(), "{read}");
+    let advance = async |signature: &Value| {
+        let data = json!({"condition": read["condition"], "signature": signature, "received": true});
+        client.post(&format!("{path}/advance"), json!({"step_data": data})).await
+    };
+    for other in [json!("Erased user Somebody"), json!(SIGNATURE), Value::Null] {
+        assert_eq!(advance(&other).await.problem(409, "STEP_SUBMITTED")["step"], "signature");
+    }
+    let shown = advance(&read["signature"]).await.data();
+    assert_eq!((&shown["step_data"]["signature"], &shown["step_data"]["received"]), (&read["signature"], &json!(true)));
 }

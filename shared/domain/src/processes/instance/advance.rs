@@ -195,10 +195,11 @@ impl Instance {
     }
 
     /// `value` is the step's present value, as it was submitted or as it is stored. A signature may also be the path of its
-    /// image. That it was typed need not be said again.
+    /// image, or the pseudonym in place of one that was erased. That it was typed need not be said again.
     fn has_value(&self, step: &Step, value: &Value, checks: &Checks<'_>) -> bool {
         match (self.step_values.0.get(&step.key), &step.kind) {
             (None, _) => value.is_null(),
+            (Some(erased), StepKind::Signature { .. }) if erased.is_string() => erased == value,
             (Some(stored), StepKind::Signature { .. }) => {
                 let text = value.as_str().unwrap_or_default();
                 let is_same_image = text == self.signature_path(&step.key)
