@@ -38,7 +38,7 @@ impl Email {
     ///
     /// Returns an error for an address that only a user who was erased can have.
     pub fn check_free(&self) -> Result<(), ValueError> {
-        match is_reserved(&self.folded()) {
+        match is_reserved(&self.0) {
             true => Err(ValueError::new("must not be in the domain erased.invalid, which is for users who were erased")),
             false => Ok(()),
         }

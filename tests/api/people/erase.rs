@@ -3,7 +3,7 @@
 use crate::support::people::{MARK, erase, erase_all, items_with, leaves, person};
 use crate::support::processes::{advance, advance_movement, create_process, start, start_movement};
 use crate::support::samples::SIGNATURE;
-use crate::support::signing::{signature_step, step};
+use crate::support::signing::{signature_step, started, step};
 use crate::support::table::dump::all_items;
 use crate::support::table::history::readers_hash;
 use crate::support::{Api, Client};
@@ -231,7 +231,17 @@ async fn a_text_that_looks_like_a_pseudonym_is_erased_too() {
 async fn no_user_takes_an_address_of_the_erased() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
-    for email in ["x@erased.invalid", "ERASED-1@Erased.Invalid"] {
+    let links = format!("{}/links", started(&client, json!([signature_step()])).await);
+    for email in [
+        "x@erased.invalid",
+        "ERASED-1@Erased.Invalid",
+        "x@sub.erased.invalid",
+        "x@ｅrased.invalid",
+        "x@erased。invalid",
+        "x@erased．ＩＮＶＡＬＩＤ｡",
+    ] {
+        let guest = json!({"signer": {"name": "Erased user WXl90gB9", "email": email}});
+        assert_eq!(client.post(&links, guest).await.field_errors(), ["/signer/email"]);
         let body = json!({"email": email, "display_name": "X"});
         assert_eq!(client.post("/users", body.clone()).await.field_errors(), ["/email"]);
         assert_eq!(client.patch(&format!("/users/{user}"), json!({"email": email})).await.field_errors(), ["/email"]);
@@ -240,6 +250,8 @@ async fn no_user_takes_an_address_of_the_erased() {
         let rows = client.import("/users", "", &format!("email,display_name\n{email},X\n")).await.data();
         assert_eq!((&rows[0]["outcome"], &rows[0]["errors"][0]["column"]), (&json!("refused"), &json!("email")), "{rows}");
     }
+    let others = json!({"email": "x@not-erased.invalid", "display_name": "X"});
+    client.post("/users", others).await.data();
     client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
     api.advance_clock(60);
     erase_all(&client, &user).await;

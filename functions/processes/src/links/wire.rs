@@ -38,6 +38,9 @@ impl FromJson for SignerBody {
 
     fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
         let signer: Self = read_nested(text)?;
+        if let Some(Err(error)) = signer.email.as_ref().map(Email::check_free) {
+            return Err(vec![("/email".to_owned(), error.to_string())]);
+        }
         let error = match &signer {
             Self { user_id: Some(_), name: Some(_), .. } => ("/name", "must not be sent together with user_id"),
             Self { user_id: Some(_), email: Some(_), .. } => ("/email", "must not be sent together with user_id"),
