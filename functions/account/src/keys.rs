@@ -9,7 +9,7 @@ use shared::domain::keys::token::{Secret, Token};
 use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::ApiKeyId;
-use shared::http::error::ApiError;
+use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestConflict, ResourceErrors};
 use shared::http::requests::extract::{JsonBody, OptionalJsonBody, PathId, QueryParams};
 use shared::http::requests::params;
@@ -117,12 +117,24 @@ pub async fn rotate_key(
     id: PathId<ApiKeyId>,
     body: OptionalJsonBody<Rotation>,
 ) -> Result<Data<NewKeyView>, ApiError> {
-    let (caller, key) =
-        request.authorize_and_read(Scope::KeysWrite, async |store| Ok(store.get::<ApiKey>(id.parse()?).await?)).await?;
+    let (caller, (key, owner)) = request
+        .authorize_and_read(Scope::KeysWrite, async |store| {
+            let key = store.get::<ApiKey>(id.parse()?).await?;
+            let owner = match key.as_ref().and_then(|key| key.value.user_id) {
+                Some(id) => store.get::<User>(id).await?,
+                None => None,
+            };
+            Ok((key, owner))
+        })
+        .await?;
     let rotation = body.parse(&caller)?;
     let key = or_not_found(key)?;
     // The caller holds the key afterwards.
     check_grantable(&caller, &key.value)?;
+    if owner.is_some_and(|user| user.value.erased_at.is_some()) {
+        let detail = "The key's user was erased, so it can only be revoked.";
+        return Err(ApiError::conflict(ConflictCode::Conflict, detail, Default::default()));
+    }
     let now = caller.context.at;
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let secret = Secret::new(caller.store.store().random()?);

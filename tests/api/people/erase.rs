@@ -262,3 +262,17 @@ async fn no_user_takes_an_address_of_the_erased() {
     let rows = client.import("/users", "?match=id", &csv).await.data();
     assert!(rows.as_array().unwrap().iter().all(|row| row["outcome"] == "unchanged"), "{rows}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_key_of_an_erased_user_gets_no_new_secret() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let key = client.post("/keys", json!({"name": "Tablet", "user_id": user, "scopes": ["assets:read"]})).await.id();
+    let path = format!("/keys/{key}");
+    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
+    client.post(&format!("{path}/rotate"), json!({})).await.data();
+    api.advance_clock(60);
+    erase_all(&client, &user).await;
+    client.post(&format!("{path}/rotate"), json!({})).await.problem(409, "CONFLICT");
+    client.delete(&path).await.data();
+}
