@@ -19,6 +19,31 @@ async fn tags_follow_the_template_of_their_type_and_month() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_template_makes_only_tags_that_an_import_accepts() {
+    let client = over_http().await;
+    for template in [
+        "Büro-NNN".to_owned(),
+        "Bu\u{308}ro-NNN".to_owned(),
+        "a b-NNN".to_owned(),
+        "ß-NNN".to_owned(),
+        "{TYPE_CODE}-NNN😀".to_owned(),
+        format!("{}-NNN", "{PREFIX}".repeat(7)),
+        format!("{}-NNN", "F".repeat(60)),
+    ] {
+        let refused = client.patch("/settings", json!({"asset_tag_template": template})).await;
+        assert_eq!(refused.field_errors(), ["/asset_tag_template"], "{template}");
+        let words =
+            if template.starts_with(['{', 'F']) && template.is_ascii() { "at most 64 characters" } else { "visible ASCII" };
+        assert!(refused.text().contains(words), "{}", refused.text());
+    }
+    let longest = json!({"asset_tag_prefix": "P".repeat(16), "asset_tag_template": format!("{}{{PREFIX}}#NNN", "f".repeat(27))});
+    client.patch("/settings", longest).await.data();
+    let tag = client.post("/assets", json!({"name": "x"})).await.data()["asset_tag"].as_str().unwrap().to_owned();
+    let other = client.import("/assets", "?match=asset_tag", &format!("name,asset_tag\ny,{tag}\n")).await;
+    assert_eq!(outcomes(&other), ["updated"], "{}", other.text());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_full_range_goes_on_with_one_more_digit_and_skips_tags_of_another_template() {
     let (api, client) = Api::with_tenant().await;
     client.patch("/settings", json!({"asset_tag_template": "A-1NNN"})).await.data();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::str::FromStr;
 
-const MAX_CHARS: usize = 64;
+pub(super) const MAX_CHARS: usize = 64;
 
 /// A tag of the client's choice: 1 to 64 visible ASCII characters. `.` and `..` are reserved: URL normalization removes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
