@@ -1,6 +1,6 @@
 //! Custom fields and the schemas of asset types.
 
-use crate::support::bulk::{costly, creations, outcomes};
+use crate::support::bulk::{costly, creations, outcomes, row_errors};
 use crate::support::{Client, over_http};
 use serde_json::{Value, json};
 
@@ -48,6 +48,67 @@ async fn custom_fields_come_back_as_sent() {
     for invalid in [r#"{"n":9007199254740993}"#, r#"{"a":1,"a":2}"#, "[]", r#""x""#, r#"{"a":[[[[[[[[1]]]]]]]]}"#] {
         let body = format!(r#"{{"name":"x","custom_fields":{invalid}}}"#);
         assert_eq!(client.post_text("/assets", &body).await.field_errors(), ["/custom_fields"], "{invalid}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn texts_in_custom_fields_are_composed_however_they_come() {
+    let client = over_http().await;
+    let schema = json!({"properties": {"room": {"enum": ["B\u{fc}ro"]}, "more": {"type": "object"}}, "required": ["room"]});
+    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
+    let asset_type = client.post("/catalog/asset-types", body).await.id();
+    let sent = json!({"room": "Bu\u{308}ro", "more": {"u\u{308}": ["o\u{308}"]}});
+    let stored = json!({"room": "B\u{fc}ro", "more": {"\u{fc}": ["\u{f6}"]}});
+    let new = |serial: &str, field: &str| json!({"name": "x", "serial_number": serial, "asset_type_id": asset_type, field: sent});
+    let made = client.post("/assets", new("S1", "custom_fields")).await;
+    assert_eq!(made.data()["custom_fields"], stored);
+    let path = format!("/assets/{}", made.id());
+    for field in ["custom_fields", "custom_fields_patch"] {
+        let same = client.patch(&path, json!({field: sent})).await;
+        assert_eq!((same.data(), same.header("etag")), (made.data(), made.header("etag")), "{field}");
+        let put = new("S1", field).to_string();
+        let put = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), put).await;
+        assert_eq!(put.data()["custom_fields"], stored, "{field}");
+        let batch = client.batch("/assets/batch", &[json!({"op": "create", "body": new("S2", field)})]).await;
+        assert_eq!(batch.data()[0]["data"]["custom_fields"], stored, "{field}");
+    }
+    let more = r#""{""u\u0308"":[""o\u0308""]}""#;
+    let csv = format!("name,asset_type_code,custom_fields.room,custom_fields.more\nx,TT,Bu\u{308}ro,{more}\n");
+    let lines = [
+        json!({"name": "x", "asset_type_code": "TT", "custom_fields": sent}),
+        json!({"name": "x", "asset_type_code": "TT", "custom_fields.room": sent["room"], "custom_fields.more": sent["more"]}),
+    ];
+    for (kind, body) in [("text/csv", csv), ("application/x-ndjson", format!("{}\n{}\n", lines[0], lines[1]))] {
+        let reply = client.send("POST", "/assets/import", Some(kind), body).await;
+        for row in reply.data().as_array().unwrap() {
+            assert_eq!(row["outcome"], "created", "{row}");
+            let asset = client.get(&format!("/assets/{}", row["id"].as_str().unwrap())).await.data();
+            assert_eq!(asset["custom_fields"], stored, "{kind}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_null_character_in_custom_fields_is_refused_where_it_is() {
+    let client = over_http().await;
+    let path = format!("/assets/{}", client.asset(json!({"name": "x", "serial_number": "S1"})).await);
+    let twice = json!({"a": {"u\u{308}": 1, "\u{fc}": 2}});
+    for (fields, place) in [(json!({"a": [1, {"b/c": "x\0"}]}), "/a/1/b~1c"), (json!({"a": "\0"}), "/a"), (twice, "/a/\u{fc}")] {
+        for field in ["custom_fields", "custom_fields_patch"] {
+            let body = json!({"name": "x", field: fields});
+            let pointer = format!("/{field}{place}");
+            assert_eq!(client.post("/assets", body.clone()).await.field_errors(), [pointer.as_str()]);
+            assert_eq!(client.patch(&path, body.clone()).await.field_errors(), [pointer.as_str()]);
+            let put = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), body.to_string()).await;
+            assert_eq!(put.field_errors(), [pointer.as_str()]);
+            let batch = client.batch("/assets/batch", &[json!({"op": "create", "body": body})]).await;
+            assert_eq!(batch.field_errors(), [format!("/operations/0/body{pointer}")]);
+        }
+        for row in [json!({"name": "x", "custom_fields": fields}), json!({"name": "x", "custom_fields.a": fields["a"]})] {
+            let reply = client.send("POST", "/assets/import", Some("application/x-ndjson"), row.to_string()).await;
+            let errors = row_errors(&reply, 0);
+            assert_eq!(errors.iter().map(|(column, _)| column.as_str()).collect::<Vec<_>>(), ["custom_fields.a"], "{errors:?}");
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use shared::domain::assets::asset::Asset;
 use shared::domain::assets::change::AssetChange;
 use shared::domain::assets::csv_cell;
-use shared::domain::catalog::custom_fields::{CustomFields, FieldsSchema};
+use shared::domain::catalog::custom_fields::{CustomFields, FieldsSchema, composed_value};
 use shared::domain::record::Patch;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;
@@ -95,15 +95,23 @@ fn merged(
     errors: &mut Vec<FieldError>,
 ) -> Map<String, Value> {
     for (name, cell) in cells {
-        match cell {
-            CustomCell::Clear => drop(fields.shift_remove(name)),
+        let value = match cell {
+            CustomCell::Clear => {
+                fields.shift_remove(name);
+                continue;
+            }
             // An exported cell of the present value means this value, also if the schema is newer.
-            CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::value_text(present) == *text) => {}
+            CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::value_text(present) == *text) => continue,
             CustomCell::Text(text) if is_shortened(text) && csv_cell::is_integer(name, schema) => {
                 errors.push(FieldError::column(&format!("{CUSTOM_FIELD}{name}"), SHORTENED));
+                continue;
             }
-            CustomCell::Text(text) => drop(fields.insert(name.clone(), csv_cell::to_value(text, name, schema))),
-            CustomCell::Value(value) => drop(fields.insert(name.clone(), value.clone())),
+            CustomCell::Text(text) => csv_cell::to_value(text, name, schema),
+            CustomCell::Value(value) => value.clone(),
+        };
+        match composed_value(value) {
+            Ok(value) => drop(fields.insert(name.clone(), value)),
+            Err((_, error)) => errors.push(FieldError::column(&format!("{CUSTOM_FIELD}{name}"), error)),
         }
     }
     fields

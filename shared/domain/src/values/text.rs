@@ -85,6 +85,9 @@ impl Default for Notes {
     }
 }
 
+/// What is wrong with a text that has U+0000.
+pub const NUL: &str = "must not contain U+0000, which no text has";
+
 /// Unicode's composed form (NFC), in which a character has one spelling.
 #[must_use]
 pub fn composed(text: &str) -> Cow<'_, str> {

@@ -6,6 +6,7 @@ use crate::domain::catalog::custom_fields::field_name;
 use crate::domain::values::field_error::FieldError;
 use crate::domain::values::json::{self, PRIVATE_NAME};
 use crate::domain::values::suggestions::unknown_name;
+use crate::domain::values::text::NUL;
 use crate::http::error::ApiError;
 use crate::http::requests::body::{Fields, FromBody};
 use crate::http::requests::utf8::{NOT_UTF8, utf8, utf8_json};
@@ -22,7 +23,6 @@ const MAX_CHECKED_BYTES: usize = 4 * 1024;
 /// The shown characters of an unknown column's name.
 const MAX_SHOWN_CHARS: usize = 255;
 const MAX_NAMED_COLUMNS: usize = 100;
-const NUL: &str = "must not contain U+0000, which no text has";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowFormat {

@@ -15,7 +15,7 @@ use crate::values::hex;
 use crate::values::json::{self, parse_strict};
 use compiled::Compiled;
 pub use compiled::CompiledSchemas;
-pub use names::field_name;
+pub use names::{composed_value, field_name};
 pub use patch::CustomFieldsPatch;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -79,11 +79,15 @@ impl TryFrom<String> for CustomFields {
 
 fn parse_limited(text: &str, levels: usize) -> Result<Value, ValueError> {
     let value = parse_strict(text, levels)?;
-    let size = value.to_string().len();
-    if size > MAX_BYTES {
-        return Err(ValueError::new(format!("must have at most {MAX_BYTES} bytes as JSON; this has {size}")));
-    }
+    check_size(value.to_string().len())?;
     Ok(value)
+}
+
+fn check_size(size: usize) -> Result<(), ValueError> {
+    match size {
+        ..=MAX_BYTES => Ok(()),
+        size => Err(ValueError::new(format!("must have at most {MAX_BYTES} bytes as JSON; this has {size}"))),
+    }
 }
 
 // A tenant's schema is a program that runs in the service.

@@ -1,12 +1,14 @@
-//! Names of custom fields: texts of one line, as others are, so that two that look the same are the same.
+//! Names of custom fields: texts of one line, as others are, so that two that look the same are the same. So are the texts in
+//! their values.
 
-use super::CustomFields;
+use super::{CustomFields, check_size};
 use crate::values::field_error::{ValueError, pointer_token};
-use crate::values::text::Name;
+use crate::values::text::{NUL, Name, composed};
 use serde_json::{Map, Value};
 
 /// The errors of a body that are listed.
 const MAX_ERRORS: usize = 100;
+const SENT_TWICE: &str = "must be sent once; another name looks the same";
 
 /// Composed, and without the white space around it.
 ///
@@ -17,25 +19,68 @@ pub fn field_name(text: &str) -> Result<String, ValueError> {
     text.parse::<Name>().map(String::from)
 }
 
-/// The fields with their names as [`field_name`] gives them.
+/// The value with its texts and the names in it composed, as other texts are: a schema finds them however they are typed.
 ///
 /// # Errors
 ///
-/// Each name that is none or occurs twice, with its JSON Pointer.
+/// The first text with U+0000, or name that occurs twice, with its JSON Pointer from the value on. Only the first, since the
+/// pointers of many to places below a long name would be long together.
+pub fn composed_value(value: Value) -> Result<Value, (String, String)> {
+    let within = |token: &str, (pointer, error): (String, String)| (format!("/{}{pointer}", pointer_token(token)), error);
+    match value {
+        Value::String(text) if text.contains('\0') => Err((String::new(), NUL.to_owned())),
+        Value::String(text) => Ok(Value::String(composed(&text).into_owned())),
+        Value::Array(items) => {
+            let items = items.into_iter().enumerate();
+            let items = items.map(|(index, item)| composed_value(item).map_err(|error| within(&index.to_string(), error)));
+            Ok(Value::Array(items.collect::<Result<_, _>>()?))
+        }
+        Value::Object(members) => {
+            let mut named = Map::new();
+            for (sent, member) in members {
+                let name = composed(&sent).into_owned();
+                if name.contains('\0') {
+                    return Err(within(&sent, (String::new(), format!("has a name that {NUL}"))));
+                }
+                if named.contains_key(&name) {
+                    return Err(within(&sent, (String::new(), SENT_TWICE.to_owned())));
+                }
+                named.insert(name, composed_value(member).map_err(|error| within(&sent, error))?);
+            }
+            Ok(Value::Object(named))
+        }
+        value => Ok(value),
+    }
+}
+
+/// The fields with their names as [`field_name`] gives them, and their values as [`composed_value`] does.
+///
+/// # Errors
+///
+/// Each field whose name is none or occurs twice, and the first error of each value, with its JSON Pointer; or that the fields are
+/// too large when they are composed.
 pub(super) fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(String, String)>> {
     let (mut named, mut errors) = (Map::new(), Vec::new());
     for (sent, value) in fields {
-        let error = match field_name(&sent) {
-            Ok(name) if named.contains_key(&name) => "must be sent once; another name looks the same".to_owned(),
-            Ok(name) => {
-                named.insert(name, value);
-                continue;
-            }
-            Err(error) => format!("has a name that {error}"),
+        let (pointer, error) = match field_name(&sent) {
+            Ok(name) if named.contains_key(&name) => (String::new(), SENT_TWICE.to_owned()),
+            Ok(name) => match composed_value(value) {
+                Ok(value) => {
+                    named.insert(name, value);
+                    continue;
+                }
+                Err(error) => error,
+            },
+            Err(error) => (String::new(), format!("has a name that {error}")),
         };
-        errors.push((format!("/{}", pointer_token(&sent)), error));
+        errors.push((format!("/{}{pointer}", pointer_token(&sent)), error));
     }
     errors.truncate(MAX_ERRORS);
+    // Some characters are longer when they are composed.
+    let size = serde_json::to_string(&named).map_or(usize::MAX, |text| text.len());
+    if let Err(error) = check_size(size) {
+        errors.push((String::new(), error.to_string()));
+    }
     if errors.is_empty() { Ok(named) } else { Err(errors) }
 }
 
@@ -44,7 +89,8 @@ impl CustomFields {
     ///
     /// # Errors
     ///
-    /// As [`CustomFields::from_json`], and for each name that is no [`field_name`] or occurs twice, with its JSON Pointer.
+    /// As [`CustomFields::from_json`], and for each name that is no [`field_name`] or occurs twice, and each value with U+0000 or
+    /// such a name, with its JSON Pointer.
     pub fn from_body(text: &str) -> Result<Self, Vec<(String, String)>> {
         let fields = Self::from_json(text).map_err(|error| vec![(String::new(), error.to_string())])?;
         with_names(fields.0).map(Self)
@@ -67,6 +113,35 @@ mod tests {
         ] {
             let errors = CustomFields::from_body(text).expect_err("an error");
             assert_eq!(errors.iter().map(|(pointer, _)| pointer.as_str()).collect::<Vec<_>>(), pointers, "{errors:?}");
+        }
+    }
+
+    #[test]
+    fn texts_in_values_are_composed_at_any_depth() {
+        let text = r#"{"a": "Bu\u0308ro", "b": ["u\u0308", {"o\u0308 ": {"x": " e\u0301\n"}}, 1.50, null, true]}"#;
+        let composed = r#"{"a":"Büro","b":["ü",{"ö ":{"x":" é\n"}},1.5,null,true]}"#;
+        assert_eq!(CustomFields::from_body(text).map(String::from).as_deref(), Ok(composed));
+        let patch = CustomFieldsPatch::from_json(text).expect("a patch");
+        let patched = patch.applied_to(&CustomFields::default()).expect("small fields");
+        assert_eq!(String::from(patched), composed);
+        for (text, pointers) in [
+            (r#"{"a": "\u0000", "b": ["x", {"c/d": "y\u0000"}], "e": {"\u0000": 1}}"#, &["/a", "/b/1/c~1d", "/e/\0"][..]),
+            (r#"{"a": {"u\u0308": 1, "\u00fc": 2}, "b": [{"\u00fc": 1, "u\u0308": 2}]}"#, &["/a/ü", "/b/0/u\u{308}"]),
+        ] {
+            for errors in [CustomFields::from_body(text).err(), CustomFieldsPatch::from_json(text).err()] {
+                let errors = errors.unwrap_or_default();
+                assert_eq!(errors.iter().map(|(pointer, _)| pointer.as_str()).collect::<Vec<_>>(), pointers, "{errors:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn fields_that_are_too_large_when_they_are_composed_are_refused() {
+        // Composed, this letter has two characters, and twice the bytes.
+        let fields = |count: usize| format!(r#"{{"a":"{}"}}"#, "\u{958}".repeat(count));
+        assert!(CustomFields::from_body(&fields(5_000)).is_ok() && CustomFields::from_json(&fields(6_000)).is_ok());
+        for errors in [CustomFields::from_body(&fields(6_000)).err(), CustomFieldsPatch::from_json(&fields(6_000)).err()] {
+            assert_eq!(errors.unwrap_or_default().first().map(|(pointer, _)| pointer.as_str()), Some(""));
         }
     }
 
