@@ -241,6 +241,7 @@ async fn refusal(client: &Client, schema: Value) -> String {
 #[tokio::test(start_paused = true)]
 async fn schemas_are_refused_in_our_own_words() {
     let client = over_http().await;
+    let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
     for (schema, words) in [
         (json!({"$defs": {"a": {"$ref": "https://example.com/x.json"}}}), ["its own parts", "/$defs/a/$ref"]),
         (json!({"properties": {"a": {"$ref": "other.json"}}}), ["its own parts", "/properties/a/$ref"]),
@@ -249,9 +250,16 @@ async fn schemas_are_refused_in_our_own_words() {
         (json!({"$defs": {"a": {"pattern": "a(?!b)"}}}), ["look-around", "/$defs/a/pattern"]),
         (json!({"properties": {"a": {"pattern": "("}}}), ["regular expressions", "/properties/a/pattern"]),
         (json!({"properties": {"a": {"pattern": r"\pL{40}"}}}), ["fewer repetitions", "/properties/a/pattern"]),
+        (json!({"required": ["u\u{308}"]}), ["composed", "/required/0"]),
+        (json!({"required": ["\u{200b}a"]}), ["U+200B", "/required/0"]),
+        (json!({"properties": {" a ": {}}}), ["white space", "/properties/ a "]),
+        (json!({"properties": {"": {}}}), ["must not be empty", "/properties/)"]),
     ] {
-        let detail = refusal(&client, schema).await;
+        let detail = refusal(&client, schema.clone()).await;
         assert!(words.iter().all(|word| detail.contains(word)), "{detail}");
+        let path = format!("/catalog/asset-types/{asset_type}");
+        let patched = client.patch(&path, json!({"custom_fields_schema": schema})).await;
+        assert_eq!(patched.field_errors(), ["/custom_fields_schema"]);
     }
 }
 

@@ -129,6 +129,10 @@ impl FieldsSchema {
         if dialect.is_some_and(|uri| uri != "https://json-schema.org/draft/2020-12/schema") {
             return Err(ValueError::new("must be a JSON Schema of draft 2020-12"));
         }
+        names::check_schema(&schema)?;
+        // As the texts of fields are, so that an enum finds them.
+        let schema = composed_value(schema).map_err(|(pointer, error)| ValueError::new(format!("{error} (at {pointer})")))?;
+        check_size(schema.to_string().len())?;
         Compiled::new(&schema)?;
         Ok(Self(schema))
     }

@@ -84,6 +84,28 @@ pub(super) fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value
     if errors.is_empty() { Ok(named) } else { Err(errors) }
 }
 
+/// Checks the names of fields that a schema has or requires: an asset has them as [`field_name`] gives them, so that no other
+/// would ever be found.
+///
+/// # Errors
+///
+/// Says which name no field can have.
+pub(super) fn check_schema(schema: &Value) -> Result<(), ValueError> {
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let properties = properties.map(|name| (format!("/properties/{}", pointer_token(name)), name.as_str()));
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let required = required.filter_map(|(index, name)| Some((format!("/required/{index}"), name.as_str()?)));
+    for (pointer, name) in properties.chain(required) {
+        let fault = match field_name(name) {
+            Ok(stored) if stored == name => continue,
+            Ok(_) => "must be in Unicode's composed form (NFC), without white space around it".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        return Err(ValueError::new(format!("must not name a field that no asset can have: its name {fault} (at {pointer})")));
+    }
+    Ok(())
+}
+
 impl CustomFields {
     /// As a client sends them.
     ///
@@ -100,7 +122,7 @@ impl CustomFields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::custom_fields::CustomFieldsPatch;
+    use crate::catalog::custom_fields::{CustomFieldsPatch, FieldsSchema};
 
     #[test]
     fn names_that_look_the_same_are_the_same() {
@@ -133,6 +155,30 @@ mod tests {
                 assert_eq!(errors.iter().map(|(pointer, _)| pointer.as_str()).collect::<Vec<_>>(), pointers, "{errors:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_schema_names_only_fields_that_an_asset_can_have() {
+        for (schema, pointer) in [
+            (r#"{"required": ["a", "u\u0308"]}"#, "/required/1"),
+            (r#"{"properties": {"a": {}, " a ": {}}}"#, "/properties/ a "),
+            (r#"{"properties": {"": true}}"#, "/properties/"),
+            (r#"{"properties": {"\u200ba/b": {}}, "required": ["\u200ba/b"]}"#, "/properties/\u{200b}a~1b"),
+        ] {
+            let error = FieldsSchema::from_json(schema).expect_err(schema).to_string();
+            assert!(error.contains("no asset can have") && error.ends_with(&format!("(at {pointer})")), "{error}");
+            assert!(FieldsSchema::try_from(schema.to_owned()).is_ok(), "{schema} may be stored");
+        }
+        assert!(FieldsSchema::from_json(r#"{"required": ["\u00fc b"], "properties": {"a": {"properties": {" ": {}}}}}"#).is_ok());
+    }
+
+    #[test]
+    fn the_texts_of_a_schema_are_composed() {
+        let schema = r#"{"properties": {"a": {"enum": ["Bu\u0308ro"], "properties": {"u\u0308": {}}}}}"#;
+        let composed = r#"{"properties":{"a":{"enum":["Büro"],"properties":{"ü":{}}}}}"#;
+        assert_eq!(FieldsSchema::from_json(schema).map(String::from).as_deref(), Ok(composed));
+        let error = FieldsSchema::from_json(r#"{"const": {"a": "\u0000"}}"#).expect_err("an error").to_string();
+        assert!(error.ends_with("(at /const/a)"), "{error}");
     }
 
     #[test]
