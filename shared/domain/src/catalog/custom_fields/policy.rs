@@ -76,8 +76,14 @@ struct Expansion<'a> {
 impl<'a> Expansion<'a> {
     fn count(&mut self, level: usize) -> Result<(), ValueError> {
         self.nodes += 1;
-        if level > MAX_LEVELS || self.nodes > MAX_NODES {
-            return Err(ValueError::new("must not have references that form a cycle or expand to too many rules"));
+        // Only references make a new one so deep: its text has fewer levels.
+        if level > MAX_LEVELS {
+            return Err(ValueError::new(format!("must not have references that form a cycle or more than {MAX_LEVELS} levels")));
+        }
+        if self.nodes > MAX_NODES {
+            return Err(ValueError::new(format!(
+                "must have at most {MAX_NODES} values, with references followed; this has more"
+            )));
         }
         Ok(())
     }

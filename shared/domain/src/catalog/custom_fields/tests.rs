@@ -61,6 +61,17 @@ fn invalid_and_expensive_schemas_are_refused() {
 }
 
 #[test]
+fn a_schema_that_is_too_large_is_told_its_limit() {
+    let enumeration =
+        |count: usize| format!(r#"{{"properties":{{"x":{{"items":{{"enum":[{}]}}}}}}}}"#, vec!["[[0]]"; count].join(","));
+    assert!(FieldsSchema::from_json(&enumeration(2_600)).is_ok());
+    let error = |schema: &str| FieldsSchema::from_json(schema).expect_err("an error").to_string();
+    assert_eq!(error(&enumeration(3_000)), "must have at most 8000 values, with references followed; this has more");
+    let cycle = "must not have references that form a cycle or more than 64 levels";
+    assert_eq!([error(r##"{"$ref":"#"}"##), error(&chain(|next| serde_json::json!({ "not": next }), 64))], [cycle, cycle]);
+}
+
+#[test]
 fn data_in_a_schema_may_look_like_rules() {
     for right in [
         r##"{"properties":{"a":{"const":{"$ref":"#/nowhere","$id":"x"}}}}"##,
