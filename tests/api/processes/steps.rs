@@ -22,6 +22,22 @@ async fn invalid_steps_are_refused_by_location() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_choice_is_accepted_as_the_definition_was_sent() {
+    let client = over_http().await;
+    let entry = "u\u{308}";
+    let steps = json!([
+        {"type": "checklist", "key": "list", "label": "L", "items": [entry, "x"]},
+        {"type": "select", "key": "one", "label": "O", "options": [entry]}
+    ]);
+    let process = create_process(&client, steps).await;
+    let instance = start(&client, &process, &client.asset(json!({"name": "x"})).await).await;
+    let sent = json!({"list": [entry], "one": entry});
+    assert_eq!(advance(&client, &instance, sent.clone()).await.data()["step_data"], json!({"list": ["\u{fc}"], "one": "\u{fc}"}));
+    // Sent again, the earlier value is unchanged.
+    assert_eq!(advance(&client, &instance, sent).await.data()["status"], "completed");
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_step_type_checks_its_value() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;

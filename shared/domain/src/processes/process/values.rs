@@ -5,7 +5,7 @@ use crate::values::field_error::ValueError;
 use crate::values::id::UserId;
 use crate::values::json::parse_object;
 use crate::values::signature_image::{DecodedImages, SignatureImage};
-use crate::values::text::{Line, Notes};
+use crate::values::text::{Line, Notes, composed};
 use crate::values::time::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -76,16 +76,17 @@ impl Step {
     fn check_entries(&self, value: &Value, items: &[String]) -> Result<Value, ValueError> {
         let invalid =
             || ValueError::new(format!("must be a list of entries of the checklist, each at most once: {}", named(items)));
-        let entries: Option<Vec<&str>> = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
+        let text = |entry: &Value| entry.as_str().map(choice);
+        let entries: Option<Vec<String>> = value.as_array().and_then(|list| list.iter().map(text).collect());
         let entries = entries.ok_or_else(invalid)?;
-        let distinct: BTreeSet<&str> = entries.iter().copied().collect();
-        if distinct.len() != entries.len() || !entries.iter().all(|entry| items.iter().any(|item| item == entry)) {
+        let distinct: BTreeSet<&String> = entries.iter().collect();
+        if distinct.len() != entries.len() || !entries.iter().all(|entry| items.contains(entry)) {
             return Err(invalid());
         }
         if self.is_required() && entries.len() != items.len() {
             return Err(ValueError::new(format!("must contain all entries of the checklist: {}", named(items))));
         }
-        Ok(value.clone())
+        Ok(json!(entries))
     }
 
     fn check_text(&self, text: String) -> Result<Value, ValueError> {
@@ -105,8 +106,13 @@ fn check_true(value: &Value) -> Result<Value, ValueError> {
 }
 
 fn check_option(value: &Value, options: &[String]) -> Result<Value, ValueError> {
-    let is_option = options.iter().any(|option| *value == json!(option));
-    if is_option { Ok(value.clone()) } else { Err(ValueError::new(format!("must be one of {}", named(options)))) }
+    let option = value.as_str().map(choice).filter(|text| options.contains(text));
+    option.map(Value::from).ok_or_else(|| ValueError::new(format!("must be one of {}", named(options))))
+}
+
+/// In the form in which the definition has its entries and options, so that what it was sent with is a value, too.
+fn choice(text: &str) -> String {
+    composed(text.trim()).into_owned()
 }
 
 /// As many choices as fit a line or two.
@@ -218,6 +224,17 @@ mod tests {
         let kind = StepKind::Select { options: vec!["x".into(), "y".into()] };
         assert_accepted(&kind, &json!("y"), &json!("y"));
         assert_refused(&kind, &[json!("z"), json!(["x"]), json!(0)]);
+    }
+
+    #[test]
+    fn choices_are_accepted_as_the_definition_was_sent() {
+        let items = StepKind::Checklist { items: vec!["ü".into(), "x".into()] };
+        assert_accepted(&items, &json!(["u\u{308}"]), &json!(["ü"]));
+        assert_accepted(&items, &json!([" x ", "ü"]), &json!(["x", "ü"]));
+        assert_refused(&items, &[json!(["ü", "u\u{308}"]), json!(["u"])]);
+        let options = StepKind::Select { options: vec!["ü".into()] };
+        assert_accepted(&options, &json!("u\u{308} "), &json!("ü"));
+        assert_refused(&options, &[json!("u"), json!(["ü"])]);
     }
 
     #[test]
