@@ -170,6 +170,29 @@ async fn the_tag_of_a_deleted_asset_is_refused_where_the_file_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_value_to_match_that_is_no_text_is_not_called_empty() {
+    let client = over_http().await;
+    for (path, name, row) in [
+        ("/assets", "serial_number", json!({"name": "x", "serial_number": 5})),
+        ("/assets", "asset_tag", json!({"name": "x", "asset_tag": ["T1"]})),
+        ("/assets", "id", json!({"name": "x", "id": 5})),
+        ("/users", "email", json!({"display_name": "x", "email": true})),
+    ] {
+        for more in ["", "&create_unmatched=true"] {
+            // A user's e-mail address is needed, so that no row without one creates a user.
+            if path == "/users" && !more.is_empty() {
+                continue;
+            }
+            let import = format!("{path}/import?match={name}{more}");
+            let reply = client.send("POST", &import, Some("application/x-ndjson"), row.to_string()).await;
+            assert_eq!(row_errors(&reply, 0), [(name.to_owned(), "must be a string".to_owned())], "{import}");
+        }
+    }
+    let null = client.send("POST", "/assets/import?match=id", Some("application/x-ndjson"), r#"{"name":"x","id":null}"#).await;
+    assert!(row_errors(&null, 0)[0].1.starts_with("is empty"), "{}", null.text());
+}
+
+#[tokio::test(start_paused = true)]
 async fn names_of_custom_fields_that_look_the_same_are_the_same() {
     let client = over_http().await;
     let id = client.asset(json!({"name": "a", "custom_fields": {"Fa\u{308}rg ": "röd"}})).await;

@@ -15,8 +15,8 @@ pub struct MatchColumn {
 }
 
 impl MatchColumn {
-    /// Adds an error to each row that has the same value as another one, and to each without a value, unless it may create
-    /// something.
+    /// Adds an error to each row that has the same value as another one, or one that is no text, and to each without a value,
+    /// unless it may create something.
     pub fn check(&self, rows: &mut [Row]) {
         let value = |row: &Row| row.text(self.name).map(|text| (self.compared)(text.trim())).filter(|value| !value.is_empty());
         let values: Vec<Option<String>> = rows.iter().map(value).collect();
@@ -26,6 +26,7 @@ impl MatchColumn {
         }
         for ((number, row), value) in (1..).zip(rows).zip(&values) {
             let error = match value.as_deref().map(|value| numbers.get(value).map_or(&[][..], Vec::as_slice)) {
+                None if row.is_no_text(self.name) => Some("must be a string".to_owned()),
                 None if self.create_unmatched => None,
                 None => Some(
                     "is empty, so the row names nothing to update; with create_unmatched=true, it creates a record".to_owned(),

@@ -66,7 +66,15 @@ impl Row {
             true => FieldError { detail: "can't be cleared".to_owned(), ..error },
             false => error,
         });
+        // A value by which rows are matched may have its error already.
+        let errors = errors.filter(|error| !self.errors.contains(error));
         (body, self.errors.iter().cloned().chain(errors).collect())
+    }
+
+    /// It has the field, which is neither a text nor null.
+    pub(super) fn is_no_text(&self, name: &str) -> bool {
+        let member = self.members.iter().find(|(known, _)| known == name);
+        member.is_some_and(|(_, json)| json != "null") && self.text(name).is_none()
     }
 
     #[must_use]
