@@ -43,6 +43,9 @@ async fn malformed_bodies_are_400_and_change_nothing() {
     for content_type in ["application/json; charset=utf-8", "APPLICATION/JSON"] {
         assert_eq!(client.send("POST", "/assets", Some(content_type), r#"{"name":"a"}"#).await.status, 201);
     }
+    let marked = client.send("POST", "/assets", Some("application/json"), "\u{feff}{\"name\":\"a\"}").await;
+    assert_eq!(marked.status, 201, "a byte order mark is no part of the text");
+    client.send("POST", "/assets", Some("application/json"), "\u{feff}\u{feff}{}").await.problem(400, "MALFORMED_REQUEST");
 }
 
 #[tokio::test(start_paused = true)]

@@ -90,7 +90,8 @@ fn read<B: FromBody>(received: &ReceivedRequest) -> Result<(B, Vec<FieldError>),
     if !media_type.eq_ignore_ascii_case("application/json") {
         return Err(ApiError::UnsupportedMediaType("application/json"));
     }
-    match B::read(bytes)? {
+    // Some editors and shells write this mark into every file; it is no part of the text.
+    match B::read(bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes))? {
         (Some(body), errors) => Ok((body, errors)),
         (None, errors) => Err(ApiError::Invalid(errors)),
     }
