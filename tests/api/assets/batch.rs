@@ -25,7 +25,10 @@ async fn each_operation_has_the_response_of_the_single_request() {
     assert!(reply.text().contains(r#""purchase_price":1249.0"#), "the digits that were sent stay");
     for (index, id) in [(0, entry(0)["data"]["id"].as_str().unwrap()), (2, second.as_str())] {
         let single = client.get(&format!("/assets/{id}")).await;
-        assert_eq!((single.data(), single.header("etag")), (entry(index)["data"].clone(), entry(index)["etag"].as_str().unwrap()));
+        assert_eq!(
+            (single.data(), single.header("etag")),
+            (entry(index)["data"].clone(), entry(index)["etag"].as_str().unwrap())
+        );
     }
     client.batch("/assets/batch", &operations[2..]).await.problem(412, "PRECONDITION_FAILED");
 }

@@ -128,7 +128,11 @@ async fn refused_rows_of_a_repeated_import_are_decided_anew() {
         assert_eq!(outcomes(&send().await), first);
         client.delete(&format!("/users/{}", taken.id())).await.data();
         let again = send().await;
-        assert_eq!((outcomes(&again), again.header("idempotent-replayed")), (vec!["created".into(), "created".into()], ""), "{query}");
+        assert_eq!(
+            (outcomes(&again), again.header("idempotent-replayed")),
+            (vec!["created".into(), "created".into()], ""),
+            "{query}"
+        );
     }
 }
 
@@ -171,7 +175,7 @@ async fn a_repeated_import_has_skipped_the_same_cells() {
     let skipped = &data[1]["skipped_cells"][0];
     assert_eq!((&skipped["column"], &skipped["code"]), (&json!("asset_tag"), &json!("DUPLICATE")));
     let again = send().await;
-    assert_eq!((again.json(), again.header("idempotent-replayed")), (first.json(), "true"));
+    assert_eq!((&again.data()[1]["skipped_cells"][0], again.header("idempotent-replayed")), (skipped, "true"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -139,7 +139,8 @@ fn add_to_schema(schema: &Value, example: &Value, schemas: &mut Value) {
     let named = schemas[name].clone();
     if named["anyOf"].is_array() || named["oneOf"].is_array() {
         add_to_schema(&named, example, schemas);
-    } else if named["required"].as_array().is_some_and(|names| names.contains(&json!("data"))) {
+    } else if named["required"].as_array().is_some_and(|names| names.contains(&json!("data")) && !names.contains(&json!("index")))
+    {
         for (member, schema) in named["properties"].as_object().into_iter().flatten() {
             if let Some(example) = example.get(member) {
                 add_to_schema(schema, example, schemas);

@@ -50,7 +50,7 @@ impl TenantStore {
         unless_condition_failed(put.send().await)?.map(drop).ok_or(WriteError::Stale)
     }
 
-    /// Claims the next attempt of a delivery, until its record is written or [`CLAIM`] is over. Returns whether nobody else has.
+    /// Claims the next attempt of a delivery, until its record is written or the claim has expired. Returns whether nobody else has.
     ///
     /// # Errors
     ///
