@@ -70,11 +70,12 @@ async fn the_page_shows_signatures_and_escapes_every_text() {
     assert!(!text.contains("<img") && text.contains("a different one now"), "{text}");
 }
 
-/// The template and the organization are typed by people too, in any direction of writing.
+/// The template, the tag and the organization are typed by people too, in any direction of writing.
 #[tokio::test(start_paused = true)]
 async fn the_page_names_the_organization_and_isolates_every_typed_text() {
     let client = over_http().await;
-    let settings = json!({"name": "שלום & Co", "time_zone": "America/New_York", "locale": "de-DE"});
+    let settings =
+        json!({"name": "שלום & Co", "asset_tag_template": "נכס-NNN", "time_zone": "America/New_York", "locale": "de-DE"});
     client.patch("/settings", settings).await.data();
     let steps = json!([
         {"type": "textarea", "key": "t", "label": "הערה"}, {"type": "date", "key": "d", "label": "D"},

@@ -24,8 +24,6 @@ string_enum! {
     }
 }
 
-pub const MAX_TYPE_CODE_CHARS: usize = 8;
-
 /// The short code of an asset type, used in tags: 2 to 8 of A-Z and 0-9.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -42,8 +40,7 @@ impl TypeCode {
 impl FromStr for TypeCode {
     type Err = ValueError;
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let fits =
-            (2..=MAX_TYPE_CODE_CHARS).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+        let fits = (2..=8).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
         fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be 2 to 8 of A-Z and 0-9"))
     }
 }

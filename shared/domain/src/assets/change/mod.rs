@@ -122,6 +122,11 @@ impl AssetChange {
         if !self.asset_tag.is_absent() && current.is_some_and(|asset| !keeps_tag(asset)) {
             errors.push(FieldError::field("asset_tag", "is read-only and can't change"));
         }
+        if let (Some(tag), None) = (self.asset_tag.value(), current)
+            && let Err(error) = tag.check_new()
+        {
+            errors.push(FieldError::field("asset_tag", error.to_string()));
+        }
         let texts = [("manufacturer", &self.manufacturer), ("model", &self.model)];
         if self.model_id.value().is_some() {
             for (field, _) in texts.iter().filter(|(_, text)| text.value().is_some()) {
