@@ -10,6 +10,7 @@ mod waves;
 use super::{Caller, Command, Principal};
 use crate::domain::request::{IdempotentRequest, StoredResponse};
 use crate::domain::values::field_error::{ErrorLocation, FieldError};
+use crate::http::bulk::import::Executed;
 use crate::http::error::{ApiError, Dependency};
 use crate::log::error_chain;
 use crate::store::{ChangeContext, DryRun, PreviousRequest, WriteError, has_time_for_operation};
@@ -58,13 +59,6 @@ struct Progress {
     halted: OnceLock<Dependency>,
     /// Another attempt of the request has executed an operation, so that the inputs may be outdated.
     is_outdated: AtomicBool,
-}
-
-/// The responses to a request's operations, in their order.
-pub struct Executed {
-    pub responses: Vec<StoredResponse>,
-    /// Whether each is from an earlier attempt of the request.
-    pub are_replayed: Vec<bool>,
 }
 
 impl Caller {

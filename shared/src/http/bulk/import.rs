@@ -1,6 +1,5 @@
 //! Imports: the options of a request, and the result of each row.
 
-use crate::auth::Executed;
 use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::string_enum::string_enum;
@@ -276,6 +275,13 @@ pub struct RowCounts {
     skipped: usize,
     /// Cells dropped because of `skip_bad`.
     skipped_cells: usize,
+}
+
+/// The responses to a request's operations, in their order.
+pub struct Executed {
+    pub responses: Vec<StoredResponse>,
+    /// Whether each is from an earlier attempt of the request.
+    pub are_replayed: Vec<bool>,
 }
 
 /// The result of an import.
