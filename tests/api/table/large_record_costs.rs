@@ -1,5 +1,5 @@
 //! The costs of operations that refer to large records: a type with a schema of 23 KB, and a process definition with 52 KB of
-//! steps. docs/scale.md has the printed table.
+//! steps. docs/scale.md has most of the printed table.
 
 use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client};
