@@ -4,7 +4,7 @@ use super::references::{NamedRecords, NamesInRows, TagOwner};
 use super::write::{Action, AssetWrite, Target};
 use crate::inputs::tag_of_deleted;
 use shared::domain::assets::asset::{Asset, Status};
-use shared::domain::assets::asset_tag::AssetTag;
+use shared::domain::assets::asset_tag::RowTag;
 use shared::domain::assets::change::AssetChange;
 use shared::domain::assets::details::AssetDetailsChange;
 use shared::domain::catalog::TypeCode;
@@ -24,7 +24,7 @@ shared::body! {
         /// Display name.
         optional name: Name,
         /// Tag of a new asset. That of an existing one can't change.
-        nullable asset_tag: AssetTag,
+        nullable asset_tag: RowTag,
         /// Status.
         optional status: Status,
         /// Asset type.
@@ -138,7 +138,11 @@ impl ImportRow {
         }
         let change = AssetChange {
             name: fields.name,
-            asset_tag: fields.asset_tag,
+            asset_tag: match fields.asset_tag {
+                Patch::Value(RowTag(tag)) => Patch::Value(tag),
+                Patch::Null => Patch::Null,
+                Patch::Absent => Patch::Absent,
+            },
             status: fields.status,
             asset_type_id,
             model_id,

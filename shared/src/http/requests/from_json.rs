@@ -1,7 +1,7 @@
 //! The types of fields of bodies, and their JSON form.
 
 use crate::domain::assets::asset::Status;
-use crate::domain::assets::asset_tag::AssetTag;
+use crate::domain::assets::asset_tag::{AssetTag, RowTag};
 use crate::domain::assets::label_url::LabelUrlTemplate;
 use crate::domain::assets::tag::{TagPrefix, TagTemplate};
 use crate::domain::assets::transitions::Transitions;
@@ -56,7 +56,7 @@ macro_rules! from_json_string {
 }
 
 from_json_string! {
-    AssetId, AssetTag, AssetTypeId, Date, Email, LabelUrlTemplate, Line, Locale, ManufacturerId, ModelId, Name, Notes, ProcessId, Slug, TagPrefix,
+    AssetId, AssetTag, AssetTypeId, Date, Email, LabelUrlTemplate, Line, Locale, ManufacturerId, ModelId, Name, Notes, ProcessId, RowTag, Slug, TagPrefix,
     TagTemplate, TimeZone, Timestamp, TypeCode, UserId, WebhookUrl, Website,
 }
 
