@@ -1,5 +1,6 @@
 //! Erasures whose calls fail, or that are killed at any point.
 
+use crate::support::dropping::dropped_after;
 use crate::support::people::{MARK, Person, erase, erase_all, items_with, leaves, person};
 use crate::support::processes::create_process;
 use crate::support::samples::SIGNATURE;
@@ -38,6 +39,30 @@ async fn an_erasure_can_end_anywhere_and_goes_on() {
     let failures = [CallFailure::TimedOutBefore, CallFailure::TimedOutAfter].map(Disturbance::Fails);
     at_each_place(&failures, 25, 3, case).await;
     at_each_place(&[Disturbance::IsDropped], 15, 2, case).await;
+}
+
+/// Somebody may have signed after the records were read: another pass looks at what came meanwhile.
+#[tokio::test(start_paused = true)]
+async fn another_pass_follows_an_erasure_that_ended_before_its_part() {
+    let (mut is_removed, mut polls) = (false, 1);
+    while !is_removed {
+        let (api, client) = Api::with_tenant().await;
+        let ada = somebody(&client).await;
+        leaves(&api, &client, &ada).await;
+        let user = ada.id.parse().unwrap();
+        let interrupted = dropped_after(polls, erase(&client, &ada.id)).await;
+        assert!(interrupted.is_none(), "the values and the end of the part went at once");
+        let state = api.store.tenant(client.tenant).erasure(user).await.unwrap();
+        is_removed = items_with(&api, MARK).await.is_empty();
+        polls += 1;
+        if let Some(state) = state.filter(|_| is_removed) {
+            assert!(!state.has_removed, "the part has ended");
+            api.advance_clock(1);
+            erase_all(&client, &ada.id).await;
+            let done = api.store.tenant(client.tenant).erasure(user).await.unwrap().unwrap();
+            assert!(done.is_done && done.began_at > state.began_at, "{done:?} after {state:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,11 +15,11 @@ pub struct Erasure {
     /// Everything up to this event is done; `None` at the beginning.
     pub position: Option<EventId>,
     /// Of the part after that, the records and the stored responses up to this key are done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responses_until: Option<String>,
-    /// The present pass has removed something.
-    #[serde(default)]
+    /// The present pass has removed something, or was interrupted where it may have.
     pub has_removed: bool,
+    /// A part has begun and not ended. What it has removed is not in `has_removed` yet.
+    pub is_in_part: bool,
     /// The end of the last whole pass.
     pub done_at: Option<Timestamp>,
     pub is_done: bool,
@@ -35,6 +35,7 @@ impl Erasure {
             position: None,
             responses_until: None,
             has_removed: false,
+            is_in_part: false,
             done_at: None,
             is_done: false,
         }
@@ -49,7 +50,14 @@ impl Erasure {
     /// From the beginning: after a restore, the table may lack what the present pass has done.
     #[must_use]
     pub fn restarted(self, at: Timestamp) -> Self {
-        Self { began_at: at, position: None, responses_until: None, has_removed: false, is_done: false, ..self }
+        Self { began_at: at, position: None, responses_until: None, has_removed: false, is_in_part: false, is_done: false, ..self }
+    }
+
+    /// To be stored before a part removes anything. If the part before was interrupted, its repetition would find nothing to
+    /// remove, and no other pass would follow.
+    #[must_use]
+    pub fn part_begun(self) -> Self {
+        Self { has_removed: self.has_removed || self.is_in_part, is_in_part: true, ..self }
     }
 
     /// It ended at `since` or later, or has not ended. A table that is restored to that moment lacks it, or parts of it.
@@ -72,11 +80,12 @@ impl Erasure {
             return Self { has_removed, ..self };
         }
         let (position, responses_until) = (part.position, part.responses_until);
+        let ended = Self { is_in_part: false, ..self };
         match (&responses_until, &position) {
-            (Some(_), _) => Self { has_removed, responses_until, ..self },
-            (None, Some(_)) => Self { has_removed, position, responses_until, ..self },
-            (None, None) if has_removed => Self { position: Some(part.next_pass), ..self.restarted(part.at) },
-            (None, None) => Self { position, responses_until, done_at: Some(part.at), is_done: true, ..self },
+            (Some(_), _) => Self { has_removed, responses_until, ..ended },
+            (None, Some(_)) => Self { has_removed, position, responses_until, ..ended },
+            (None, None) if has_removed => Self { position: Some(part.next_pass), ..ended.restarted(part.at) },
+            (None, None) => Self { position, responses_until, done_at: Some(part.at), is_done: true, ..ended },
         }
     }
 }
@@ -126,6 +135,17 @@ mod tests {
         let second = half.clone().advanced(&half, end(3, None, false));
         assert_eq!((second.is_done, second.began_at, second.position), (false, time(3), Some(event(9))));
         assert!(second.clone().advanced(&second, end(4, None, false)).is_done);
+    }
+
+    #[test]
+    fn an_interrupted_part_is_followed_by_another_pass() {
+        let begun = Erasure::begun(user(1), time(1)).part_begun();
+        assert_eq!((begun.has_removed, begun.is_in_part), (false, true));
+        let again = begun.part_begun();
+        let second = again.clone().advanced(&again, end(3, None, false));
+        assert_eq!((second.is_done, second.position), (false, Some(event(9))));
+        let undisturbed = second.part_begun();
+        assert!(undisturbed.clone().advanced(&undisturbed, end(4, None, false)).is_done);
     }
 
     #[test]

@@ -74,7 +74,9 @@ impl TenantStore {
     async fn erase_next(&self, person: UserId, context: &ChangeContext) -> Result<Step, WriteError> {
         let now = self.store.now();
         let state = self
-            .change_erasure(person, |present| present.map_or_else(|| Erasure::begun(person, now), |erasure| erasure.resumed(now)))
+            .change_erasure(person, |present| {
+                present.map_or_else(|| Erasure::begun(person, now), |erasure| erasure.resumed(now)).part_begun()
+            })
             .await?;
         let part = self.part_about(person, state.position, state.began_at).await?;
         let mut removed = Removed::default();
