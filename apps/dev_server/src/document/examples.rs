@@ -1,7 +1,7 @@
 //! Examples of requests, responses and problem documents in the OpenAPI document. A test records them from real ones in
 //! docs/openapi-examples.json.
 
-use super::names::{operations, reference};
+use super::shape::{operations, reference};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -81,37 +81,11 @@ impl OperationExamples {
             add(&self.request, body, None);
         }
         for (status, response) in members(operation, "responses") {
-            // A response that several operations have: its examples are those of its schema.
-            let name = response.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
-            let mut shared = name.map(|name| components["responses"][name].clone());
-            let examples: ByMediaType = self.responses.get(status).into_iter().flatten().map(abbreviated).collect();
-            add(&examples, shared.as_mut().unwrap_or(response), Some(&mut components["schemas"]));
-        }
-    }
-}
-
-/// The example of a response with one element of each list of objects, or one row.
-fn abbreviated((media_type, example): (&String, &Value)) -> (String, Value) {
-    fn shorten(value: &mut Value) {
-        match value {
-            Value::Array(items) => {
-                if items.iter().all(Value::is_object) {
-                    items.truncate(1);
-                }
-                items.iter_mut().for_each(shorten);
+            if let Some(examples) = self.responses.get(status) {
+                add(examples, response, Some(&mut components["schemas"]));
             }
-            Value::Object(members) => members.values_mut().for_each(shorten),
-            _ => {}
         }
     }
-    let mut example = example.clone();
-    shorten(&mut example);
-    // CSV has a header row.
-    let lines = if media_type == "text/csv" { 2 } else { 1 };
-    if let Value::String(rows) = &mut example {
-        *rows = rows.split_inclusive('\n').take(lines).collect();
-    }
-    (media_type.clone(), example)
 }
 
 /// Adds examples where there are none: those of JSON to the schemas if there are any, the others to the body.
@@ -126,42 +100,29 @@ fn add(examples: &ByMediaType, body: &mut Value, mut schemas: Option<&mut Value>
     }
 }
 
-/// Adds an example to the schema that it is of, unless it has one: one record serves all operations on it. The parts of
-/// `{"data": …}` get theirs, from which viewers build that of the whole.
+/// Adds an example to the schema that it is of, unless it has one: one record serves all operations on it. The parts of an
+/// envelope get theirs, and so do the elements of a list: viewers build the whole from them.
 fn add_to_schema(schema: &Value, example: &Value, schemas: &mut Value) {
-    if let Some(choice) = ["anyOf", "oneOf"].iter().find_map(|choices| schema.pointer(&format!("/{choices}/0"))) {
-        return add_to_schema(choice, example, schemas);
-    }
-    if let Some((items, first)) = schema.get("items").zip(example.get(0)) {
-        return add_to_schema(items, first, schemas);
-    }
-    let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) else { return };
-    let named = schemas[name].clone();
-    if named["anyOf"].is_array() || named["oneOf"].is_array() {
-        add_to_schema(&named, example, schemas);
-    } else if named["required"].as_array().is_some_and(|names| names.contains(&json!("data")) && !names.contains(&json!("index")))
-    {
-        for (member, schema) in named["properties"].as_object().into_iter().flatten() {
+    let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+    let schema = name.map_or_else(|| schema.clone(), |name| schemas[name].clone());
+    if let Some(choice) = ["anyOf", "oneOf"].iter().find_map(|choices| schema[choices].get(0)) {
+        add_to_schema(choice, example, schemas);
+    } else if let Some((items, first)) = schema.get("items").zip(example.get(0)) {
+        add_to_schema(items, first, schemas);
+    } else if let Some(parts) = schema["properties"].as_object().filter(|parts| is_envelope(parts)) {
+        for (member, part) in parts {
             if let Some(example) = example.get(member) {
-                add_to_schema(schema, example, schemas);
+                add_to_schema(part, example, schemas);
             }
         }
-    } else if let Some(parts) = named["allOf"].as_array() {
-        for (index, part) in parts.iter().enumerate() {
-            match part["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
-                Some(base) => add_to_schema(part, &known_members(&schemas[base], example), schemas),
-                None => schemas[name]["allOf"][index]["examples"] = json!([known_members(part, example)]),
-            }
-        }
-    } else if named["examples"].is_null() {
+    } else if let Some(name) = name.filter(|_| schema["examples"].is_null()) {
         schemas[name]["examples"] = json!([example]);
     }
 }
 
-/// The members of an example that the schema names.
-fn known_members(schema: &Value, example: &Value) -> Value {
-    let names = schema["properties"].as_object().into_iter().flat_map(Map::keys);
-    names.filter_map(|name| Some((name.clone(), example.get(name)?.clone()))).collect()
+/// The object has a response's data, and nothing else that a viewer could not build.
+fn is_envelope(members: &Map<String, Value>) -> bool {
+    members.contains_key("data") && members.keys().all(|name| ["data", "meta", "verification"].contains(&name.as_str()))
 }
 
 fn members<'a>(object: &'a mut Value, name: &str) -> impl Iterator<Item = (&'a String, &'a mut Value)> {

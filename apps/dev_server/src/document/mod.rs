@@ -1,10 +1,8 @@
 //! The OpenAPI document of the whole API, made from the functions' parts of it.
 
-mod echoes;
 mod examples;
 mod headers;
-mod names;
-mod tidy;
+mod shape;
 mod webhooks;
 
 use crate::api::descriptions;
@@ -38,8 +36,6 @@ to a valid key also have `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-Rat
 key has left in this minute.
 
 **Times** are in UTC, with milliseconds: `2026-11-21T08:30:00.000Z`.
-
-**Examples** of responses show one element of each list.
 
 The software comes under the Apache License 2.0, without warranty. Whoever operates it decides on the terms of its use.";
 
@@ -79,11 +75,8 @@ pub fn document() -> serde_json::Result<Document> {
     let mut document = merged();
     headers::add_to(&mut document);
     let mut value = serde_json::to_value(&document)?;
-    tidy::tidy(&mut value);
     webhooks::add_to(&mut value);
-    names::add_to(&mut value);
-    echoes::remove_from(&mut value);
-    names::write_formats_out(&mut value);
+    shape::shape(&mut value);
     examples::add_to(&mut value);
     serde_json::from_value(value)
 }

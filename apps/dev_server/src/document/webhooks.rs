@@ -1,6 +1,6 @@
 //! The request that webhooks get, in the document's `webhooks`: one for all events.
 
-use super::names::reference;
+use super::shape::reference;
 use serde_json::{Value, json};
 use shared::domain::webhooks::TEST_EVENT;
 

@@ -19,7 +19,6 @@ use shared::domain::webhooks::WebhookEvents;
 use std::path::PathBuf;
 use tokio::sync::OnceCell;
 
-const MAX_BYTES: usize = 98_000;
 /// The example of this operation would be the document.
 const WITHOUT_EXAMPLE: &str = "get_openapi";
 /// Media types of responses that need an example. Images and pages need none.
@@ -75,7 +74,6 @@ async fn record_all() -> Value {
 #[tokio::test(start_paused = true)]
 async fn the_examples_in_docs_are_what_the_service_responds() {
     let recorded = recorded().await;
-    assert!(recorded.to_string().len() <= MAX_BYTES, "{} bytes", recorded.to_string().len());
     let expected = pretty(recorded);
     let stored = std::fs::read_to_string(docs("openapi-examples.json")).unwrap_or_default();
     let differs = stored.lines().zip(expected.lines()).position(|(stored, expected)| stored != expected);
@@ -95,10 +93,6 @@ fn shown(document: &Value, schema: &Value) -> Option<Value> {
         return Some(own.clone());
     } else if let Some(choice) = choice {
         return shown(document, choice);
-    } else if let Some(parts) = schema["allOf"].as_array() {
-        let members = |part: &Value| shown(document, part)?.as_object().cloned();
-        let parts: Option<Vec<_>> = parts.iter().map(members).collect();
-        return Some(parts?.into_iter().flatten().collect());
     } else if let Some(items) = schema.get("items") {
         return Some(json!([shown(document, items)?]));
     }

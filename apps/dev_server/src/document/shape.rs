@@ -1,0 +1,209 @@
+//! Gives the document the form that linters accept and from which generators of clients take readable names.
+
+use serde_json::{Map, Value, json};
+use shared::http::openapi::RESPONSE_NAME;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) fn shape(document: &mut Value) {
+    simplify(document);
+    name_schemas(document);
+    name_responses(document);
+    remove_unused(document);
+}
+
+fn simplify(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.values_mut().for_each(simplify);
+            unwrap_single(object);
+            describe_nullable(object);
+            permit_members(object);
+            name_values(object);
+            // `[{}]` means the same, but generators ask for a credential then.
+            if object.get("security") == Some(&json!([{}])) {
+                object.insert("security".into(), json!([]));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(simplify),
+        _ => {}
+    }
+}
+
+/// Replaces a choice of a single schema by that schema. The description of the choice counts.
+fn unwrap_single(object: &mut Map<String, Value>) {
+    for choice in ["anyOf", "oneOf", "allOf"] {
+        let Some([Value::Object(only)]) = object.get(choice).and_then(Value::as_array).map(Vec::as_slice) else { continue };
+        let only = only.clone();
+        object.remove(choice);
+        only.into_iter().for_each(|(name, value)| {
+            object.entry(name).or_insert(value);
+        });
+    }
+}
+
+/// Moves the description of a nullable schema to the choice with null: generators document fields with it.
+fn describe_nullable(object: &mut Map<String, Value>) {
+    if object.contains_key("description") {
+        return;
+    }
+    let Some([Value::Object(schema), null]) = object.get_mut("oneOf").and_then(Value::as_array_mut).map(Vec::as_mut_slice) else {
+        return;
+    };
+    let is_nullable = *null == json!({"type": "null"}) && schema.contains_key("$ref");
+    if let Some(description) = is_nullable.then(|| schema.remove("description")).flatten() {
+        object.insert("description".into(), description);
+    }
+}
+
+/// An object without known members can have any: generators read it as empty otherwise.
+fn permit_members(object: &mut Map<String, Value>) {
+    let is_object = match object.get("type") {
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        _ => false,
+    };
+    if is_object && !object.contains_key("properties") && !object.contains_key("additionalProperties") {
+        object.insert("additionalProperties".into(), Value::Bool(true));
+    }
+}
+
+/// Gives the values of an enumeration names that generators can use as they are, if not all are words: `ASSETS_READ` for
+/// `assets:read`. Generators read a full stop as the end of a word.
+fn name_values(object: &mut Map<String, Value>) {
+    let Some(values) = object.get("enum").and_then(Value::as_array) else { return };
+    let values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+    let is_read = |c: char| c.is_ascii_alphanumeric() || ['_', '-', '.'].contains(&c);
+    if values.iter().all(|value| value.chars().all(is_read) || value.ends_with(".*")) {
+        return;
+    }
+    let names: Vec<String> =
+        values.iter().map(|value| value.replace('*', "any").replace([':', '.'], "_").to_uppercase()).collect();
+    object.insert("x-enum-varnames".into(), json!(names));
+}
+
+/// A section of the components, such as `schemas`.
+fn components<'a>(document: &'a mut Value, kind: &str) -> Option<&'a mut Map<String, Value>> {
+    let components = document.get_mut("components")?.as_object_mut()?;
+    components.entry(kind).or_insert_with(|| json!({})).as_object_mut()
+}
+
+pub(super) fn reference(kind: &str, name: &str) -> Value {
+    json!({"$ref": format!("#/components/{kind}/{name}")})
+}
+
+pub(super) fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut);
+    let members = paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut);
+    members.filter(|member| member.get("responses").is_some())
+}
+
+/// Replaces schemas that are equal to a named one by references to it.
+fn name_schemas(document: &mut Value) {
+    let Some(schemas) = components(document, "schemas").cloned() else { return };
+    let names: BTreeMap<String, &String> = schemas.iter().map(|(name, schema)| (schema.to_string(), name)).collect();
+    let named = |value: &Value| {
+        // Only a type of this API has a description.
+        let name = value.get("description").and_then(|_| names.get(&value.to_string()))?;
+        Some(reference("schemas", name))
+    };
+    document.get_mut("paths").into_iter().for_each(|paths| replace_within(paths, &named));
+    let definitions = components(document, "schemas").into_iter().flat_map(Map::values_mut);
+    let parts = definitions.filter_map(Value::as_object_mut).flat_map(Map::values_mut);
+    parts.for_each(|part| replace_within(part, &named));
+}
+
+/// Replaces each value that has a replacement, from the outside in.
+fn replace_within(value: &mut Value, replacement: &impl Fn(&Value) -> Option<Value>) {
+    if let Some(replaced) = replacement(value) {
+        *value = replaced;
+        return;
+    }
+    match value {
+        Value::Object(object) => object.values_mut().for_each(|value| replace_within(value, replacement)),
+        Value::Array(items) => items.iter_mut().for_each(|value| replace_within(value, replacement)),
+        _ => {}
+    }
+}
+
+/// Moves responses that have a name to the components.
+///
+/// # Panics
+///
+/// Panics if two different responses have the same name.
+fn name_responses(document: &mut Value) {
+    let mut named: BTreeMap<String, Value> = BTreeMap::new();
+    for operation in operations(document) {
+        let responses = operation["responses"].as_object_mut().into_iter().flat_map(Map::values_mut);
+        for response in responses {
+            let Some(Value::String(name)) = response.as_object_mut().and_then(|response| response.remove(RESPONSE_NAME)) else {
+                continue;
+            };
+            let response = std::mem::replace(response, reference("responses", &name));
+            let first = named.entry(name).or_insert_with(|| response.clone());
+            assert_eq!(*first, response, "two different responses have this name");
+        }
+    }
+    if let Some(responses) = components(document, "responses") {
+        responses.extend(named);
+    }
+}
+
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            found.extend(object.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            object.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+/// Removes components that nothing refers to, which linters report, and then those that only they referred to.
+fn remove_unused(document: &mut Value) {
+    loop {
+        let mut used = BTreeSet::new();
+        references(document, &mut used);
+        let mut is_complete = true;
+        for kind in ["schemas", "responses", "parameters", "headers"] {
+            if let Some(known) = components(document, kind) {
+                let before = known.len();
+                known.retain(|name, _| used.contains(&format!("#/components/{kind}/{name}")));
+                is_complete &= known.len() == before;
+            }
+        }
+        if is_complete {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_take_the_form_that_generators_read() {
+        let reference = json!({"$ref": "#/components/schemas/Name"});
+        for (schema, expected) in [
+            (json!({"anyOf": [{"type": "string"}], "description": "a"}), json!({"type": "string", "description": "a"})),
+            (
+                json!({"oneOf": [{"$ref": "#/components/schemas/Name", "description": "a"}, {"type": "null"}]}),
+                json!({"oneOf": [reference, {"type": "null"}], "description": "a"}),
+            ),
+            (json!({"type": "object"}), json!({"type": "object", "additionalProperties": true})),
+            (
+                json!({"type": ["object", "null"], "properties": {"a": {"type": "object"}}}),
+                json!({"type": ["object", "null"], "properties": {"a": {"type": "object", "additionalProperties": true}}}),
+            ),
+            (json!({"security": [{}]}), json!({"security": []})),
+            (json!({"enum": ["in_use"]}), json!({"enum": ["in_use"]})),
+            (json!({"enum": ["a.b", "a.*"]}), json!({"enum": ["a.b", "a.*"]})),
+            (json!({"enum": ["a:read", "*"]}), json!({"enum": ["a:read", "*"], "x-enum-varnames": ["A_READ", "ANY"]})),
+        ] {
+            let mut simplified = schema.clone();
+            simplify(&mut simplified);
+            assert_eq!(simplified, expected, "{schema}");
+        }
+    }
+}
