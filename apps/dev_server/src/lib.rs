@@ -15,7 +15,6 @@ mod listen;
 pub mod log;
 pub mod meter;
 pub mod options;
-mod private;
 pub mod queue;
 pub mod sample;
 pub mod server;

@@ -3,7 +3,7 @@
 use crate::data_folder::{DataFolder, write_atomically};
 use crate::greeting::{Greeting, is_installed};
 use crate::listen::{cant_listen, reachable};
-use crate::log::{self, Format, with_request_lines};
+use crate::log::{self, Format};
 use crate::options::Options;
 use crate::queue::in_memory;
 use crate::serving::{self, Limits};
@@ -144,7 +144,6 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     let signal = signal()?;
     print_greeting(&ready, folder, options.addr.ip().is_loopback())?;
     let writer = tokio::spawn(write_snapshots(store));
-    let router = if format == Format::Text { with_request_lines(router) } else { router };
     let deadline = serve(listener, router, signal, webhooks.stopper()).await;
     writer.abort();
     webhooks.stop(deadline).await;

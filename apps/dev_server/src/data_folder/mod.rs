@@ -7,7 +7,6 @@ pub use snapshots::SnapshotFolder;
 
 use crate::demo::{self, Handover};
 use crate::log::{self, Format};
-use crate::private::{close_to_others, create_folder, open_file};
 use anyhow::{Context, Result, anyhow, bail};
 use axum::Router;
 use key_encryption::FileKeyEncryption;
@@ -15,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use shared::aws::object_store::ObjectStore;
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
-use std::fs::{self, DirEntry, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use terminal::Notice;
@@ -28,10 +27,6 @@ const TABLE: &str = "table.db";
 const KEY: &str = "receipt.key";
 const DEMO: &str = "demo.json";
 const SNAPSHOTS: &str = "snapshots";
-/// Everything in a data folder, without SQLite's files beside a database, and drafts.
-const OWN: [&str; 5] = ["lock", TABLE, SNAPSHOTS, KEY, DEMO];
-/// The endings of SQLite's files beside a database.
-const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// A data folder that is locked for this process, or none when the data is in memory.
 pub struct DataFolder {
@@ -48,7 +43,7 @@ pub struct DemoTenant {
 
 impl DataFolder {
     /// Creates the folder and locks it, because two engines on one database would not see each other's writes. Only this user can
-    /// read its contents.
+    /// read the files; a folder that exists keeps its permissions.
     ///
     /// # Errors
     ///
@@ -62,7 +57,8 @@ impl DataFolder {
         if lock.try_lock().is_err() {
             bail!("another dev server is using {}; choose another folder with --data", folder.display());
         }
-        keep_private(folder).map_err(cant_write)?;
+        // SQLite gives the files beside its database the same permissions.
+        open_file(&folder.join(TABLE)).map_err(cant_write)?;
         Ok(Self { folder: Some((folder.to_owned(), lock)) })
     }
 
@@ -110,20 +106,14 @@ impl DataFolder {
     }
 }
 
-/// Lets only this user read the databases, which would have the permissions of any new file. A folder that has nothing else in it
-/// is closed altogether; one that is shared for other things, such as `/tmp`, is not.
-fn keep_private(folder: &Path) -> io::Result<()> {
-    let is_own = |name: &str| OWN.contains(&LOGS.iter().find_map(|log| name.strip_suffix(log)).unwrap_or(name));
-    let names = |entry: io::Result<DirEntry>| entry.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    if fs::read_dir(folder)?.map(names).all(|name| name.is_ok_and(|name| is_own(&name) || name.ends_with(".tmp"))) {
-        close_to_others(folder);
-    }
-    close_to_others(&folder.join(SNAPSHOTS));
-    open_file(&folder.join(TABLE))?;
-    for log in LOGS {
-        close_to_others(&folder.join(format!("{TABLE}{log}")));
-    }
-    Ok(())
+/// Creates a folder that no other user can read, and those above it that are missing. One that exists stays as it is.
+fn create_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Opens a file that no other user can read, or creates it.
+fn open_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
 /// Writes a file that appears complete or not at all. Only this user can read it, because it contains an API key.

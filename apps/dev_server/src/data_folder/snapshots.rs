@@ -1,7 +1,6 @@
 //! Snapshots of list indexes in the data folder, which stands in for the bucket.
 
-use super::write_atomically;
-use crate::private::create_folder;
+use super::{create_folder, write_atomically};
 use futures_util::future::BoxFuture;
 use shared::aws::object_store::{ObjectStore, ObjectStoreError};
 use std::fs::File;

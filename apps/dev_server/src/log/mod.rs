@@ -2,10 +2,6 @@
 
 mod fields;
 mod lines;
-mod requests;
-mod secrets;
-
-pub use requests::with_request_lines;
 
 use lines::Lines;
 use std::io::IsTerminal;
@@ -36,8 +32,7 @@ impl Format {
     fn default_filter(self) -> &'static str {
         // The engine logs a warning for each failed condition, which is part of normal operation.
         match self {
-            // The lines of `requests` have what people want to know of a request, so only failures are told once more.
-            Self::Text => "warn,requests=info,shared=info,deliver=info,shared::http::observe=warn,dynoxide=error",
+            Self::Text => "warn,shared=info,deliver=info,dynoxide=error",
             Self::Json => "warn,shared=info,deliver=info,fanout=info,dynoxide=error",
         }
     }

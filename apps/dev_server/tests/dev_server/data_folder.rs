@@ -33,13 +33,6 @@ fn nobody_else_reads_the_data() {
     let data = parent.path().join("data");
     start_and_stop(parent.path());
     assert_eq!((mode(&data), mode(parent.path())), (0o700, 0o755));
-    // As an earlier version left it.
-    set_mode(&data, 0o755);
-    for file in ["table.db", "lock"] {
-        set_mode(&data.join(file), 0o644);
-    }
-    start_and_stop(parent.path());
-    assert_eq!(mode(&data), 0o700);
 }
 
 #[test]

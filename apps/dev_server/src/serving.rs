@@ -1,17 +1,16 @@
 //! Serves connections within limits: strangers in the network reach a dev server that listens on all addresses.
 
-mod body;
-mod writes;
-
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, Response, Version, header};
+use axum::http::{Request, Response, Version, header};
 use axum::serve::Listener;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+#[cfg(target_os = "linux")]
+use rustix::net::sockopt::set_tcp_user_timeout;
 use shared::http::base_url::WithoutOneHost;
 use std::convert::Infallible;
 use std::panic::resume_unwind;
@@ -23,7 +22,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tower::ServiceExt;
-use writes::TimedWrites;
+use tower_http::timeout::{DeadlineBody, TimeoutBody};
 
 /// The buffer of a request before it is parsed: more than any headers have. API Gateway takes 10 KiB of them.
 const MAX_BUFFER_BYTES: usize = 64 * 1024;
@@ -39,7 +38,7 @@ pub struct Limits {
     pub pause: Duration,
     /// The time for a whole body.
     pub body: Duration,
-    /// The time in which a client must receive a response.
+    /// The longest time that a client may take no part of a response. Only Linux enforces it.
     pub response: Duration,
 }
 
@@ -78,15 +77,17 @@ pub async fn serve(
             (Ok(place), stream) = accept => (Arc::new(place), stream),
             () = &mut stop => return open,
         };
-        let (router, stream) = (router.clone(), TokioIo::new(TimedWrites::new(stream, limits.response)));
+        #[cfg(target_os = "linux")]
+        if let Err(error) = set_tcp_user_timeout(&stream, u32::try_from(limits.response.as_millis()).unwrap_or(u32::MAX)) {
+            tracing::debug!(%error, "a connection has no limit for its responses");
+        }
+        let router = router.clone();
         let service = service_fn(move |request| respond(router.clone(), request, limits, Arc::clone(&place)));
         // Errors are those of the client, or of the network.
-        tokio::spawn(open.watch(http.serve_connection(stream, service)));
+        tokio::spawn(open.watch(http.serve_connection(TokioIo::new(stream), service)));
     }
 }
 
-/// A response that does not wait for the whole body announces the end of the connection: the client may stop sending.
-///
 /// A thread of its own handles the request, so that one that computes for long doesn't hold up others. `place` is taken until it
 /// ends, also if its connection ends before.
 async fn respond(
@@ -100,17 +101,12 @@ async fn respond(
     if hosts > 1 || hosts == 0 && parts.version == Version::HTTP_11 {
         parts.extensions.insert(WithoutOneHost);
     }
-    let (body, rest) = body::timed(Body::new(body), limits);
+    let body = DeadlineBody::new(limits.body, TimeoutBody::new(limits.pause, body));
     let response = router.oneshot(Request::from_parts(parts, body));
     let handled = spawn_blocking(move || {
         let response = Handle::current().block_on(response);
         drop(place);
         response
     });
-    let mut response = handled.await.unwrap_or_else(|error| resume_unwind(error.into_panic()))?;
-    if let Ok(rest) = rest.try_recv() {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-        tokio::spawn(rest.drop_rest());
-    }
-    Ok(response)
+    handled.await.unwrap_or_else(|error| resume_unwind(error.into_panic()))
 }
