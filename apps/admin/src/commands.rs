@@ -1,6 +1,6 @@
 //! The commands.
 
-use crate::clock::ClockSamples;
+use crate::clock::ServiceDate;
 use crate::deletion::{self, Deletion};
 use crate::options::{Command, KeyCommand, Options, ReceiptKeyCommand, RecordCommand, TenantCommand};
 use crate::output::Output;
@@ -13,14 +13,14 @@ use shared::app::system_clock;
 use shared::store::{CheckMode, Store, StoreError, WriteError, client};
 use std::time::Duration;
 
-/// With a clock that agrees with the service's.
+/// Refuses a clock that differs from the service's.
 async fn store_from_env(table: &str) -> Result<(Store, SdkConfig)> {
     let aws = environment::load().await?;
-    let samples = ClockSamples::default();
-    let config = client::configure(aws_sdk_dynamodb::config::Builder::from(&aws)).interceptor(samples.clone());
-    let client = Client::from_conf(config.build());
-    let clock = samples.service_clock(&Store::new(client.clone(), table, system_clock())).await?;
-    Ok((Store::new(client, table, clock), aws))
+    let date = ServiceDate::default();
+    let config = client::configure(aws_sdk_dynamodb::config::Builder::from(&aws)).interceptor(date.clone());
+    let store = Store::new(Client::from_conf(config.build()), table, system_clock());
+    date.compare(&store).await?;
+    Ok((store, aws))
 }
 
 fn retry_queue(aws: &SdkConfig, url: String) -> Sqs {

@@ -132,8 +132,8 @@ pub enum Command {
     /// Say what the table lacks, and whether the account may run enough Lambda instances. Exits with code 1 if something is
     /// missing, too small, or can't be read.
     ///
-    /// Compares the table's indexes, time to live, stream, point-in-time recovery and deletion protection, and the account's
-    /// limit, with what the template of this release declares.
+    /// Checks the table's indexes, time to live, stream, point-in-time recovery and deletion protection, and compares the account's
+    /// limit with what the template of this release reserves.
     #[command(after_help = examples("admin doctor\nadmin doctor --lambda-limit 1000 --parameter ReservedConcurrency=20"))]
     Doctor {
         /// The account's limit, from `aws lambda get-account-settings --query AccountLimit.ConcurrentExecutions`.

@@ -1,8 +1,8 @@
 //! The account's limit of Lambda instances, against what the stack takes.
 
-use super::template::Template;
 use super::{Finding, State};
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
+use yaml_serde::Value;
 
 const SUBJECT: &str = "Lambda instances";
 /// The instances of an account that can't be reserved ("Configuring reserved concurrency for a function", Lambda developer
@@ -11,7 +11,13 @@ const UNRESERVABLE: u64 = 100;
 /// The part of the account's limit that deliveries may take without reservations, as a divisor. Requests share the rest.
 const DELIVERIES_PART: u64 = 2;
 
-pub(super) fn check(template: &Template, limit: Option<u64>) -> Result<Finding> {
+/// `parameters` are the stack's that aren't the template's defaults.
+///
+/// # Errors
+///
+/// Returns an error for a parameter that isn't a number of the template.
+pub(super) fn check(parameters: Vec<(String, u64)>, limit: Option<u64>) -> Result<Finding> {
+    let template = Template::embedded(parameters)?;
     let Some(limit) = limit else {
         let command = "aws lambda get-account-settings --query AccountLimit.ConcurrentExecutions";
         return Ok(Finding::new(
@@ -43,13 +49,77 @@ pub(super) fn check(template: &Template, limit: Option<u64>) -> Result<Finding> 
     Ok(Finding::of(SUBJECT, limit >= needed, &fine, &lacking))
 }
 
+/// The template of this release.
+const TEMPLATE: &str = include_str!("../../../../template.yaml");
+
+/// The template, for the number of instances that it reserves.
+struct Template {
+    root: Value,
+    /// The stack's parameters that aren't the defaults.
+    parameters: Vec<(String, u64)>,
+}
+
+impl Template {
+    /// # Errors
+    ///
+    /// Returns an error for a parameter that isn't a number of the template.
+    fn embedded(parameters: Vec<(String, u64)>) -> Result<Self> {
+        let root = yaml_serde::from_str(TEMPLATE).context("can't parse the template")?;
+        let template = Self { root, parameters };
+        for (name, _) in &template.parameters {
+            template.default(name)?;
+        }
+        Ok(template)
+    }
+
+    fn member(&self, path: &[&str]) -> Option<&Value> {
+        path.iter().try_fold(&self.root, |value, name| value.get(*name))
+    }
+
+    fn default(&self, name: &str) -> Result<u64> {
+        match self.member(&["Parameters", name, "Default"]).and_then(Value::as_u64) {
+            Some(default) => Ok(default),
+            None => bail!("the template has no parameter {name} that is a number"),
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Result<u64> {
+        let given = self.parameters.iter().rev().find(|(given, _)| given == name);
+        given.map_or_else(|| self.default(name), |(_, value)| Ok(*value))
+    }
+
+    /// The sum of what all functions reserve if `ReservedConcurrency` isn't 0.
+    fn reserved_instances(&self) -> Result<u64> {
+        let resources = self.member(&["Resources"]).and_then(Value::as_mapping).context("the template has no resources")?;
+        let common = self.member(&["Globals", "Function", "ReservedConcurrentExecutions"]);
+        let is_function = |resource: &&Value| resource.get("Type").and_then(Value::as_str) == Some("AWS::Serverless::Function");
+        let reserved = resources.values().filter(is_function).map(|function| {
+            let own = function.get("Properties").and_then(|properties| properties.get("ReservedConcurrentExecutions"));
+            self.number(own.or(common).context("a function reserves nothing")?)
+        });
+        reserved.sum()
+    }
+
+    /// A number, a reference to a parameter, or the first branch of a condition.
+    fn number(&self, value: &Value) -> Result<u64> {
+        match value {
+            Value::Tagged(tagged) => match &tagged.value {
+                Value::Sequence(branches) => self.number(branches.get(1).context("a condition without branches")?),
+                Value::String(parameter) => self.parameter(parameter),
+                _ => bail!("an unknown form of a number"),
+            },
+            value => value.as_u64().context("not a number"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn state(limit: u64, parameters: &[(&str, u64)]) -> State {
         let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        check(&Template::embedded(parameters).expect("a template"), Some(limit)).expect("a finding").state
+        check(parameters, Some(limit)).expect("a finding").state
     }
 
     #[test]
@@ -57,6 +127,11 @@ mod tests {
         assert_eq!([state(1_000, &[]), state(150, &[]), state(149, &[])], [State::Fine, State::Fine, State::Problem]);
         let few = [("DeliveryConcurrency", 2), ("RetryConcurrency", 2)];
         assert_eq!([state(10, &few), state(10, &[])], [State::Fine, State::Problem], "a new account");
+    }
+
+    #[test]
+    fn a_parameter_must_be_a_number_of_the_template() {
+        assert!(check(vec![("Stage".to_owned(), 1)], Some(1_000)).is_err());
     }
 
     #[test]

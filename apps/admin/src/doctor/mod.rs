@@ -1,8 +1,7 @@
-//! Compares table and account with what the template of this release declares.
+//! Says what the table lacks, and whether the account may run enough Lambda instances.
 
 mod concurrency;
 mod table;
-mod template;
 
 use crate::environment;
 use crate::output::{Field, Output, cell};
@@ -10,7 +9,6 @@ use anyhow::Result;
 use aws_sdk_dynamodb::Client;
 use serde_json::{Value, json};
 use shared::store::client;
-use template::Template;
 use terminal::Column;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,11 +59,11 @@ const FIELDS: &[Field] = &[
 /// `limit` is that of the account's Lambda instances, `parameters` are those of the stack that aren't the template's defaults.
 /// The exit code is 0 if no problem was found and everything could be read.
 pub async fn run(name: &str, limit: Option<u64>, parameters: &[(String, u64)]) -> Result<Output> {
-    let template = Template::embedded(parameters.to_vec())?;
+    let concurrency = concurrency::check(parameters.to_vec(), limit)?;
     let config = environment::load().await?;
     let client = Client::from_conf(client::configure(aws_sdk_dynamodb::config::Builder::from(&config)).build());
-    let mut findings = table::check(&client, name, &template).await?;
-    findings.push(concurrency::check(&template, limit)?);
+    let mut findings = table::check(&client, name).await;
+    findings.push(concurrency);
     let open = findings.iter().filter(|finding| matches!(finding.state, State::Problem | State::Unknown)).count();
     let rows: Vec<Value> = findings.iter().map(Finding::row).collect();
     Ok(Output::nested(json!({"table": name, "findings": rows, "open": open}), "findings", FIELDS).with_success(open == 0))

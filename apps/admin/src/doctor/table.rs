@@ -1,35 +1,33 @@
-//! The table's indexes, its stream and its protections.
+//! The table's state and that of its indexes, and the settings that a restore doesn't copy.
 
-use super::template::{Index, Template};
 use super::{Finding, State};
-use anyhow::Result;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::{
-    ContinuousBackupsDescription, GlobalSecondaryIndexDescription, IndexStatus, PointInTimeRecoveryStatus, TableDescription,
-    TableStatus, TimeToLiveDescription, TimeToLiveStatus,
+    ContinuousBackupsDescription, IndexStatus, PointInTimeRecoveryStatus, StreamViewType, TableDescription, TableStatus,
+    TimeToLiveDescription, TimeToLiveStatus,
 };
 use shared::app::system_clock;
 use shared::store::Store;
-use std::collections::BTreeSet;
+use shared::store::keys::{EXPIRES, HISTORY, LIST_INDEX};
 
 /// Reports a missing table alone.
-pub(super) async fn check(client: &Client, name: &str, template: &Template) -> Result<Vec<Finding>> {
+pub(super) async fn check(client: &Client, name: &str) -> Vec<Finding> {
     let described = match client.describe_table().table_name(name).send().await {
         Ok(described) => described.table.unwrap_or_else(|| TableDescription::builder().build()),
         Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => {
             let text = "There is no such table in this account and region. Deploy the stack, and name its output TableName.";
-            return Ok(vec![Finding::new("table", State::Problem, text)]);
+            return vec![Finding::new("table", State::Problem, text)];
         }
-        Err(error) => return Ok(vec![unknown("table", &error, "dynamodb:DescribeTable")]),
+        Err(error) => return vec![unknown("table", &error, "dynamodb:DescribeTable")],
     };
     let mut findings = vec![reachable(client, name, &described).await];
-    findings.extend(template.indexes().iter().map(|index| index_of(&described, index)));
+    findings.extend([LIST_INDEX, HISTORY].map(|name| index(&described, name)));
     findings.push(match client.describe_time_to_live().table_name(name).send().await {
-        Ok(described) => expiry(described.time_to_live_description.as_ref(), template.expiry_attribute()),
+        Ok(described) => expiry(described.time_to_live_description.as_ref()),
         Err(error) => unknown("time to live", &error, "dynamodb:DescribeTimeToLive"),
     });
-    findings.push(stream(&described, template.stream_view()));
+    findings.push(stream(&described));
     findings.push(match client.describe_continuous_backups().table_name(name).send().await {
         Ok(described) => recovery(described.continuous_backups_description.as_ref()),
         Err(error) => unknown("point-in-time recovery", &error, "dynamodb:DescribeContinuousBackups"),
@@ -40,7 +38,7 @@ pub(super) async fn check(client: &Client, name: &str, template: &Template) -> R
         "The table is protected.",
         "A single call can delete the table: aws dynamodb update-table --deletion-protection-enabled.",
     ));
-    Ok(findings)
+    findings
 }
 
 fn unknown(subject: &str, error: &impl ProvideErrorMetadata, action: &str) -> Finding {
@@ -62,43 +60,32 @@ async fn reachable(client: &Client, name: &str, described: &TableDescription) ->
     }
 }
 
-fn index_of(described: &TableDescription, declared: &Index) -> Finding {
-    let subject = format!("index {}", declared.name);
-    let indexes = described.global_secondary_indexes();
-    let Some(index) = indexes.iter().find(|index| index.index_name() == Some(&declared.name)) else {
+fn index(described: &TableDescription, name: &str) -> Finding {
+    let subject = format!("index {name}");
+    let Some(index) = described.global_secondary_indexes().iter().find(|index| index.index_name() == Some(name)) else {
         return Finding::new(subject, State::Problem, "It is missing. Deploy this release's template.");
     };
-    if index.index_status.as_ref().is_some_and(|status| *status != IndexStatus::Active) {
-        return Finding::new(subject, State::Problem, "It is not active yet. Wait: lists and histories fail until then.");
-    }
-    let present = attributes(index);
-    let lacking: Vec<&str> = declared.attributes.difference(&present).map(String::as_str).collect();
-    let text = format!("It lacks {}. Deploy this release's template.", lacking.join(", "));
-    Finding::of(subject, lacking.is_empty(), "It is active.", &text)
+    let is_active = index.index_status.as_ref().is_none_or(|status| *status == IndexStatus::Active);
+    Finding::of(subject, is_active, "It is active.", "It is not active yet. Wait: lists and histories fail until then.")
 }
 
-fn attributes(index: &GlobalSecondaryIndexDescription) -> BTreeSet<String> {
-    index.projection().map(|projection| projection.non_key_attributes().iter().cloned().collect()).unwrap_or_default()
-}
-
-fn expiry(described: Option<&TimeToLiveDescription>, declared: Option<&str>) -> Finding {
+fn expiry(described: Option<&TimeToLiveDescription>) -> Finding {
     let is_enabled = described.is_some_and(|described| {
         let is_on = matches!(described.time_to_live_status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling));
-        is_on && described.attribute_name() == declared
+        is_on && described.attribute_name() == Some(EXPIRES)
     });
     let lacking = format!(
         "Counters and stored responses never go: aws dynamodb update-time-to-live --time-to-live-specification \
-         Enabled=true,AttributeName={}.",
-        declared.unwrap_or_default()
+         Enabled=true,AttributeName={EXPIRES}."
     );
     Finding::of("time to live", is_enabled, "Expired items are removed.", &lacking)
 }
 
-fn stream(described: &TableDescription, declared: Option<&str>) -> Finding {
-    let view = described.stream_specification().and_then(|stream| stream.stream_view_type()).map(|view| view.as_str());
+fn stream(described: &TableDescription) -> Finding {
+    let view = described.stream_specification().and_then(|stream| stream.stream_view_type());
     let lacking =
         "There is none with new images, so webhooks get nothing. For a restored table, see the runbook's section \"Restore\".";
-    Finding::of("stream", view.is_some() && view == declared, "It has new images.", lacking)
+    Finding::of("stream", view == Some(&StreamViewType::NewImage), "It has new images.", lacking)
 }
 
 fn recovery(described: Option<&ContinuousBackupsDescription>) -> Finding {
