@@ -7,7 +7,6 @@ mod compare;
 mod generated_index;
 mod import;
 mod lists;
-mod schemas;
 mod server_process;
 mod service;
 mod simulate;
@@ -34,12 +33,9 @@ enum Command {
     /// Measure the cost and latency of lists, by the number of assets in a tenant.
     #[command(after_help = examples("bench lists --sizes 1000,5000 --samples 20"))]
     Lists(lists::Options),
-    /// Measure how fast rows are imported.
-    #[command(after_help = examples("bench import --rows 600 --limited-rows 200 --report"))]
+    /// Measure how fast rows are imported into a table that throttles, and how fast GETs are meanwhile.
+    #[command(after_help = examples("bench import --rows 200 --report"))]
     Import(import::Options),
-    /// Measure what compiling custom fields schemas takes that are as expensive as they may be.
-    #[command(after_help = examples("bench schemas"))]
-    Schemas(schemas::Options),
     /// Simulate clients on a table that is as weak as AWS permits, and compare every response with a model.
     #[command(after_help = examples("bench simulate --seed 7\nbench simulate --seeds 4"))]
     Simulate(simulate::Options),
@@ -62,8 +58,7 @@ async fn main() -> ExitCode {
         .init();
     let result = match Options::parse().command {
         Command::Lists(options) => lists::run(options).await,
-        Command::Import(options) => import::run(options).await,
-        Command::Schemas(options) => schemas::run(&options),
+        Command::Import(options) => import::run(&options),
         Command::Simulate(options) => simulate::run(options),
         Command::Webhooks(options) => webhooks::run(options).await,
         Command::Coldstart(options) => coldstart::run(options).await,

@@ -18,7 +18,7 @@ const MAX_MATCHING_BYTES: usize = 2 * 1024 * 1024;
 const MAX_CACHE_BYTES_OF_PATTERN: usize = 256 * 1024;
 /// Bytes of a compiled schema for each byte of its text, without patterns, as measured.
 const BYTES_OF_TEXT_BYTE: usize = 64;
-/// Bytes compiled in the time of a unit of validating with the worst patterns, as measured (`bench schemas`).
+/// Bytes compiled in the time of a unit of validating with the worst patterns, as measured.
 const BYTES_COMPILED_A_UNIT: u64 = 8;
 /// The maximum size of all compiled schemas in memory.
 const MAX_CACHED_BYTES: usize = 32 * 1024 * 1024;

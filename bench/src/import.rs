@@ -1,8 +1,6 @@
-//! The speed of imports: compared with the same transactions without the service, and against a table that allows 1,000 write
-//! units per second.
+//! The speed of imports into a table that allows 1,000 write units per second.
 
-mod raw;
-
+use crate::statistics::{millis, percentile};
 use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
 use axum::body::{Body, to_bytes};
@@ -12,7 +10,6 @@ use dev_server::faulty_table::{CapacityLimit, Usage};
 use dev_server::server::{self, TABLE};
 use dev_server::table;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use raw::Recorder;
 use serde_json::Value;
 use shared::app::{App, system_clock};
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
@@ -28,11 +25,7 @@ use tower::ServiceExt;
 const UNITS_PER_SECOND: f64 = 1_000.0;
 const ROWS: usize = 200;
 const REQUESTS: usize = 2;
-/// Operations of a request at the same time, as in shared/src/auth/operations/mod.rs.
-const OPERATIONS: usize = 5;
 const GET_PAUSE: Duration = Duration::from_millis(20);
-/// The least share of the raw rate.
-const LEAST_SHARE: f64 = 0.6;
 /// The least share of the write units that the table allows.
 const LEAST_USE: f64 = 0.9;
 /// The largest share of GETs that may take more than twice their usual 99th percentile.
@@ -40,12 +33,9 @@ const MOST_SLOW: f64 = 0.01;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Number of rows that are compared with the raw transactions.
-    #[arg(long, default_value_t = 10_000, value_name = "N")]
-    rows: usize,
-    /// Number of rows that are imported into the limited table.
+    /// Number of rows.
     #[arg(long, default_value_t = 2_000, value_name = "N")]
-    limited_rows: usize,
+    rows: usize,
     /// Only print the figures; don't fail if they miss their goals.
     #[arg(long)]
     report: bool,
@@ -54,7 +44,6 @@ pub struct Options {
 struct Target {
     store: Store,
     key: String,
-    recorder: Recorder,
     limit: CapacityLimit,
     _engine: Engine,
 }
@@ -63,14 +52,13 @@ impl Target {
     async fn start() -> Result<Self> {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
         let http = aws_smithy_http_client::Builder::new().build_http();
-        let (recorder, limit) = (Recorder::default(), CapacityLimit::new(http, Usage::Write, UNITS_PER_SECOND));
+        let limit = CapacityLimit::new(http, Usage::Write, UNITS_PER_SECOND);
         let config = engine::config(&engine.url).http_client(limit.clone()).interceptor(dev_server::meter::Meter::default());
-        let client = Client::from_conf(config.interceptor(recorder.clone()).build());
+        let client = Client::from_conf(config.build());
         table::create(&client, TABLE).await?;
         let store = Store::new(client, TABLE, system_clock());
         let created = store.create_tenant("Bench".parse()?, None, MAX_RATE_LIMIT).await?;
-        recorder.take();
-        Ok(Self { store, key: created.api_key.expose(), recorder, limit, _engine: engine })
+        Ok(Self { store, key: created.api_key.expose(), limit, _engine: engine })
     }
 
     async fn send(&self, method: &str, path: &str, body: &str, idempotency_key: &str) -> Result<Value> {
@@ -118,35 +106,13 @@ fn rows(first: usize, count: usize) -> Result<String> {
     Ok(csv)
 }
 
-pub async fn run(options: Options) -> Result<()> {
-    let share = compare_with_raw(options.rows).await?;
-    let (used, slow) = against_limit(options.limited_rows)?;
+pub fn run(options: &Options) -> Result<()> {
+    let (used, slow) = against_limit(options.rows)?;
     if !options.report {
-        ensure!(share >= LEAST_SHARE, "the import has less than {LEAST_SHARE} of the raw rate");
         ensure!(used >= LEAST_USE, "the import uses less than {LEAST_USE} of what the table allows");
         ensure!(slow <= MOST_SLOW, "more than {MOST_SLOW} of the GETs beside the import are slow");
     }
     Ok(())
-}
-
-async fn compare_with_raw(count: usize) -> Result<f64> {
-    let target = Target::start().await?;
-    let start = Instant::now();
-    let refused = target.import_all(count).await?;
-    let took = start.elapsed();
-    ensure!(refused == 0, "{refused} rows were refused");
-    let transactions = target.recorder.take();
-    let sent = transactions.len();
-    let raw = raw::replay(transactions, REQUESTS * OPERATIONS).await?;
-    let rate = |took: Duration| count as f64 / took.as_secs_f64();
-    let share = rate(took) / rate(raw);
-    writeln!(
-        std::io::stdout(),
-        "{count} rows: {:.0} rows/s; the same {sent} transactions without the service: {:.0} rows/s; share {share:.2}",
-        rate(took),
-        rate(raw)
-    )?;
-    Ok(share)
 }
 
 /// The share of the write units that an import uses, and the share of slow GETs beside it.
@@ -161,7 +127,9 @@ async fn against_limit_in_runtime(count: usize) -> Result<(f64, f64)> {
     let target = Arc::new(Target::start().await?);
     let created = target.send("POST", "/assets/import", "name\nseen\n", "").await?;
     let path = format!("/assets/{}", created["data"][0]["id"].as_str().context("no id")?);
-    let usual = percentile(gets(&target, &path, || false, 250).await?, 0.99);
+    let mut usual = gets(&target, &path, || false, 250).await?;
+    usual.sort_unstable();
+    let usual = percentile(&usual, 99);
     target.limit.set(true);
     let is_done = Arc::new(AtomicBool::new(false));
     let reader = {
@@ -185,7 +153,7 @@ async fn against_limit_in_runtime(count: usize) -> Result<(f64, f64)> {
         units / seconds,
         times.len(),
         slow * 100.0,
-        usual.as_secs_f64() * 1000.0
+        millis(usual)
     )?;
     Ok((used, slow))
 }
@@ -201,10 +169,4 @@ async fn gets(target: &Target, path: &str, is_done: impl Fn() -> bool, most: usi
         tokio::time::sleep(GET_PAUSE).await;
     }
     Ok(times)
-}
-
-fn percentile(mut times: Vec<Duration>, share: f64) -> Duration {
-    times.sort_unstable();
-    let place = ((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1));
-    times.get(place).copied().unwrap_or_default()
 }
