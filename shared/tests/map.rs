@@ -47,7 +47,7 @@ fn the_checklist_of_a_new_field_names_every_file() {
         "apps/assetctl/src/import/columns/suggest.rs",
         "apps/assetctl/tests/cli/support/inventory_files.rs",
         "apps/dev_server/src/demo.rs",
-        "bench/src/import/mod.rs",
+        "bench/src/import.rs",
         "bench/src/lists/fill.rs",
         "shared/tests/map.rs",
         "tests/api/document/examples/inventory.rs",
