@@ -137,17 +137,10 @@ impl Caller {
         }
         match self.store.store_response_alone(request, &StoredResponse::of_request_in_parts()).await {
             Ok(()) => Ok(false),
-            Err(WriteError::AlreadyAnswered) => self.has_begun(request).await.map(|()| true),
+            // The layer around all routes looks up any other response.
+            Err(error @ WriteError::AlreadyAnswered) if !self.has_begun_elsewhere().await? => Err(error.into()),
+            Err(WriteError::AlreadyAnswered) => Ok(true),
             Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Checks that the stored response under the request's key only says that the same request has begun. For any other response,
-    /// the layer around all routes looks it up.
-    async fn has_begun(&self, request: &IdempotentRequest) -> Result<(), ApiError> {
-        match self.store.previous_request(request).await? {
-            Some(PreviousRequest::Same(response)) if response.is_in_parts => Ok(()),
-            _ => Err(WriteError::AlreadyAnswered.into()),
         }
     }
 
