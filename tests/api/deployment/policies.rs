@@ -132,7 +132,9 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     let user = owner.user("Ada").await;
     let linked = owner.asset(json!({"name": "linked", "model_id": model})).await;
     let holder = owner.user("Holder").await;
-    owner.assigned_asset("assigned", &holder).await;
+    let assigned = owner.assigned_asset("assigned", &holder).await;
+    let leaver = owner.user("Leaver").await;
+    owner.patch(&format!("/users/{leaver}"), json!({"is_active": false})).await.data();
     let bound = json!({"name": "bound", "scopes": ["assets:read", "assets:write", "processes:read", "users:read",
         "catalog:read", "settings:read", "keys:read"], "user_id": owner.user("Grace").await});
     let samples = Samples::create(owner).await;
@@ -174,7 +176,9 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
                 own.patch(&path, body).await.data();
             }
             own.post("/assets", json!({"name": "x", "model_id": model})).await.data();
-            let operations = json!([{"op": "update", "id": linked, "body": {"assigned_to": user, "model_id": other}},
+            // The holder gets one asset for another, so the count of their assets is checked and not changed.
+            let operations = json!([{"op": "update", "id": linked, "body": {"assigned_to": holder, "model_id": other}},
+                {"op": "update", "id": assigned, "body": {"assigned_to": user}},
                 {"op": "delete", "id": owner.asset(json!({"name": "old"})).await}]);
             own.post("/assets/batch", json!({"operations": operations})).await.data();
             let rows = "serial_number,name,asset_type_code,manufacturer_name,model_name,assigned_to_email\n\
@@ -214,6 +218,7 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
             own.import("/users", "?match=email", "email,display_name\nada@example.com,Countess\n").await.data();
             own.patch(&format!("/users/{user}"), json!({"email": "countess@example.com"})).await.data();
             own.delete(&format!("/users/{user}")).await.data();
+            own.post(&format!("/users/{leaver}/erase"), json!({})).await.data();
         }
         "webhooks" => {
             let body = json!({"url": "https://example.com/hooks", "events": ["asset.*"]});

@@ -5,11 +5,12 @@ use crate::support::{Api, Client, over_http, paused_runtime};
 use dev_server::faulty_table::Weaknesses;
 use futures_util::future::join_all;
 use serde_json::json;
+use shared::domain::catalog::{AssetType, Model};
 use shared::domain::keys::scope::Role;
 use shared::domain::record::Stored;
 use shared::domain::user::User;
 use shared::domain::values::id::Id;
-use shared::store::{ChangeContext, DryRun, TenantStore, UnitOfWork, WriteError};
+use shared::store::{ChangeContext, DryRun, StoreError, TenantStore, UnitOfWork, WriteError};
 
 #[tokio::test(start_paused = true)]
 async fn writers_and_dry_runs_of_one_record_do_each_other_no_harm() {
@@ -111,6 +112,22 @@ async fn units_of_one_dry_run_see_what_earlier_ones_would_have_written() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn units_of_one_dry_run_count_the_references_of_earlier_ones() {
+    let (api, client) = Api::with_tenant().await;
+    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
+    let model = client.model("Dell", "XPS", &laptop).await;
+    let before = api.dump().await;
+    let Units { store, context } = Units::new(&api, &client);
+    let laptop = store.get::<AssetType>(laptop.parse().unwrap()).await.unwrap().unwrap();
+    let model = store.get::<Model>(model.parse().unwrap()).await.unwrap().unwrap();
+    let refused = store.delete(&laptop, &context).await;
+    assert!(matches!(refused, Err(WriteError::InUse(1))), "{refused:?}");
+    store.delete(&model, &context).await.unwrap();
+    store.delete(&laptop, &context).await.unwrap();
+    assert_eq!(api.dump().await, before);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_unit_that_is_refused_leaves_nothing_to_later_ones() {
     let (api, client) = Api::with_tenant().await;
     client.user("Ada").await;
@@ -130,6 +147,22 @@ async fn a_unit_that_is_refused_leaves_nothing_to_later_ones() {
     }
     assert!(matches!(unit.commit().await, Err(WriteError::Duplicate(..))));
     units.create("new@example.com").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_unit_that_writes_an_item_twice_is_refused() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    let units = Units::new(&api, &client);
+    for store in [&units.store, &api.store.tenant(client.tenant)] {
+        let user = store.get::<User>(ada.parse().unwrap()).await.unwrap().unwrap();
+        let mut unit = UnitOfWork::new(store, &units.context);
+        for name in ["A", "B"] {
+            unit.update(&user, User { display_name: name.parse().unwrap(), ..user.value.clone() }).unwrap();
+        }
+        let refused = unit.commit().await;
+        assert!(matches!(refused, Err(WriteError::Store(StoreError::Internal(_)))), "{refused:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

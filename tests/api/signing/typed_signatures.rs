@@ -31,7 +31,7 @@ async fn sign(api: &Api, client: &Client, instances: &[&str]) {
         let next = instance.value.advance(None, &data, Some(0), &BTreeSet::new(), &images, context.at).unwrap();
         let image = &next.signatures["sign"];
         if index == 0 {
-            unit.put_signature_image(&store, &next.instance.image_name("sign", image.hash()), image).unwrap();
+            unit.put_signature_image(&store, &next.instance.image_name("sign", image.hash()), image);
         }
         unit.update(&instance, next.instance).unwrap();
     }

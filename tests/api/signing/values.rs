@@ -1,5 +1,6 @@
 //! Values that only links accept: e-mail addresses of users, and typed signatures; and the limits of common values.
 
+use crate::http::dry_run::check_only_reads;
 use crate::support::processes::{advance, dotted_signature, large_signature};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, link_status, signature_step, signer_named, started, step};
@@ -216,8 +217,11 @@ async fn a_submission_can_be_tried_without_a_trace() {
     signer.session().await;
     let before = api.dump().await;
     let body = json!({"step_data": {"note": "n", "sign": SIGNATURE}, "through": "sign"});
+    api.faults.take_requests();
+    api.meter.take();
     let dry = signer.post("/sign/advance?dry_run=true", body.clone()).await;
     assert_eq!((dry.status.as_u16(), dry.header("dry-run")), (200, "true"), "{}", dry.text());
+    check_only_reads(&api, "a submission");
     assert_eq!((&dry.data()["status"], &dry.data()["is_completed"]), (&json!("used"), &json!(true)));
     let refused = signer.post("/sign/advance?dry_run=true", json!({"step_data": {"note": 1}})).await;
     assert_eq!(refused.field_errors(), ["/step_data/note"]);

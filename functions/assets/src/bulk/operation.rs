@@ -182,7 +182,7 @@ impl Command for AssetOperation {
         if let (Some(draft), None) = (&inputs.draft, &self.if_match) {
             let asset = unit.create(draft.clone())?;
             if let Target::Serial(serial) = &self.target {
-                unit.claim_serial(&principal.store, serial, &inputs.matched, draft.id)?;
+                unit.claim_serial(&principal.store, serial, &inputs.matched, draft.id);
             }
             return Ok(self.changed(asset, RowResult::Created, false));
         }

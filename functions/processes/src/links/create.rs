@@ -134,10 +134,10 @@ impl Command for CreateLink {
             slot,
         };
         // The link is made for the steps that are open now.
-        unit.expect(instance)?;
+        unit.expect(instance);
         // Its name is still the user's: nobody has erased it meanwhile.
         if let Some(user) = &inputs.user {
-            unit.expect(user)?;
+            unit.expect(user);
         }
         Ok(unit.create(link)?)
     }

@@ -88,7 +88,7 @@ impl StartProcess {
             change_asset(unit, asset, vec![reserved], begun.last())?;
             // All instances share the images, so only the first one adds them.
             if instances.is_empty() {
-                put_images(principal, unit, begun.last(), &begun.signatures)?;
+                put_images(principal, unit, begun.last(), &begun.signatures);
             }
             instances.push(unit.create_in_steps(begun.created, begun.later)?);
         }

@@ -197,10 +197,10 @@ pub(crate) fn put_images(
     unit: &mut UnitOfWork<'_>,
     instance: &Instance,
     signatures: &BTreeMap<String, SignatureImage>,
-) -> Result<(), StoreError> {
-    signatures
-        .iter()
-        .try_for_each(|(step, image)| unit.put_signature_image(&principal.store, &instance.image_name(step, image.hash()), image))
+) {
+    for (step, image) in signatures {
+        unit.put_signature_image(&principal.store, &instance.image_name(step, image.hash()), image);
+    }
 }
 
 /// The recipient of the last step has become inactive.

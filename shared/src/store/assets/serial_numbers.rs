@@ -8,15 +8,16 @@ use crate::domain::assets::asset::Asset;
 use crate::domain::record::{Kind, Stored};
 use crate::domain::values::id::{AssetId, Id};
 use crate::store::TenantStore;
-use crate::store::keys::{self, EXPIRES, Item, PK, TYPE};
+use crate::store::keys::{self, EXPIRES, Item, TYPE};
 use crate::store::lists::list_index::{AssetColumns, AssetIndex, Freshness, SortedRows};
+use crate::store::table::condition::Condition;
 use crate::store::table::error::{StoreError, UnreadableRecord};
 use crate::store::table::item::OWNER;
 use crate::store::table::read::BatchGet;
 use crate::store::table::stored_responses::seconds;
-use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::table::transaction::{Purpose, TransactionItem, Write};
 use crate::store::table::unit_of_work::UnitOfWork;
-use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::AttributeValue;
 use fields::serial_number::key;
 use std::collections::{BTreeSet, HashMap};
 
@@ -98,42 +99,19 @@ fn ids_of(rows: &SortedRows<AssetColumns>, serials: &BTreeSet<String>) -> Vec<(S
 impl UnitOfWork<'_> {
     /// Requires that no other upsert has created an asset with this serial number, given by its [`key`], since `matched` was read.
     /// If one has, the commit fails with [`WriteError::Stale`](crate::store::WriteError::Stale).
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Internal`] when the claim can't be stored.
-    pub fn claim_serial(
-        &mut self,
-        store: &TenantStore,
-        serial: &str,
-        matched: &SerialMatch,
-        asset: AssetId,
-    ) -> Result<(), StoreError> {
+    pub fn claim_serial(&mut self, store: &TenantStore, serial: &str, matched: &SerialMatch, asset: AssetId) {
         let expires = seconds(store.store.now()) + CLAIM_SECONDS;
         let mut claim: Item = store.keys.serial_claim(serial).item();
         claim.insert(TYPE.to_owned(), AttributeValue::S("serial_claim".to_owned()));
         claim.insert(OWNER.to_owned(), AttributeValue::S(store.keys.record(Kind::Asset, asset.uuid()).sort().to_owned()));
         claim.insert(EXPIRES.to_owned(), AttributeValue::N(expires.to_string()));
-        let put = Put::builder().table_name(&store.store.table).set_item(Some(claim));
-        let put = match &matched.claim {
-            Some(previous) => {
-                self.add(store.unchanged_asset(previous)?);
-                let owner = store.keys.record(Kind::Asset, previous.asset.uuid()).sort().to_owned();
-                put.condition_expression("#owner = :previous")
-                    .expression_attribute_names("#owner", OWNER)
-                    .expression_attribute_values(":previous", AttributeValue::S(owner))
-            }
-            None => put.condition_expression("attribute_not_exists(#pk)").expression_attribute_names("#pk", PK),
-        };
-        let write = TransactWriteItem::builder().put(put.build().map_err(StoreError::broken)?).build();
-        self.add(TransactionItem { condition: Condition::RecordState, write });
-        Ok(())
-    }
-}
-
-impl TenantStore {
-    /// Reads of several items may see the claim of a transaction and not yet its asset; the check sees both or fails.
-    fn unchanged_asset(&self, claim: &Claim) -> Result<TransactionItem, StoreError> {
-        self.version_check(&self.keys.record(Kind::Asset, claim.asset.uuid()), claim.version)
+        let mut condition = Condition::MISSING;
+        if let Some(previous) = &matched.claim {
+            let owner = store.keys.record(Kind::Asset, previous.asset.uuid());
+            condition = Condition::is(OWNER, AttributeValue::S(owner.sort().to_owned()));
+            // Reads of several items may see the claim of a transaction and not yet its asset; the check sees both or fails.
+            self.add(store.version_check(owner, previous.version));
+        }
+        self.add(TransactionItem { purpose: Purpose::RecordState, condition, write: Write::Put(claim) });
     }
 }

@@ -3,16 +3,16 @@
 use super::{CheckMode, Finding, TenantCheck};
 use crate::domain::values::id::EventId;
 use crate::domain::values::time::Timestamp;
+use crate::store::TenantStore;
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::{Item, Key, Keys, PK, SK, event_id};
+use crate::store::table::condition::Condition;
 use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::StoreError;
 use crate::store::table::item::{LAST_HASH, VERSION};
-use crate::store::table::transaction::{Condition, TransactionError, TransactionItem};
-use crate::store::{Store, TenantStore};
-use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem};
-use std::collections::HashMap;
+use crate::store::table::transaction::{Purpose, TransactionError, TransactionItem, Write};
+use aws_sdk_dynamodb::types::AttributeValue;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -27,7 +27,6 @@ const WAIT: Duration = Duration::from_millis(500);
 
 /// Each write requires that its item is still as it was read.
 pub(super) struct Change {
-    store: Store,
     /// Readers of the change feed rely on an event being written soon after its id was made.
     deadline: Instant,
     items: Vec<TransactionItem>,
@@ -36,69 +35,41 @@ pub(super) struct Change {
 
 impl Change {
     pub(super) fn insert(self, item: Item) -> Result<Self, StoreError> {
-        let write = self.store.put_new(item.clone())?;
-        self.with(&item.clone(), Some(item), write)
+        self.with(Condition::MISSING, Some(item.clone()), Write::Put(item))
     }
 
     pub(super) fn replace(self, before: &Item, after: Item) -> Result<Self, StoreError> {
-        let (condition, names, values) = unchanged(before);
-        let put = Put::builder()
-            .table_name(&self.store.table)
-            .set_item(Some(after.clone()))
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names))
-            .set_expression_attribute_values((!values.is_empty()).then_some(values))
-            .build()
-            .map_err(StoreError::broken)?;
-        self.with(before, Some(after), TransactWriteItem::builder().put(put).build())
+        self.with(unchanged(before), Some(after.clone()), Write::Put(after))
     }
 
     pub(super) fn remove(self, before: &Item) -> Result<Self, StoreError> {
-        let (condition, names, values) = unchanged(before);
         let key = Key::of(before).ok_or_else(|| StoreError::broken("an item without a key"))?;
-        let delete = Delete::builder()
-            .table_name(&self.store.table)
-            .set_key(Some(key.item()))
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names))
-            .set_expression_attribute_values((!values.is_empty()).then_some(values))
-            .build()
-            .map_err(StoreError::broken)?;
-        self.with(before, None, TransactWriteItem::builder().delete(delete).build())
+        self.with(unchanged(before), None, Write::Delete(key))
     }
 
-    fn with(mut self, before: &Item, after: Option<Item>, write: TransactWriteItem) -> Result<Self, StoreError> {
-        let key = Key::of(before).ok_or_else(|| StoreError::broken("an item without a key"))?;
-        self.items.push(TransactionItem { condition: Condition::RecordState, write });
-        self.planned.push((key, after));
+    fn with(mut self, condition: Condition, after: Option<Item>, write: Write) -> Result<Self, StoreError> {
+        self.planned.push((write.key()?, after));
+        self.items.push(TransactionItem { purpose: Purpose::RecordState, condition, write });
         Ok(self)
     }
 }
 
 /// The condition that an item is as it was read.
-fn unchanged(before: &Item) -> (String, HashMap<String, String>, Item) {
-    let (mut names, mut values) = (HashMap::from([("#pk".to_owned(), PK.to_owned())]), Item::new());
+fn unchanged(before: &Item) -> Condition {
     let is_compared = |name: &str, value: &AttributeValue| {
         let is_short = value.as_s().map_or(true, |text| text.len() <= MAX_COMPARED_BYTES) && !value.is_b();
         name != PK && name != SK && is_short
     };
-    let compared: Vec<(&str, Option<&AttributeValue>)> = if before.contains_key(VERSION) {
-        RECORD_STATE.iter().map(|name| (*name, before.get(*name))).collect()
+    let is_same = |name: &str, value: &AttributeValue| Condition::is(name, value.clone());
+    let mut conditions = vec![Condition::EXISTS];
+    if before.contains_key(VERSION) {
+        let of_record = |name| before.get(name).map_or(Condition::Lacks(name), |value| is_same(name, value));
+        conditions.extend(RECORD_STATE.map(of_record));
     } else {
-        before.iter().filter(|(name, value)| is_compared(name, value)).map(|(name, value)| (name.as_str(), Some(value))).collect()
-    };
-    let mut condition = "attribute_exists(#pk)".to_owned();
-    for (n, (name, value)) in compared.into_iter().enumerate() {
-        names.insert(format!("#c{n}"), name.to_owned());
-        match value {
-            Some(value) => {
-                values.insert(format!(":c{n}"), value.clone());
-                condition.push_str(&format!(" AND #c{n} = :c{n}"));
-            }
-            None => condition.push_str(&format!(" AND attribute_not_exists(#c{n})")),
-        }
+        let compared = before.iter().filter(|(name, value)| is_compared(name, value));
+        conditions.extend(compared.map(|(name, value)| is_same(name, value)));
     }
-    (condition, names, values)
+    Condition::All(conditions)
 }
 
 impl TenantStore {
@@ -124,7 +95,7 @@ impl TenantStore {
 impl TenantCheck<'_> {
     pub(super) fn change(&self) -> Change {
         let deadline = Instant::now() + OPERATION_TIMEOUT;
-        Change { store: self.store.store().clone(), deadline, items: Vec::new(), planned: Vec::new() }
+        Change { deadline, items: Vec::new(), planned: Vec::new() }
     }
 
     /// Records a finding and, if the check repairs, writes its repair. Returns whether the repair took effect or, for a
@@ -138,7 +109,7 @@ impl TenantCheck<'_> {
     ) -> Result<bool, StoreError> {
         let mut finding =
             Finding { subject: subject.into(), problem: problem.into(), repair: Ok(repair.into()), is_repaired: false };
-        let Change { items, planned, deadline, .. } = change;
+        let Change { items, planned, deadline } = change;
         if self.mode == CheckMode::ReadOnly {
             self.planned.extend(planned);
             self.findings.push(finding);

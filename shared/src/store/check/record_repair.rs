@@ -61,8 +61,7 @@ impl TenantCheck<'_> {
         let described =
             RecordChange { event_id, record, verb, version, changes, personal_fields, previous_hash, transaction_start };
         let event = self.store.event_item(&self.context(), described)?;
-        let item = event.item.write.put().map(|put| put.item().clone());
-        let change = change.insert(item.ok_or_else(|| StoreError::broken("an event that is not put"))?)?;
+        let change = change.insert(event.item)?;
         let chain = ChainHead { version, last_hash: event.hash };
         Ok((change, HistoryHead { chain, last_event: event.id }))
     }

@@ -9,7 +9,7 @@ use crate::store::keys::{Item, Key, TYPE};
 use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::StoreError;
 use crate::store::table::item::{LAST_EVENT, LAST_HASH, VERSION};
-use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::table::transaction::{Purpose, TransactionItem};
 use crate::store::table::transaction_items::NewEvent;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
@@ -97,16 +97,10 @@ impl TenantStore {
     }
 
     /// `event` describes the deletion, which is the change to `version`.
-    pub(in crate::store) fn tombstone_item(
-        &self,
-        kind: Kind,
-        id: Uuid,
-        version: u64,
-        event: &NewEvent,
-    ) -> Result<TransactionItem, StoreError> {
+    pub(in crate::store) fn tombstone_item(&self, kind: Kind, id: Uuid, version: u64, event: &NewEvent) -> TransactionItem {
         let chain = ChainHead { version, last_hash: event.hash.clone() };
         let item = self.tombstone(kind, id, &HistoryHead { chain, last_event: event.id });
-        Ok(TransactionItem { condition: Condition::Invariant, write: self.store.put_new(item)? })
+        TransactionItem::put_new(Purpose::Invariant, item)
     }
 
     /// `head` is the end of the history.

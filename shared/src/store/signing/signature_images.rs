@@ -5,6 +5,7 @@ use crate::domain::values::signature_image::SignatureImage;
 use crate::store::TenantStore;
 use crate::store::keys::{Item, Key, TYPE};
 use crate::store::table::error::StoreError;
+use crate::store::table::transaction::TransactionItem;
 use crate::store::table::unit_of_work::UnitOfWork;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -17,21 +18,11 @@ impl UnitOfWork<'_> {
     ///
     /// If a signature is sent before its step and then replaced, the first image stays in the table. Only a cancelled instance of
     /// a movement shows it.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Internal`] when the image can't be written as an item.
-    pub fn put_signature_image(
-        &mut self,
-        store: &TenantStore,
-        name: &ImageName,
-        image: &SignatureImage,
-    ) -> Result<(), StoreError> {
+    pub fn put_signature_image(&mut self, store: &TenantStore, name: &ImageName, image: &SignatureImage) {
         let mut item = store.keys.signature(name).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));
         item.insert(IMAGE.to_owned(), AttributeValue::B(Blob::new(image.bytes())));
-        self.add(store.store.put_blob(item, IMAGE)?);
-        Ok(())
+        self.add(TransactionItem::put_blob(item, IMAGE));
     }
 }
 

@@ -21,12 +21,10 @@ fn written_at(item: &Item) -> Option<Timestamp> {
 
 impl TenantStore {
     /// `None` if the tenant's table is known to have it.
-    pub(in crate::store) fn blob_put(&self, blob: Blob) -> Result<Option<TransactionItem>, StoreError> {
-        if self.store.blobs.get(self.id, &blob.name).is_some() {
-            return Ok(None);
-        }
+    pub(in crate::store) fn blob_put(&self, blob: Blob) -> Option<TransactionItem> {
+        let is_known = self.store.blobs.get(self.id, &blob.name).is_some();
         let attribute = blob.name.0.attribute();
-        self.store.put_blob(self.blob_item(blob), attribute).map(Some)
+        (!is_known).then(|| TransactionItem::put_blob(self.blob_item(blob), attribute))
     }
 
     pub(in crate::store) fn blob_item(&self, Blob { name, text }: Blob) -> Item {

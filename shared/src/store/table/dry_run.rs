@@ -1,17 +1,15 @@
 //! Dry runs: requests that decide everything and write nothing.
 //!
-//! A request's [`DryRun`] is part of its handles of the table ([`TenantStore`]). Units of work then check the conditions of their
-//! writes instead of writing, and keep the results here, so that the request's later reads and units find it as if it were in the
-//! table.
+//! A request's [`DryRun`] is part of its handles of the table ([`TenantStore`]). Units of work then read the items that their
+//! conditions are about instead of writing, and keep the results here, so that the request's later reads and units find them as if
+//! they were in the table.
 
+use crate::store::TenantStore;
 use crate::store::keys::{Item, Key};
-use crate::store::table::condition::Check;
 use crate::store::table::error::StoreError;
-use crate::store::table::transaction::{TransactionError, TransactionItem};
-use crate::store::{Store, TenantStore};
-use std::collections::{BTreeSet, HashMap};
+use crate::store::table::transaction::{Purpose, TransactionError, TransactionItem, Write};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::time::Instant;
 
 const MAX_NUMBERS: u64 = 1_000_000;
 /// The prefixes, of twelve digits, of numbers that a dry run reserves. No counter gets that far.
@@ -26,8 +24,7 @@ pub struct DryRun(Arc<Mutex<Plan>>);
 
 #[derive(Default)]
 struct Plan {
-    /// The items that the units of work would leave under their keys; `None` for a deleted item. Counted references are
-    /// missing.
+    /// The items that the units of work would leave under their keys; `None` for a deleted item.
     items: HashMap<Key, Option<Item>>,
     /// Texts in the place of those that only the real request assigns.
     placeholders: BTreeSet<String>,
@@ -100,53 +97,35 @@ impl TenantStore {
             dry_run.add_placeholder(text);
         }
     }
-}
 
-impl Store {
-    /// Checks the conditions of all items as [`Store::transact`] does, and writes nothing. Keeps what the items and the updates
-    /// of `records` would leave.
-    ///
-    /// Conditions on earlier writes of the same request are decided by those.
-    pub(in crate::store) async fn try_out(
-        &self,
-        dry_run: &DryRun,
-        items: Vec<TransactionItem>,
-        records: Vec<Item>,
-        deadline: Instant,
-    ) -> Result<(), TransactionError> {
-        let (mut checks, mut left, mut failure) = (Vec::new(), Vec::new(), None);
-        for TransactionItem { condition, write } in items {
-            left.extend(left_by(&write));
-            let check = Check::of(write).map_err(TransactionError::Store)?;
-            let Some(present) = Key::of(&check.key).and_then(|key| dry_run.item(&key)) else {
-                let write = check.into_write(&self.table).map_err(TransactionError::Store)?;
-                checks.push(TransactionItem { condition, write });
-                continue;
-            };
-            if !check.is_met_by(present.as_ref()) {
-                // The first condition that fails is reported, and those before it are still to be checked.
-                failure = Some(TransactionError::ConditionFailed(condition, present));
-                break;
+    /// Reads the items that the conditions are about and decides as the table would, but writes nothing. Keeps what the writes
+    /// would leave: conditions of later units of the same request are decided by that.
+    pub(in crate::store) async fn try_out(&self, dry_run: &DryRun, items: Vec<TransactionItem>) -> Result<(), TransactionError> {
+        let keys: Result<Vec<Key>, StoreError> = items.iter().map(|item| item.write.key()).collect();
+        let keys = keys.map_err(TransactionError::Store)?;
+        if keys.iter().collect::<HashSet<_>>().len() < keys.len() {
+            // DynamoDB refuses such a transaction.
+            return Err(TransactionError::Store(StoreError::broken("a transaction with two writes of an item")));
+        }
+        // Invariants are mostly that a new key is free, and need no read.
+        let can_fail = |item: &TransactionItem| item.purpose != Purpose::Invariant;
+        let unknown = items.iter().zip(&keys).filter(|(item, key)| can_fail(item) && dry_run.item(key).is_none());
+        let unknown: Vec<Key> = unknown.map(|(_, key)| key.clone()).collect();
+        let mut read = self.items(&unknown).await.map_err(TransactionError::Store)?;
+        // Units of the same request that are tried out at the same time are decided one after another.
+        let mut plan = dry_run.plan();
+        let mut left = Vec::new();
+        for (item, key) in items.into_iter().zip(keys) {
+            let present = plan.items.get(&key).cloned().unwrap_or_else(|| read.remove(&key));
+            if can_fail(&item) && !item.condition.is_met_by(present.as_ref()) {
+                return Err(TransactionError::ConditionFailed(item.purpose, present));
+            }
+            if !matches!(item.write, Write::Check(_)) {
+                left.push((key, item.write.applied_to(present)));
             }
         }
-        if !checks.is_empty() {
-            self.transact(checks, deadline).await?;
-        }
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
-        left.extend(records.into_iter().filter_map(|item| Some((Key::of(&item)?, Some(item)))));
-        dry_run.plan().items.extend(left);
+        plan.items.extend(left);
         Ok(())
-    }
-}
-
-/// The result of a put or a deletion. Updates don't show it.
-fn left_by(write: &aws_sdk_dynamodb::types::TransactWriteItem) -> Option<(Key, Option<Item>)> {
-    match (&write.put, &write.delete) {
-        (Some(put), _) => Some((Key::of(&put.item)?, Some(put.item.clone()))),
-        (_, Some(delete)) => Some((Key::of(&delete.key)?, None)),
-        _ => None,
     }
 }
 

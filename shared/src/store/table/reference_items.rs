@@ -4,53 +4,15 @@
 //! large, so references are counted in a small item of their own: `REFERENCES#<noun>#<id>`. It also has the attributes
 //! that references can require, and changes with the record in the same transaction.
 
-use crate::domain::record::{Kind, Record, Reference, RequiredValue, Requirement, Stored};
+use crate::domain::record::{Kind, Record, Reference, RequiredValue, Stored};
 use crate::domain::values::id::Id;
 use crate::store::TenantStore;
-use crate::store::keys::{Item, PK, TYPE};
-use crate::store::table::error::StoreError;
+use crate::store::keys::{Item, TYPE};
+use crate::store::table::condition::Condition;
 use crate::store::table::item::USES;
-use crate::store::table::transaction::{Condition, TransactionItem};
-use aws_sdk_dynamodb::types::{
-    AttributeValue, ConditionCheck, Delete, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
-};
-use std::collections::HashMap;
+use crate::store::table::transaction::{Purpose, TransactionItem, Write};
+use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
-
-/// Names and values of an expression that compares or sets attributes.
-#[derive(Default)]
-struct Expression {
-    names: HashMap<String, String>,
-    values: Item,
-}
-
-impl Expression {
-    /// `#name = :name` for each attribute.
-    fn equations(&mut self, attributes: &[Requirement]) -> Vec<String> {
-        let equation = |Requirement { attribute, value }: &Requirement| {
-            self.names.insert(format!("#{attribute}"), (*attribute).to_owned());
-            self.values.insert(format!(":{attribute}"), attribute_value(value));
-            format!("#{attribute} = :{attribute}")
-        };
-        attributes.iter().map(equation).collect()
-    }
-
-    fn exists(&mut self) -> String {
-        self.names.insert("#pk".to_owned(), PK.to_owned());
-        "attribute_exists(#pk)".to_owned()
-    }
-
-    fn unreferenced(&mut self) -> String {
-        self.names.insert("#uses".to_owned(), USES.to_owned());
-        self.values.insert(":none".to_owned(), AttributeValue::N("0".to_owned()));
-        "#uses = :none".to_owned()
-    }
-
-    /// `None` if there are none, since DynamoDB refuses an empty map.
-    fn values(self) -> Option<Item> {
-        (!self.values.is_empty()).then_some(self.values)
-    }
-}
 
 fn attribute_value(value: &RequiredValue) -> AttributeValue {
     match value {
@@ -70,9 +32,8 @@ impl TenantStore {
         Some(item)
     }
 
-    pub(in crate::store) fn reference_item_put<T: Record>(&self, value: &T) -> Result<Option<TransactionItem>, StoreError> {
-        let put = self.reference_item(value, 0).map(|item| self.store.put_new(item)).transpose()?;
-        Ok(put.map(|write| TransactionItem { condition: Condition::Invariant, write }))
+    pub(in crate::store) fn reference_item_put<T: Record>(&self, value: &T) -> Option<TransactionItem> {
+        self.reference_item(value, 0).map(|item| TransactionItem::put_new(Purpose::Invariant, item))
     }
 
     /// Sets the attributes that differ; with `is_unreferenced`, requires that nothing refers to the record.
@@ -81,54 +42,28 @@ impl TenantStore {
         old: &Stored<T>,
         next: &T,
         is_unreferenced: bool,
-    ) -> Result<Option<TransactionItem>, StoreError> {
-        let (Some(before), Some(after)) = (old.value.referenceable_attributes(), next.referenceable_attributes()) else {
-            return Ok(None);
+    ) -> Option<TransactionItem> {
+        let (before, after) = (old.value.referenceable_attributes()?, next.referenceable_attributes()?);
+        let changed = after.iter().filter(|attribute| !before.contains(attribute));
+        let set: Item = changed.map(|it| (it.attribute.to_owned(), attribute_value(&it.value))).collect();
+        let key = self.keys.references(T::KIND, next.id().uuid());
+        let write = match (set.is_empty(), is_unreferenced) {
+            (true, false) => return None,
+            (true, true) => Write::Check(key),
+            (false, _) => Write::Update { key, set, remove: Vec::new() },
         };
-        let changed: Vec<Requirement> = after.into_iter().filter(|attribute| !before.contains(attribute)).collect();
-        let mut expression = Expression::default();
-        let (meaning, condition) = if is_unreferenced {
-            (Condition::Unreferenced, expression.unreferenced())
-        } else {
-            (Condition::RecordState, expression.exists())
+        let (purpose, condition) = match is_unreferenced {
+            true => (Purpose::Unreferenced, unreferenced()),
+            false => (Purpose::RecordState, Condition::EXISTS),
         };
-        let key = self.keys.references(T::KIND, next.id().uuid()).item();
-        let write = if !changed.is_empty() {
-            let set = expression.equations(&changed).join(", ");
-            let update = Update::builder()
-                .table_name(&self.store.table)
-                .set_key(Some(key))
-                .update_expression(format!("SET {set}"))
-                .condition_expression(condition)
-                .set_expression_attribute_names(Some(expression.names.clone()))
-                .set_expression_attribute_values(expression.values())
-                .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-            TransactWriteItem::builder().update(update.build().map_err(StoreError::broken)?).build()
-        } else if is_unreferenced {
-            self.check(key, condition, expression)?
-        } else {
-            return Ok(None);
-        };
-        Ok(Some(TransactionItem { condition: meaning, write }))
+        Some(TransactionItem { purpose, condition, write })
     }
 
     /// On condition that nothing refers to the record.
-    pub(in crate::store) fn reference_item_deletion<T: Record>(&self, value: &T) -> Result<Option<TransactionItem>, StoreError> {
-        if value.referenceable_attributes().is_none() {
-            return Ok(None);
-        }
-        let mut expression = Expression::default();
-        let delete = Delete::builder()
-            .table_name(&self.store.table)
-            .set_key(Some(self.keys.references(T::KIND, value.id().uuid()).item()))
-            .condition_expression(expression.unreferenced())
-            .set_expression_attribute_names(Some(expression.names.clone()))
-            .set_expression_attribute_values(expression.values())
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build()
-            .map_err(StoreError::broken)?;
-        let write = TransactWriteItem::builder().delete(delete).build();
-        Ok(Some(TransactionItem { condition: Condition::Unreferenced, write }))
+    pub(in crate::store) fn reference_item_deletion<T: Record>(&self, value: &T) -> Option<TransactionItem> {
+        value.referenceable_attributes()?;
+        let write = Write::Delete(self.keys.references(T::KIND, value.id().uuid()));
+        Some(TransactionItem { purpose: Purpose::Unreferenced, condition: unreferenced(), write })
     }
 
     /// An update of the count, or a check of the reference item if the count stays.
@@ -141,38 +76,17 @@ impl TenantStore {
         id: Uuid,
         delta: i64,
         added: Option<&Reference>,
-    ) -> Result<TransactWriteItem, StoreError> {
-        let mut expression = Expression::default();
-        let required = expression.equations(added.map_or(&[], |added| added.requirements.as_slice()));
-        let condition = std::iter::once(expression.exists()).chain(required).collect::<Vec<_>>().join(" AND ");
-        let key = self.keys.references(kind, id).item();
-        if delta == 0 {
-            return self.check(key, condition, expression);
-        }
-        expression.names.insert("#uses".to_owned(), USES.to_owned());
-        expression.values.insert(":delta".to_owned(), AttributeValue::N(delta.to_string()));
-        let update = Update::builder()
-            .table_name(&self.store.table)
-            .set_key(Some(key))
-            .update_expression("ADD #uses :delta")
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(expression.names.clone()))
-            .set_expression_attribute_values(expression.values())
-            .build()
-            .map_err(StoreError::broken)?;
-        Ok(TransactWriteItem::builder().update(update).build())
+    ) -> TransactionItem {
+        let required = added.into_iter().flat_map(|added| &added.requirements);
+        let required = required.map(|it| Condition::is(it.attribute, attribute_value(&it.value)));
+        let condition = Condition::All(std::iter::once(Condition::EXISTS).chain(required).collect());
+        let key = self.keys.references(kind, id);
+        let write = if delta == 0 { Write::Check(key) } else { Write::Add { key, attribute: USES, delta } };
+        let purpose = added.map_or(Purpose::RecordState, |added| Purpose::Reference(added.field));
+        TransactionItem { purpose, condition, write }
     }
+}
 
-    fn check(&self, key: Item, condition: String, expression: Expression) -> Result<TransactWriteItem, StoreError> {
-        let check = ConditionCheck::builder()
-            .table_name(&self.store.table)
-            .set_key(Some(key))
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(expression.names.clone()))
-            .set_expression_attribute_values(expression.values())
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build()
-            .map_err(StoreError::broken)?;
-        Ok(TransactWriteItem::builder().condition_check(check).build())
-    }
+fn unreferenced() -> Condition {
+    Condition::is(USES, AttributeValue::N("0".to_owned()))
 }

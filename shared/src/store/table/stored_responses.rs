@@ -6,12 +6,13 @@ use crate::domain::values::signature_image::data_url;
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::client::OPERATION_TIMEOUT;
-use crate::store::keys::{EXPIRES, Item, Key, PK, TYPE};
+use crate::store::keys::{EXPIRES, Item, Key, TYPE};
+use crate::store::table::condition::Condition;
 use crate::store::table::deduplicated_blobs::BlobKind;
 use crate::store::table::error::{StoreError, WriteError, unless_condition_failed};
-use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::table::transaction::{Purpose, TransactionItem, Write};
 use crate::store::table::unit_of_work::write_error;
-use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use tokio::time::Instant;
@@ -126,16 +127,8 @@ impl TenantStore {
         item.insert(RESPONSE.to_owned(), AttributeValue::S(response));
         item.insert(ENTRIES.to_owned(), AttributeValue::L(entries));
         item.insert(EXPIRES.to_owned(), AttributeValue::N((seconds(at) + STORED_SECONDS).to_string()));
-        let put = Put::builder()
-            .table_name(&self.store.table)
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(#pk) OR #expires <= :now")
-            .expression_attribute_names("#pk", PK)
-            .expression_attribute_names("#expires", EXPIRES)
-            .expression_attribute_values(":now", AttributeValue::N(seconds(at).to_string()))
-            .build()
-            .map_err(StoreError::broken)?;
-        Ok(TransactionItem { condition: Condition::NoStoredResponse, write: TransactWriteItem::builder().put(put).build() })
+        let condition = Condition::Any(vec![Condition::MISSING, Condition::AtMost(EXPIRES, seconds(at))]);
+        Ok(TransactionItem { purpose: Purpose::NoStoredResponse, condition, write: Write::Put(item) })
     }
 
     /// Stores a response without any change: that a request has begun, or that a part of it was refused.

@@ -1,18 +1,22 @@
-//! One transaction, retried while it conflicts with others.
+//! A transaction: its writes, and sending it again while it conflicts with others.
 
 use crate::domain::record::Kind;
 use crate::store::Store;
-use crate::store::keys::Item;
+use crate::store::keys::{Item, Key};
 use crate::store::table::backoff::pause;
+use crate::store::table::condition::{Condition, Placeholders};
 use crate::store::table::error::{StoreError, is_retryable};
-use aws_sdk_dynamodb::error::SdkError;
+use aws_sdk_dynamodb::error::{BuildError, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, CancellationReason, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+    Update,
+};
 use tokio::time::Instant;
 
 /// The purpose of an item's condition, and so the meaning of its failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) enum Condition {
+pub(in crate::store) enum Purpose {
     /// The record is new, or as it was read.
     RecordState,
     /// Nothing refers to the record.
@@ -27,14 +31,139 @@ pub(in crate::store) enum Condition {
     Invariant,
 }
 
+pub(in crate::store) enum Write {
+    Put(Item),
+    Update {
+        key: Key,
+        set: Item,
+        remove: Vec<String>,
+    },
+    /// Adds to a number.
+    Add {
+        key: Key,
+        attribute: &'static str,
+        delta: i64,
+    },
+    Delete(Key),
+    /// Leaves the item as it is, and only checks the condition.
+    Check(Key),
+}
+
+impl Write {
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] for an item without a key.
+    pub(in crate::store) fn key(&self) -> Result<Key, StoreError> {
+        match self {
+            Self::Put(item) => Key::of(item).ok_or_else(|| StoreError::broken("an item without a key")),
+            Self::Update { key, .. } | Self::Add { key, .. } | Self::Delete(key) | Self::Check(key) => Ok(key.clone()),
+        }
+    }
+
+    pub(in crate::store) fn put(&self) -> Option<&Item> {
+        if let Self::Put(item) = self { Some(item) } else { None }
+    }
+
+    /// Empty for writes other than updates.
+    fn update_expression(&self, placeholders: &mut Placeholders) -> String {
+        match self {
+            Self::Update { set, remove, .. } => {
+                let mut clauses = Vec::new();
+                for (attribute, value) in set {
+                    clauses.push(format!("{} = {}", placeholders.name(attribute), placeholders.value(value.clone())));
+                }
+                let removed: Vec<String> = remove.iter().map(|attribute| placeholders.name(attribute)).collect();
+                let remove = if removed.is_empty() { String::new() } else { format!(" REMOVE {}", removed.join(", ")) };
+                format!("SET {}{remove}", clauses.join(", "))
+            }
+            Self::Add { attribute, delta, .. } => {
+                let delta = AttributeValue::N(delta.to_string());
+                format!("ADD {} {}", placeholders.name(attribute), placeholders.value(delta))
+            }
+            Self::Put(_) | Self::Delete(_) | Self::Check(_) => String::new(),
+        }
+    }
+
+    /// The item after the write; `None` stands for a missing one.
+    pub(in crate::store) fn applied_to(self, before: Option<Item>) -> Option<Item> {
+        match self {
+            Self::Put(item) => Some(item),
+            Self::Update { key, set, remove } => {
+                let mut item = before.unwrap_or_else(|| key.item());
+                item.retain(|attribute, _| !remove.contains(attribute));
+                item.extend(set);
+                Some(item)
+            }
+            Self::Add { key, attribute, delta } => {
+                let mut item = before.unwrap_or_else(|| key.item());
+                let number = item.get(attribute).and_then(|number| number.as_n().ok()?.parse::<i64>().ok()).unwrap_or_default();
+                item.insert(attribute.to_owned(), AttributeValue::N((number + delta).to_string()));
+                Some(item)
+            }
+            Self::Delete(_) => None,
+            Self::Check(_) => before,
+        }
+    }
+}
+
 pub(in crate::store) struct TransactionItem {
+    pub(in crate::store) purpose: Purpose,
     pub(in crate::store) condition: Condition,
-    pub(in crate::store) write: TransactWriteItem,
+    pub(in crate::store) write: Write,
+}
+
+impl TransactionItem {
+    /// The item must not exist yet.
+    pub(in crate::store) fn put_new(purpose: Purpose, item: Item) -> Self {
+        Self { purpose, condition: Condition::MISSING, write: Write::Put(item) }
+    }
+
+    /// The key has the hash of this attribute: an existing item is the same.
+    pub(in crate::store) fn put_blob(item: Item, attribute: &'static str) -> Self {
+        let condition = Condition::Any(vec![Condition::MISSING, Condition::Has(attribute)]);
+        Self { purpose: Purpose::Invariant, condition, write: Write::Put(item) }
+    }
+
+    fn into_request(self, table: &str) -> Result<TransactWriteItem, BuildError> {
+        let mut placeholders = Placeholders::default();
+        let condition = Some(self.condition.expression(&mut placeholders)).filter(|condition| !condition.is_empty());
+        let changes = self.write.update_expression(&mut placeholders);
+        let (names, values) = placeholders.into_maps();
+        // These errors name the item that is in the way.
+        let shows_item = matches!(self.purpose, Purpose::Unreferenced | Purpose::UniqueValue(..));
+        let returned = shows_item.then_some(ReturnValuesOnConditionCheckFailure::AllOld);
+        let request = TransactWriteItem::builder();
+        let request = match self.write {
+            Write::Put(item) => {
+                let put = Put::builder().table_name(table).set_item(Some(item)).set_condition_expression(condition);
+                let put = put.set_expression_attribute_names(names).set_expression_attribute_values(values);
+                request.put(put.set_return_values_on_condition_check_failure(returned).build()?)
+            }
+            Write::Update { key, .. } | Write::Add { key, .. } => {
+                let update = Update::builder().table_name(table).set_key(Some(key.item())).update_expression(changes);
+                let update = update.set_expression_attribute_names(names).set_expression_attribute_values(values);
+                let update = update.set_condition_expression(condition);
+                request.update(update.set_return_values_on_condition_check_failure(returned).build()?)
+            }
+            Write::Delete(key) => {
+                let delete = Delete::builder().table_name(table).set_key(Some(key.item())).set_condition_expression(condition);
+                let delete = delete.set_expression_attribute_names(names).set_expression_attribute_values(values);
+                request.delete(delete.set_return_values_on_condition_check_failure(returned).build()?)
+            }
+            Write::Check(key) => {
+                let check = ConditionCheck::builder().table_name(table).set_key(Some(key.item()));
+                let check = check.set_expression_attribute_names(names).set_expression_attribute_values(values);
+                let check = check.set_condition_expression(condition);
+                request.condition_check(check.set_return_values_on_condition_check_failure(returned).build()?)
+            }
+        };
+        Ok(request.build())
+    }
 }
 
 pub(in crate::store) enum TransactionError {
-    /// The first condition that failed, with the present item if the write requests it.
-    ConditionFailed(Condition, Option<Item>),
+    /// The first condition that failed, with the present item if the error names it.
+    ConditionFailed(Purpose, Option<Item>),
     /// The same request was being written by another function instance until the deadline.
     ConcurrentRequest,
     Store(StoreError),
@@ -51,8 +180,9 @@ impl Store {
         items: Vec<TransactionItem>,
         deadline: Instant,
     ) -> Result<(), TransactionError> {
-        let (conditions, writes): (Vec<Condition>, Vec<TransactWriteItem>) =
-            items.into_iter().map(|item| (item.condition, item.write)).unzip();
+        let purposes: Vec<Purpose> = items.iter().map(|item| item.purpose).collect();
+        let writes: Result<Vec<_>, BuildError> = items.into_iter().map(|item| item.into_request(&self.table)).collect();
+        let writes = writes.map_err(|error| TransactionError::Store(StoreError::broken(error)))?;
         for round in 0.. {
             if Instant::now() >= deadline {
                 return Err(TransactionError::Store(StoreError::TooLate));
@@ -65,8 +195,8 @@ impl Store {
             };
             let Some(reasons) = cancellation_reasons(&error) else { return Err(TransactionError::Store(error.into())) };
             let failed = |reason: &&CancellationReason| reason.code() == Some("ConditionalCheckFailed");
-            if let Some((condition, reason)) = conditions.iter().zip(reasons).find(|(_, reason)| failed(reason)) {
-                return Err(TransactionError::ConditionFailed(*condition, reason.item.clone()));
+            if let Some((purpose, reason)) = purposes.iter().zip(reasons).find(|(_, reason)| failed(reason)) {
+                return Err(TransactionError::ConditionFailed(*purpose, reason.item.clone()));
             }
             let retryable = |code: &str| code == "TransactionConflict" || is_retryable(code);
             if !reasons.iter().filter_map(CancellationReason::code).any(retryable) {
@@ -74,10 +204,10 @@ impl Store {
             }
             pause(self, round).await;
             if Instant::now() >= deadline {
-                let same_request = |(condition, reason): (&Condition, &CancellationReason)| {
-                    *condition == Condition::NoStoredResponse && reason.code() == Some("TransactionConflict")
+                let same_request = |(purpose, reason): (&Purpose, &CancellationReason)| {
+                    *purpose == Purpose::NoStoredResponse && reason.code() == Some("TransactionConflict")
                 };
-                if conditions.iter().zip(reasons).any(same_request) {
+                if purposes.iter().zip(reasons).any(same_request) {
                     return Err(TransactionError::ConcurrentRequest);
                 }
                 return Err(TransactionError::Store(StoreError::Unavailable(error.into())));
@@ -91,5 +221,83 @@ fn cancellation_reasons(error: &SdkError<TransactWriteItemsError>) -> Option<&[C
     match error.as_service_error()? {
         TransactWriteItemsError::TransactionCanceledException(cancelled) => Some(cancelled.cancellation_reasons()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::keys::{PK, SK};
+
+    fn text(value: &str) -> AttributeValue {
+        AttributeValue::S(value.to_owned())
+    }
+
+    fn number(value: i64) -> AttributeValue {
+        AttributeValue::N(value.to_string())
+    }
+
+    fn item(others: &[(&str, AttributeValue)]) -> Item {
+        let key = [(PK, text("p")), (SK, text("s"))];
+        key.iter().chain(others).map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+    }
+
+    fn request(purpose: Purpose, condition: Condition, write: Write) -> TransactWriteItem {
+        TransactionItem { purpose, condition, write }.into_request("t").unwrap()
+    }
+
+    #[test]
+    fn an_update_leaves_what_its_expression_says() {
+        let key = || Key::of(&item(&[])).unwrap();
+        let rename = || Write::Update { key: key(), set: Item::from([("name".into(), text("b"))]), remove: vec!["notes".into()] };
+        let update = request(Purpose::RecordState, Condition::is("version", number(1)), rename()).update.unwrap();
+        assert_eq!(update.condition_expression.as_deref(), Some("#n0 = :v0"));
+        assert_eq!(update.update_expression, "SET #n1 = :v1 REMOVE #n2");
+        let names = update.expression_attribute_names.unwrap();
+        assert_eq!(["#n0", "#n1", "#n2"].map(|name| names[name].as_str()), ["version", "name", "notes"]);
+        assert_eq!(
+            update.expression_attribute_values.unwrap(),
+            Item::from([(":v0".into(), number(1)), (":v1".into(), text("b"))])
+        );
+        let before = item(&[("name", text("a")), ("notes", text("n")), ("version", number(1))]);
+        assert_eq!(rename().applied_to(Some(before)), Some(item(&[("name", text("b")), ("version", number(1))])));
+
+        let count = || Write::Add { key: key(), attribute: "uses", delta: -1 };
+        let update = request(Purpose::RecordState, Condition::EXISTS, count()).update.unwrap();
+        assert_eq!((update.key, update.update_expression.as_str()), (item(&[]), "ADD #n1 :v0"));
+        for (before, after) in [(Some(item(&[("uses", number(3))])), 2), (Some(item(&[])), -1), (None, -1)] {
+            assert_eq!(count().applied_to(before), Some(item(&[("uses", number(after))])));
+        }
+    }
+
+    #[test]
+    fn other_writes_leave_their_item_or_none_or_the_present_one() {
+        let (old, new) = (item(&[("name", text("a"))]), item(&[("name", text("b"))]));
+        let key = || Key::of(&old).unwrap();
+        for before in [None, Some(old.clone())] {
+            assert_eq!(Write::Put(new.clone()).applied_to(before.clone()), Some(new.clone()));
+            assert_eq!(Write::Delete(key()).applied_to(before.clone()), None);
+            assert_eq!(Write::Check(key()).applied_to(before.clone()), before);
+        }
+        let put = TransactionItem::put_new(Purpose::RecordState, new.clone()).into_request("t").unwrap().put.unwrap();
+        assert_eq!((put.item, put.condition_expression.as_deref()), (new, Some("attribute_not_exists(#n0)")));
+        let check = request(Purpose::RecordState, Condition::EXISTS, Write::Check(key())).condition_check.unwrap();
+        assert_eq!((check.key, check.condition_expression.as_str()), (item(&[]), "attribute_exists(#n0)"));
+        let delete = request(Purpose::RecordState, Condition::ALWAYS, Write::Delete(key())).delete.unwrap();
+        assert_eq!((delete.condition_expression, delete.expression_attribute_names), (None, None));
+        assert!(Write::Put(Item::new()).key().is_err());
+    }
+
+    #[test]
+    fn the_present_item_is_asked_for_where_the_error_names_it() {
+        for (purpose, expected) in [
+            (Purpose::Unreferenced, Some(ReturnValuesOnConditionCheckFailure::AllOld)),
+            (Purpose::UniqueValue(Kind::User, "email"), Some(ReturnValuesOnConditionCheckFailure::AllOld)),
+            (Purpose::RecordState, None),
+            (Purpose::Invariant, None),
+        ] {
+            let put = TransactionItem::put_new(purpose, item(&[])).into_request("t").unwrap().put.unwrap();
+            assert_eq!(put.return_values_on_condition_check_failure, expected, "{purpose:?}");
+        }
     }
 }

@@ -4,15 +4,14 @@ use crate::domain::history::commitments::{Commitment, Commitments, pointers_of_c
 use crate::domain::history::event::{self, Event, Verb};
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use crate::domain::values::id::{AssetId, EventId, Id};
-use crate::store::keys::{COMMITMENTS, ENTRY, HS, Item, Key, Keys, LS, PK, TYPE, commitments_attribute};
+use crate::store::TenantStore;
+use crate::store::keys::{COMMITMENTS, ENTRY, HS, Item, Key, Keys, LS, TYPE, commitments_attribute};
 use crate::store::table::change_context::ChangeContext;
+use crate::store::table::condition::Condition;
 use crate::store::table::error::StoreError;
 use crate::store::table::item::{self, LAST_EVENT, LAST_HASH, OWNER, UPDATED_AT, VERSION};
-use crate::store::table::transaction::{Condition, TransactionItem};
-use crate::store::{Store, TenantStore};
-use aws_sdk_dynamodb::types::{
-    AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
-};
+use crate::store::table::transaction::{Purpose, TransactionItem, Write};
+use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use uuid::Uuid;
@@ -21,7 +20,7 @@ use uuid::Uuid;
 pub(in crate::store) struct NewEvent {
     pub(in crate::store) id: EventId,
     pub(in crate::store) hash: String,
-    pub(in crate::store) item: TransactionItem,
+    pub(in crate::store) item: Item,
 }
 
 /// The sort key, in the index `list_index`, of an event that assigns an asset to a user.
@@ -62,7 +61,7 @@ impl TenantStore {
         })
     }
 
-    /// The event as a write, and as the record refers to it.
+    /// The event as an item, and as the record refers to it.
     pub(in crate::store) fn event_item(&self, context: &ChangeContext, change: RecordChange<'_>) -> Result<NewEvent, StoreError> {
         let RecordChange { event_id, record: (kind, id), verb, version, changes, .. } = change;
         let mut personal = context.actor.personal_pointers();
@@ -95,7 +94,6 @@ impl TenantStore {
         if version > change.transaction_start {
             item.insert(TRANSACTION_START.to_owned(), number(change.transaction_start));
         }
-        let item = TransactionItem { condition: Condition::Invariant, write: self.store.put_new(item)? };
         Ok(NewEvent { id: event.id, hash, item })
     }
 
@@ -112,98 +110,50 @@ impl TenantStore {
         next: &Stored<T>,
         before: &Item,
         after: &Item,
-    ) -> Result<TransactWriteItem, StoreError> {
-        let mut update = Update::builder()
-            .table_name(&self.store.table)
-            .set_key(Some(self.record_key::<T>(&old.value).item()))
-            .condition_expression("#version = :old")
-            .expression_attribute_names("#version", VERSION)
-            .expression_attribute_values(":old", number(old.version));
-        let mut sets: Vec<(&str, AttributeValue)> = vec![
-            (VERSION, number(next.version)),
-            (UPDATED_AT, AttributeValue::S(next.updated_at.to_string())),
-            (LAST_HASH, AttributeValue::S(next.last_hash.clone())),
-            (LAST_EVENT, AttributeValue::S(next.last_event.short())),
-        ];
-        sets.extend(after.iter().filter(|(name, value)| before.get(*name) != Some(value)).map(|(n, v)| (n.as_str(), v.clone())));
+    ) -> TransactionItem {
+        let mut set = Item::from([
+            (VERSION.to_owned(), number(next.version)),
+            (UPDATED_AT.to_owned(), AttributeValue::S(next.updated_at.to_string())),
+            (LAST_HASH.to_owned(), AttributeValue::S(next.last_hash.clone())),
+            (LAST_EVENT.to_owned(), AttributeValue::S(next.last_event.short())),
+        ]);
+        let changed = after.iter().filter(|(name, value)| before.get(*name) != Some(value));
+        set.extend(changed.map(|(name, value)| (name.clone(), value.clone())));
         let list_index_key =
             item::list_index_key(&next.value).filter(|key| Some(key) != item::list_index_key(&old.value).as_ref());
-        sets.extend(list_index_key.map(|key| (LS, key)));
-        let removed = before.keys().filter(|name| !after.contains_key(*name));
-        let (mut set, mut remove) = (Vec::new(), Vec::new());
-        for (n, (name, value)) in sets.into_iter().enumerate() {
-            set.push(format!("#s{n} = :s{n}"));
-            update = update.expression_attribute_names(format!("#s{n}"), name);
-            update = update.expression_attribute_values(format!(":s{n}"), value);
-        }
-        for (n, name) in removed.enumerate() {
-            remove.push(format!("#r{n}"));
-            update = update.expression_attribute_names(format!("#r{n}"), name);
-        }
-        let mut expression = format!("SET {}", set.join(", "));
-        if !remove.is_empty() {
-            expression.push_str(&format!(" REMOVE {}", remove.join(", ")));
-        }
-        let update = update.update_expression(expression).build();
-        Ok(TransactWriteItem::builder().update(update.map_err(StoreError::broken)?).build())
+        set.extend(list_index_key.map(|key| (LS.to_owned(), key)));
+        let remove = before.keys().filter(|name| !after.contains_key(*name)).cloned().collect();
+        let write = Write::Update { key: self.record_key::<T>(&old.value), set, remove };
+        TransactionItem { purpose: Purpose::RecordState, condition: has_version(old.version), write }
     }
 
     /// `None`: there must be no record.
-    pub(in crate::store) fn version_check(&self, key: &Key, version: Option<u64>) -> Result<TransactionItem, StoreError> {
-        let check = ConditionCheck::builder().table_name(&self.store.table).set_key(Some(key.item()));
-        let check = match version {
-            None => check.condition_expression("attribute_not_exists(#pk)").expression_attribute_names("#pk", PK),
-            Some(version) => check
-                .condition_expression("#version = :version")
-                .expression_attribute_names("#version", VERSION)
-                .expression_attribute_values(":version", number(version)),
-        };
-        let write = TransactWriteItem::builder().condition_check(check.build().map_err(StoreError::broken)?).build();
-        Ok(TransactionItem { condition: Condition::RecordState, write })
+    pub(in crate::store) fn version_check(&self, key: Key, version: Option<u64>) -> TransactionItem {
+        let condition = version.map_or(Condition::MISSING, has_version);
+        TransactionItem { purpose: Purpose::RecordState, condition, write: Write::Check(key) }
     }
 
     /// The record must be at `old`'s version.
-    pub(in crate::store) fn delete_item<T: Record>(&self, old: &Stored<T>) -> Result<TransactWriteItem, StoreError> {
-        let delete = Delete::builder()
-            .table_name(&self.store.table)
-            .set_key(Some(self.record_key::<T>(&old.value).item()))
-            .condition_expression("#version = :version")
-            .expression_attribute_names("#version", VERSION)
-            .expression_attribute_values(":version", number(old.version))
-            .build()
-            .map_err(StoreError::broken)?;
-        Ok(TransactWriteItem::builder().delete(delete).build())
+    pub(in crate::store) fn delete_item<T: Record>(&self, old: &Stored<T>) -> TransactionItem {
+        let write = Write::Delete(self.record_key::<T>(&old.value));
+        TransactionItem { purpose: Purpose::RecordState, condition: has_version(old.version), write }
     }
 
     /// The `new` ones are put, `old` ones not among them are deleted.
-    pub(in crate::store) fn unique_markers<T: Record>(
-        &self,
-        value: &T,
-        old: &[Unique],
-        new: &[Unique],
-    ) -> Result<Vec<TransactionItem>, StoreError> {
+    pub(in crate::store) fn unique_markers<T: Record>(&self, value: &T, old: &[Unique], new: &[Unique]) -> Vec<TransactionItem> {
         let owner = AttributeValue::S(self.record_key::<T>(value).sort().to_owned());
         let mut items = Vec::new();
         for unique in new.iter().filter(|unique| !old.contains(unique)) {
             let mut marker = self.keys.unique(T::KIND, unique).item();
             marker.insert(TYPE.to_owned(), AttributeValue::S("marker".to_owned()));
             marker.insert(OWNER.to_owned(), owner.clone());
-            let condition = Condition::UniqueValue(T::KIND, unique.field);
-            items.push(TransactionItem { condition, write: self.store.put_new(marker)? });
+            items.push(TransactionItem::put_new(Purpose::UniqueValue(T::KIND, unique.field), marker));
         }
         for unique in old.iter().filter(|unique| !new.contains(unique)) {
-            let delete = Delete::builder()
-                .table_name(&self.store.table)
-                .set_key(Some(self.keys.unique(T::KIND, unique).item()))
-                .condition_expression("#owner = :owner")
-                .expression_attribute_names("#owner", OWNER)
-                .expression_attribute_values(":owner", owner.clone())
-                .build()
-                .map_err(StoreError::broken)?;
-            let write = TransactWriteItem::builder().delete(delete).build();
-            items.push(TransactionItem { condition: Condition::RecordState, write });
+            let (condition, write) = (Condition::is(OWNER, owner.clone()), Write::Delete(self.keys.unique(T::KIND, unique)));
+            items.push(TransactionItem { purpose: Purpose::RecordState, condition, write });
         }
-        Ok(items)
+        items
     }
 }
 
@@ -218,31 +168,6 @@ fn number(value: u64) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
-impl Store {
-    /// The item must not exist yet. Otherwise the error contains the present item.
-    pub(in crate::store) fn put_new(&self, item: Item) -> Result<TransactWriteItem, StoreError> {
-        let put = Put::builder()
-            .table_name(&self.table)
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(#pk)")
-            .expression_attribute_names("#pk", PK)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build()
-            .map_err(StoreError::broken)?;
-        Ok(TransactWriteItem::builder().put(put).build())
-    }
-
-    /// The key has the hash of this attribute: an existing item is the same.
-    pub(in crate::store) fn put_blob(&self, item: Item, attribute: &str) -> Result<TransactionItem, StoreError> {
-        let put = Put::builder()
-            .table_name(&self.table)
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(#pk) OR attribute_exists(#attribute)")
-            .expression_attribute_names("#pk", PK)
-            .expression_attribute_names("#attribute", attribute)
-            .build()
-            .map_err(StoreError::broken)?;
-        let write = TransactWriteItem::builder().put(put).build();
-        Ok(TransactionItem { condition: Condition::Invariant, write })
-    }
+fn has_version(version: u64) -> Condition {
+    Condition::is(VERSION, number(version))
 }

@@ -15,7 +15,7 @@ use crate::store::table::change_context::ChangeContext;
 use crate::store::table::deduplicated_blobs::{Blob, BlobName};
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::item::{self, OWNER, USES};
-use crate::store::table::transaction::{Condition, TransactionError, TransactionItem};
+use crate::store::table::transaction::{Purpose, TransactionError, TransactionItem};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -35,8 +35,6 @@ pub struct UnitOfWork<'a> {
     blobs: BTreeSet<BlobName>,
     /// The size of the records that are updated. Items that are put are measured in `commit_with`.
     updated_bytes: usize,
-    /// In a dry run: the items of the updated records.
-    updated_items: Vec<Item>,
     /// The unit must be committed by then. Events get their ids when they are added, and readers of the change feed rely on an
     /// event being written soon after its id was created.
     deadline: Instant,
@@ -64,7 +62,6 @@ impl<'a> UnitOfWork<'a> {
             reference_counts: BTreeMap::new(),
             blobs: BTreeSet::new(),
             updated_bytes: 0,
-            updated_items: Vec::new(),
             deadline: Instant::now() + OPERATION_TIMEOUT,
             precondition_met: false,
             counted: 0,
@@ -105,12 +102,11 @@ impl<'a> UnitOfWork<'a> {
     }
 
     /// Adds the put of a blob that the tenant's table is not known to have. Several records may have the same.
-    fn put_blob(&mut self, blob: Option<Blob>) -> Result<(), StoreError> {
+    fn put_blob(&mut self, blob: Option<Blob>) {
         if let Some(blob) = blob.filter(|blob| !self.blobs.contains(&blob.name)) {
             self.blobs.insert(blob.name.clone());
-            self.items.extend(self.store.blob_put(blob)?);
+            self.items.extend(self.store.blob_put(blob));
         }
-        Ok(())
     }
 
     pub(in crate::store) fn add(&mut self, item: TransactionItem) {
@@ -161,27 +157,22 @@ impl<'a> UnitOfWork<'a> {
         let mut items = Vec::new();
         // First, because the first failed condition is reported: when a request is repeated, others fail as well.
         if let Some(idempotency) = &self.context.idempotency {
-            let puts = self.items.iter().filter_map(|item| item.write.put());
-            let entries = puts.filter_map(|put| put.item().get(HS).cloned()).collect();
+            let entries = self.items.iter().filter_map(|item| item.write.put()?.get(HS).cloned()).collect();
             items.push(self.store.store_response(idempotency, &response()?, entries, self.context.at)?);
         }
         items.extend(self.items);
-        for ((kind, id), count) in self.reference_counts {
-            let condition = count.added.as_ref().map_or(Condition::RecordState, |added| Condition::Reference(added.field));
-            let write = self.store.reference_count_item(kind, id, count.delta, count.added.as_ref())?;
-            items.push(TransactionItem { condition, write });
-        }
+        let counts = self.reference_counts.into_iter();
+        items.extend(counts.map(|((kind, id), it)| self.store.reference_count_item(kind, id, it.delta, it.added.as_ref())));
         if items.is_empty() {
             return Ok(());
         }
-        let put_bytes: usize = items.iter().filter_map(|item| Some(item::size(item.write.put()?.item()))).sum();
+        let put_bytes: usize = items.iter().filter_map(|item| item.write.put().map(item::size)).sum();
         if self.updated_bytes + put_bytes > MAX_TRANSACTION_BYTES || items.len() > MAX_TRANSACTION_ITEMS {
             return Err(WriteError::TooLarge);
         }
-        let store = &self.store.store;
         let committed = match &self.store.dry_run {
-            Some(dry_run) => store.try_out(dry_run, items, self.updated_items, self.deadline).await,
-            None => store.transact(items, self.deadline).await,
+            Some(dry_run) => self.store.try_out(dry_run, items).await,
+            None => self.store.store.transact(items, self.deadline).await,
         };
         committed.map_err(write_error)
     }
@@ -203,16 +194,16 @@ impl TenantStore {
 /// The meaning of a failed transaction for the records.
 pub(in crate::store) fn write_error(error: TransactionError) -> WriteError {
     match error {
-        TransactionError::ConditionFailed(Condition::RecordState, _) => WriteError::Stale,
-        TransactionError::ConditionFailed(Condition::Unreferenced, present) => {
+        TransactionError::ConditionFailed(Purpose::RecordState, _) => WriteError::Stale,
+        TransactionError::ConditionFailed(Purpose::Unreferenced, present) => {
             present.and_then(|item| number(&item, USES)).map_or(WriteError::Stale, WriteError::InUse)
         }
-        TransactionError::ConditionFailed(Condition::UniqueValue(kind, field), marker) => {
+        TransactionError::ConditionFailed(Purpose::UniqueValue(kind, field), marker) => {
             WriteError::Duplicate(field, marker.and_then(|item| marker_owner(kind, &item)))
         }
-        TransactionError::ConditionFailed(Condition::Reference(field), _) => WriteError::MissingReference(field),
-        TransactionError::ConditionFailed(Condition::NoStoredResponse, _) => WriteError::AlreadyAnswered,
-        TransactionError::ConditionFailed(Condition::Invariant, _) => {
+        TransactionError::ConditionFailed(Purpose::Reference(field), _) => WriteError::MissingReference(field),
+        TransactionError::ConditionFailed(Purpose::NoStoredResponse, _) => WriteError::AlreadyAnswered,
+        TransactionError::ConditionFailed(Purpose::Invariant, _) => {
             StoreError::broken("a condition failed that must always hold").into()
         }
         TransactionError::ConcurrentRequest => WriteError::InProgress,

@@ -5,13 +5,14 @@ use crate::domain::values::id::{Id, TenantId};
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::client::{self, OPERATION_TIMEOUT};
-use crate::store::keys::{self, Item, PK, TYPE};
+use crate::store::keys::{self, Item, TYPE};
+use crate::store::table::condition::Condition;
 use crate::store::table::error::{StoreError, WriteError};
-use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::table::transaction::{Purpose, TransactionItem, Write};
 use crate::store::table::unit_of_work::write_error;
 use crate::store::tenants::rate::COUNT_TIMEOUT;
 use crate::store::tenants::tenant_deletion::DELETION_BEGAN;
-use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::{Instant, timeout};
@@ -81,31 +82,19 @@ impl TenantStore {
     /// Returns [`WriteError::Stale`] for a tenant that does not exist or is being deleted, and [`WriteError::Store`] when the
     /// table can't be written.
     pub async fn set_ceiling(&self, limit: Option<u32>) -> Result<(), WriteError> {
-        let (table, key) = (&self.store.table, self.keys.ceiling(self.id.uuid()).item());
+        let key = self.keys.ceiling(self.id.uuid());
         let write = match limit {
-            None => {
-                let delete = Delete::builder().table_name(table).set_key(Some(key)).build();
-                TransactWriteItem::builder().delete(delete.map_err(StoreError::broken)?)
-            }
+            None => Write::Delete(key),
             Some(limit) => {
-                let values = [
-                    (LIMIT.to_owned(), AttributeValue::N(limit.to_string())),
-                    (TYPE.to_owned(), AttributeValue::S("ceiling".to_owned())),
-                ];
-                let put = Put::builder().table_name(table).set_item(Some(key.into_iter().chain(values).collect())).build();
-                TransactWriteItem::builder().put(put.map_err(StoreError::broken)?)
+                let mut item = key.item();
+                item.insert(LIMIT.to_owned(), AttributeValue::N(limit.to_string()));
+                item.insert(TYPE.to_owned(), AttributeValue::S("ceiling".to_owned()));
+                Write::Put(item)
             }
         };
-        let registered = ConditionCheck::builder()
-            .table_name(table)
-            .set_key(Some(keys::registry(self.id).item()))
-            .condition_expression("attribute_exists(#pk) AND attribute_not_exists(#began)")
-            .expression_attribute_names("#pk", PK)
-            .expression_attribute_names("#began", DELETION_BEGAN)
-            .build()
-            .map_err(StoreError::broken)?;
-        let items = [TransactWriteItem::builder().condition_check(registered), write]
-            .map(|write| TransactionItem { condition: Condition::RecordState, write: write.build() });
+        let is_registered = Condition::All(vec![Condition::EXISTS, Condition::Lacks(DELETION_BEGAN)]);
+        let items = [(is_registered, Write::Check(keys::registry(self.id))), (Condition::ALWAYS, write)];
+        let items = items.map(|(condition, write)| TransactionItem { purpose: Purpose::RecordState, condition, write });
         self.store.transact(items.into(), Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
     }
 }

@@ -13,7 +13,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, Key, PK, SK, TYPE};
 use crate::store::table::change_context::ChangeContext;
 use crate::store::table::error::{StoreError, WriteError};
-use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::table::transaction::{Purpose, TransactionItem};
 use crate::store::table::unit_of_work::UnitOfWork;
 use crate::store::tenants::tenant_deletion::{REGISTRATION, deletion_began};
 use crate::store::{Store, TenantStore};
@@ -58,7 +58,7 @@ impl Store {
         let mut registration = keys::registry(tenant_id).item();
         registration.insert(TYPE.to_owned(), AttributeValue::S(REGISTRATION.to_owned()));
         let mut unit = UnitOfWork::new(&tenant, &context);
-        unit.add(TransactionItem { condition: Condition::Invariant, write: self.put_new(registration)? });
+        unit.add(TransactionItem::put_new(Purpose::Invariant, registration));
         unit.create(Tenant::new(tenant_id, name))?;
         unit.create(key)?;
         for process in SYSTEM_PROCESSES {

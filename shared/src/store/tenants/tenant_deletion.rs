@@ -16,12 +16,13 @@ use crate::domain::values::time::Timestamp;
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::keys::{self, Item, Key, Keys, PK, SK, TYPE};
 use crate::store::table::backoff::pause;
+use crate::store::table::condition::Condition;
 use crate::store::table::error::{StoreError, unless_condition_failed};
-use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::table::transaction::{Purpose, TransactionItem, Write};
 use crate::store::table::unit_of_work::write_error;
 use crate::store::{Store, TenantStore, WriteError};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use aws_sdk_dynamodb::types::{AttributeValue, Delete, DeleteRequest, TransactWriteItem, WriteRequest};
+use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, WriteRequest};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -155,16 +156,14 @@ impl TenantStore {
     ///
     /// Returns [`WriteError::Stale`] when its deletion has not begun, and [`WriteError::Store`] when the table can't be written.
     pub async fn finish_deletion(&self) -> Result<(), WriteError> {
-        let delete = |key: Key| Delete::builder().table_name(&self.store.table).set_key(Some(key.item()));
-        let registration = delete(keys::registry(self.id)).condition_expression("attribute_exists(#began)");
-        let registration = registration.expression_attribute_names("#began", DELETION_BEGAN);
-        let items = [delete(self.own_record()), delete(self.keys.ceiling(self.id.uuid())), registration].map(|delete| {
-            let write = TransactWriteItem::builder().delete(delete.build()?).build();
-            Ok(TransactionItem { condition: Condition::RecordState, write })
-        });
-        let items: Result<Vec<_>, aws_sdk_dynamodb::error::BuildError> = items.into_iter().collect();
+        let items = [
+            (self.own_record(), Condition::ALWAYS),
+            (self.keys.ceiling(self.id.uuid()), Condition::ALWAYS),
+            (keys::registry(self.id), Condition::Has(DELETION_BEGAN)),
+        ];
+        let delete = |(key, condition)| TransactionItem { purpose: Purpose::RecordState, condition, write: Write::Delete(key) };
         let deadline = Instant::now() + OPERATION_TIMEOUT;
-        self.store.transact(items.map_err(StoreError::broken)?, deadline).await.map_err(write_error)
+        self.store.transact(items.map(delete).into(), deadline).await.map_err(write_error)
     }
 
     fn own_record(&self) -> Key {

@@ -8,7 +8,7 @@ use crate::store::keys::Section;
 use crate::store::table::deduplicated_blobs::blob_of;
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::item;
-use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::table::transaction::{Purpose, TransactionItem};
 use crate::store::table::transaction_items::{NewEvent, RecordChange};
 use serde_json::Map;
 
@@ -45,17 +45,16 @@ impl UnitOfWork<'_> {
         };
         let place = self.items.len();
         let NewEvent { id: last_event, hash: last_hash, item } = self.store.event_item(self.context, event)?;
-        self.items.push(item);
-        self.items.extend(self.store.unique_markers(&value, &[], &value.unique())?);
-        self.items.extend(self.store.reference_item_put(&value)?);
+        self.items.push(TransactionItem::put_new(Purpose::Invariant, item));
+        self.items.extend(self.store.unique_markers(&value, &[], &value.unique()));
+        self.items.extend(self.store.reference_item_put(&value));
         self.count_references(&[], &value.references());
         self.store.note_assigned(&value.id().to_string());
         let created = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, last_event };
         let stored = self.add_changes(created, 1, later.into_iter().zip(event_ids))?;
         let (item, blob) = item::from_record(&self.store.keys, &stored)?;
-        let put = self.store.store.put_new(item)?;
-        self.put_blob(blob)?;
-        self.items.insert(place, TransactionItem { condition: Condition::RecordState, write: put });
+        self.put_blob(blob);
+        self.items.insert(place, TransactionItem::put_new(Purpose::RecordState, item));
         Ok(stored)
     }
 
@@ -84,14 +83,9 @@ impl UnitOfWork<'_> {
 
     /// Requires that the record is still at `old`'s version, and leaves it as it is. The request's precondition is not about
     /// such a record.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Internal`] if the check can't be written.
-    pub fn expect<T: Record>(&mut self, old: &Stored<T>) -> Result<(), StoreError> {
+    pub fn expect<T: Record>(&mut self, old: &Stored<T>) {
         let key = self.store.keys.record(T::KIND, old.value.id().uuid());
-        self.items.push(self.store.version_check(&key, Some(old.version))?);
-        Ok(())
+        self.items.push(self.store.version_check(key, Some(old.version)));
     }
 
     /// Replaces `old` by `next`, if the record is still at `old`'s version and nothing references it.
@@ -118,17 +112,13 @@ impl UnitOfWork<'_> {
         let stored = self.add_changes(old.clone(), old.version + 1, versions.into_iter().zip(event_ids))?;
         let (before, _) = item::attributes(&old.value)?;
         let (after, blob) = item::attributes(&stored.value)?;
-        let write = self.store.update_item(old, &stored, &before, &after)?;
         self.updated_bytes += item::size(&after);
         if blob_of(&before) != blob_of(&after) {
-            self.put_blob(blob)?;
+            self.put_blob(blob);
         }
-        self.items.insert(place, TransactionItem { condition: Condition::RecordState, write });
-        self.items.extend(self.store.reference_item_update(old, &stored.value, is_unreferenced)?);
-        self.items.extend(self.store.unique_markers(&stored.value, &old.value.unique(), &stored.value.unique())?);
-        if self.store.dry_run.is_some() {
-            self.updated_items.push(item::from_record(&self.store.keys, &stored)?.0);
-        }
+        self.items.insert(place, self.store.update_item(old, &stored, &before, &after));
+        self.items.extend(self.store.reference_item_update(old, &stored.value, is_unreferenced));
+        self.items.extend(self.store.unique_markers(&stored.value, &old.value.unique(), &stored.value.unique()));
         Ok(stored)
     }
 
@@ -154,7 +144,7 @@ impl UnitOfWork<'_> {
                 transaction_start,
             };
             let NewEvent { id: last_event, hash: last_hash, item } = self.store.event_item(self.context, change)?;
-            self.items.push(item);
+            self.items.push(TransactionItem::put_new(Purpose::Invariant, item));
             self.count_references(&stored.value.references(), &next.references());
             stored = Stored { value: next, version, updated_at, last_hash, last_event, ..stored };
         }
@@ -183,13 +173,12 @@ impl UnitOfWork<'_> {
             transaction_start: version,
         };
         let event = self.store.event_item(self.context, change)?;
-        let write = self.store.delete_item(old)?;
-        let tombstone = self.store.tombstone_item(T::KIND, old.value.id().uuid(), version, &event)?;
-        self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event.item]);
-        self.items.extend(self.store.reference_item_deletion(&old.value)?);
+        let tombstone = self.store.tombstone_item(T::KIND, old.value.id().uuid(), version, &event);
+        self.items.extend([self.store.delete_item(old), TransactionItem::put_new(Purpose::Invariant, event.item)]);
+        self.items.extend(self.store.reference_item_deletion(&old.value));
         self.items.push(tombstone);
         let freed: Vec<Unique> = old.value.unique().into_iter().filter(|unique| !unique.reserved_after_deletion).collect();
-        self.items.extend(self.store.unique_markers(&old.value, &freed, &[])?);
+        self.items.extend(self.store.unique_markers(&old.value, &freed, &[]));
         self.count_references(&old.value.references(), &[]);
         Ok(())
     }
