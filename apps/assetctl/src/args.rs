@@ -49,14 +49,14 @@ assetctl return AST-000007 --from mary@example.org --dry-run";
 const EXIT_CODES: &str = "\
 Exit codes:
   0    everything is done, all rows are fine
-  1    something failed, or nobody signed in time; an import can be resumed,
-       and a handover or a return is continued by the same command
+  1    something failed, or nobody signed in time; the same command continues
+       an import, a handover or a return
   2    the command line, the environment or the columns don't fit; nothing
        was written
   3    some rows were refused, and are in a file of their own; an export lacks
        records that the service can't read; a process could not start on all
        assets of a user; or a receiver has not taken some events
-  130  interrupted by Ctrl-C; an import can be resumed";
+  130  interrupted by Ctrl-C; the same command continues";
 
 fn after_help() -> StyledStr {
     let mut text = examples(EXAMPLES);

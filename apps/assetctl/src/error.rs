@@ -14,9 +14,6 @@ pub enum CliError {
     /// The service refused a request, with this status and the code of its problem document.
     #[error("{detail}")]
     Answered { status: u16, code: String, detail: String },
-    /// The service refused the first request, or was never reached: nothing took effect, and there is nothing to resume.
-    #[error("{0}")]
-    Rejected(String),
     #[error("{0}")]
     Interrupted(String),
 }
@@ -35,7 +32,7 @@ impl CliError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Failed(_) | Self::Unanswered(_) | Self::Answered { .. } | Self::Rejected(_) => 1,
+            Self::Failed(_) | Self::Unanswered(_) | Self::Answered { .. } => 1,
             Self::Usage(_) => 2,
             Self::Interrupted(_) => EXIT_INTERRUPTED,
         }
@@ -45,6 +42,12 @@ impl CliError {
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Answered { code, .. } if code == "NOT_FOUND")
+    }
+
+    /// The idempotency key was sent before with another body, path or query.
+    #[must_use]
+    pub fn is_used_key(&self) -> bool {
+        matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("\n  Idempotency-Key: "))
     }
 
     /// So many steps of so many assets are too many changes for one transaction.

@@ -2,7 +2,6 @@
 
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
-use crate::http::patience;
 use crate::http::request::{get_data, get_object, object};
 use crate::people::Directory;
 use serde_json::Value;
@@ -51,7 +50,7 @@ pub async fn user(client: &Client, user: &str) -> Result<Value> {
         return get_object(client, &format!("users/{user}"), &[]).await;
     }
     if !user.contains('@') {
-        let found = Directory::Service(client, patience::DEFAULT).find(user).await?;
+        let found = Directory::Service(client).find(user).await?;
         let id = found.map_err(|detail| CliError::Failed(terminal::clean(&detail)))?;
         return get_object(client, &format!("users/{id}"), &[]).await;
     }

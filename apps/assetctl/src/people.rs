@@ -5,7 +5,6 @@ use crate::folded::folded;
 use crate::http::client::Client;
 use crate::http::request::{JSON, get, unreadable};
 use serde::Deserialize;
-use std::time::Duration;
 
 /// The service's maximum.
 const LIMIT: usize = 100;
@@ -30,18 +29,18 @@ struct Page {
 
 /// The users, to be searched by words in their names and e-mail addresses.
 pub enum Directory<'c> {
-    /// The service searches. The wait for it is limited.
-    Service(&'c Client, Duration),
+    /// The service searches.
+    Service(&'c Client),
     /// All users were read, each with the text that is searched.
     Copy(Vec<(String, User)>),
 }
 
 impl<'c> Directory<'c> {
     /// Reads all users: mostly one request, as a part of an export has more than 10,000.
-    pub async fn read(client: &'c Client, patience: Duration) -> Result<Self> {
+    pub async fn read(client: &'c Client) -> Result<Self> {
         let (mut users, mut url) = (Vec::new(), client.url("users/export", &[("format", "ndjson")])?);
         loop {
-            let reply = get(client, &url, "application/x-ndjson", patience).await?;
+            let reply = get(client, &url, "application/x-ndjson").await?;
             for user in serde_json::Deserializer::from_slice(&reply.body).into_iter::<User>() {
                 let user = user.map_err(|_| unreadable())?;
                 users.push((folded(&format!("{}\n{}", user.display_name, user.email)), user));
@@ -69,8 +68,8 @@ impl<'c> Directory<'c> {
 
     /// All whose name or e-mail address has these words.
     async fn users(&self, words: &str) -> Result<Vec<User>> {
-        let (client, patience) = match self {
-            Self::Service(client, patience) => (client, *patience),
+        let client = match self {
+            Self::Service(client) => client,
             Self::Copy(users) => {
                 let folded = folded(words);
                 let has_words = |text: &str| folded.split(' ').all(|word| text.contains(word));
@@ -80,7 +79,7 @@ impl<'c> Directory<'c> {
         let mut users = Vec::new();
         for page in 1_u32.. {
             let query = [("q", words), ("page", &page.to_string()), ("limit", &LIMIT.to_string())];
-            let reply = get(client, &client.url("users", &query)?, JSON, patience).await?;
+            let reply = get(client, &client.url("users", &query)?, JSON).await?;
             let Page { data } = serde_json::from_slice(&reply.body).map_err(|_| unreadable())?;
             let is_last = data.len() < LIMIT;
             users.extend(data);

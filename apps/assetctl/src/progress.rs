@@ -10,9 +10,7 @@ pub struct Progress {
     label: &'static str,
     size: u64,
     began: Instant,
-    /// Bytes that earlier attempts have settled.
-    skipped: u64,
-    /// Bytes that this attempt has settled.
+    /// Bytes that are settled.
     done: u64,
     rows: u64,
     last_line: Instant,
@@ -27,19 +25,14 @@ impl Progress {
             style.map_or(bar.clone(), |style| bar.with_style(style))
         });
         let now = Instant::now();
-        Self { bar, label, size, began: now, skipped: 0, done: 0, rows: 0, last_line: now }
-    }
-
-    /// For a part that an earlier attempt has settled: it doesn't count for the rate.
-    pub fn skip(&mut self, length: u64) {
-        self.skipped += length;
+        Self { bar, label, size, began: now, done: 0, rows: 0, last_line: now }
     }
 
     /// `length`: the bytes of the rows in the file.
     pub fn settled(&mut self, rows: u64, length: u64, note: &str) {
         self.rows += rows;
         self.done += length;
-        let position = (self.skipped + self.done).min(self.size);
+        let position = self.done.min(self.size);
         let text = describe(self.rows, self.began.elapsed(), self.done, self.size - position);
         if let Some(bar) = &self.bar {
             bar.set_position(position);

@@ -2,7 +2,6 @@
 
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
-use crate::http::patience;
 use crate::http::request::get;
 use crate::lookup;
 use clap::Args;
@@ -69,7 +68,7 @@ pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> 
     let bar = ProgressBar::new_spinner().with_message("finding assets");
     let mut assets = Vec::new();
     loop {
-        let reply = get(client, &url, NDJSON, patience::DEFAULT).await?;
+        let reply = get(client, &url, NDJSON).await?;
         let lines = reply.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         for line in lines {
             assets.push(serde_json::from_slice(line).map_err(|error| unreadable(&error))?);

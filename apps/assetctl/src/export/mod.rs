@@ -17,7 +17,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, Write};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use terminal::print_note;
 
 /// To a file or to standard output.
@@ -32,7 +32,7 @@ pub async fn export(options: &Export, connection: &Connection, is_json: bool) ->
     if let Some(path) = options.output.as_deref().filter(|path| path.is_dir()) {
         return Err(CliError::Usage(format!("{} is a folder; name a file in it", path.display())));
     }
-    let client = Client::new(connection)?;
+    let client = Client::new(connection)?.with_patience(options.give_up_after);
     let began = Instant::now();
     let format = options.format.or_else(|| options.output.as_deref().map(Format::of)).unwrap_or(Format::Csv);
     if options.delimiter.is_some() && format != Format::Csv {
@@ -127,7 +127,7 @@ async fn fetch(options: &Export, client: &Client, format: Format, output: &mut i
     // Drawn on stderr, and only on a terminal.
     let bar = ProgressBar::new_spinner().with_message(format!("0 {kind}"));
     loop {
-        let reply = get(client, &url, content_type, Duration::from_secs(options.give_up_after)).await;
+        let reply = get(client, &url, content_type).await;
         let reply = reply.map_err(|error| match error {
             CliError::Usage(_) => error,
             error => CliError::Failed(format!("{error}\nNothing was written; repeat the command.")),

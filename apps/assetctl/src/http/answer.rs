@@ -1,37 +1,32 @@
 //! The meaning of a response's status for the request.
 
-use crate::http::client::{Reply, Unreachable};
+use crate::error::CliError;
+use crate::http::client::Reply;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Repetitions of a request that the service fails at.
-pub const MAX_FAULTS: u32 = 5;
-
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Answer {
     /// The body is the requested one.
-    Done,
+    Done(Reply),
     /// Send the request again later.
     Busy(Busy),
-    /// Repeating doesn't help. The code is that of the problem document, and empty without one.
-    Refused { code: String, detail: String },
+    /// Repeating doesn't help.
+    Refused(CliError),
 }
 
 /// The reason for sending a request again later.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Busy {
     pub retry_after: Option<Duration>,
     /// A fault of the service, which may not pass.
     pub is_fault: bool,
+    /// Nobody answered. The address may be wrong.
+    pub is_away: bool,
+    /// The request may have taken effect nevertheless.
+    pub may_have_effect: bool,
     /// The error if it doesn't pass.
     pub detail: String,
-}
-
-impl Busy {
-    #[must_use]
-    pub fn unreachable(error: Unreachable, is_fault: bool) -> Self {
-        Self { retry_after: None, is_fault, detail: error.detail }
-    }
 }
 
 /// A problem document (RFC 9457).
@@ -55,20 +50,21 @@ struct ProblemError {
 }
 
 #[must_use]
-pub fn interpret(reply: &Reply) -> Answer {
+pub fn interpret(reply: Reply) -> Answer {
     let problem: Problem = serde_json::from_slice(&reply.body).unwrap_or_default();
-    let detail = describe(reply, &problem);
-    let busy = |is_fault, detail| Answer::Busy(Busy { retry_after: reply.retry_after, is_fault, detail });
-    match reply.status {
+    let (status, retry_after, detail) = (reply.status, reply.retry_after, describe(&reply, &problem));
+    let busy = |is_fault, detail| {
+        Answer::Busy(Busy { retry_after, is_fault, may_have_effect: status != 429, detail, ..Busy::default() })
+    };
+    match status {
         _ if reply.is_too_long => {
-            let detail = detail + " with more than 6 MB, which the API never does; check --base-url";
-            Answer::Refused { code: problem.code, detail }
+            Answer::Refused(CliError::Failed(detail + " with more than 6 MB, which the API never does; check --base-url"))
         }
-        200..=299 => Answer::Done,
+        200..=299 => Answer::Done(reply),
         408 | 429 | 502..=504 => busy(false, detail),
         409 if problem.code == "REQUEST_IN_PROGRESS" => busy(false, detail),
         500 => busy(true, detail),
-        _ => Answer::Refused { code: problem.code, detail },
+        _ => Answer::Refused(CliError::Answered { status, code: problem.code, detail }),
     }
 }
 
@@ -114,18 +110,19 @@ mod tests {
     #[test]
     fn what_passes_is_repeated() {
         for (status, body) in [(429, ""), (503, "{}"), (502, "<html>"), (409, r#"{"code": "REQUEST_IN_PROGRESS"}"#)] {
-            assert!(matches!(interpret(&reply(status, body)), Answer::Busy(Busy { is_fault: false, .. })), "{status}");
+            let Answer::Busy(busy) = interpret(reply(status, body)) else { panic!("{status}") };
+            assert_eq!((busy.is_fault, busy.may_have_effect), (false, status != 429), "{status}");
         }
-        assert!(matches!(interpret(&reply(500, "")), Answer::Busy(Busy { is_fault: true, .. })));
-        assert_eq!(interpret(&reply(200, "{}")), Answer::Done);
+        assert!(matches!(interpret(reply(500, "")), Answer::Busy(Busy { is_fault: true, .. })));
+        assert!(matches!(interpret(reply(200, "{}")), Answer::Done(_)));
     }
 
     #[test]
     fn what_does_not_pass_says_what_to_do() {
         let body =
             r#"{"code": "VALIDATION_ERROR", "detail": "2\nerrors.", "errors": [{"column": "RAM", "detail": "unknown column"}]}"#;
-        let refused = |status, body| match interpret(&reply(status, body)) {
-            Answer::Refused { detail, .. } => detail,
+        let refused = |status, body| match interpret(reply(status, body)) {
+            Answer::Refused(error) => error.to_string(),
             other => panic!("{other:?}"),
         };
         assert_eq!(refused(422, body), "the service answered 422 VALIDATION_ERROR: 2 errors.\n  RAM: unknown column");

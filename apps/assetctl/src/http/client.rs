@@ -2,9 +2,9 @@
 
 use crate::config::Connection;
 use crate::error::{CliError, Result};
-use crate::http::pace::MAX_WINDOW;
+use crate::http::answer::{Answer, Busy, interpret};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LINK, LOCATION, RETRY_AFTER};
-use reqwest::{RequestBuilder, Response, Url, redirect};
+use reqwest::{Response, Url, redirect};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -12,6 +12,11 @@ use tokio::sync::Semaphore;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A gateway gives up earlier.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// Without an option.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The requests that are under way at the same time. Others wait.
+pub const MAX_AT_ONCE: usize = 4;
 
 /// The API answers with 6 MB at most.
 const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
@@ -23,9 +28,8 @@ pub struct Client {
     http: reqwest::Client,
     base_url: Url,
     authorization: HeaderValue,
-    /// The wait for a service that is busy or can't be reached, if it isn't the usual one.
-    pub patience: Option<Duration>,
-    /// Of more requests at once, a busy service refuses some, and each of these waits for longer and longer.
+    /// The wait for a service that is busy or can't be reached.
+    pub patience: Duration,
     under_way: Arc<Semaphore>,
 }
 
@@ -46,18 +50,32 @@ pub struct Reply {
     pub is_too_long: bool,
 }
 
-#[derive(Debug)]
-pub struct Unreachable {
-    pub detail: String,
-    /// The service may have received the request nevertheless.
-    pub may_be_sent: bool,
+/// A request, which can be sent again.
+#[derive(Debug, Clone)]
+pub struct Request {
+    url: Url,
+    /// Type and content of the body of a POST. A GET has none.
+    body: Option<(&'static str, Vec<u8>)>,
+    idempotency_key: Option<String>,
 }
 
-#[derive(Debug, Clone)]
-pub struct ImportRequest {
-    pub path: &'static str,
-    pub query: Vec<(&'static str, String)>,
-    pub content_type: &'static str,
+impl Request {
+    #[must_use]
+    pub fn get(url: Url) -> Self {
+        Self { url, body: None, idempotency_key: None }
+    }
+
+    #[must_use]
+    pub fn post(url: Url, content_type: &'static str, body: Vec<u8>, idempotency_key: Option<String>) -> Self {
+        Self { url, body: Some((content_type, body)), idempotency_key }
+    }
+
+    /// Sent twice, it has the effect of once.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        let is_dry_run = || self.url.query_pairs().any(|(name, value)| name == "dry_run" && value == "true");
+        self.body.is_none() || self.idempotency_key.is_some() || is_dry_run()
+    }
 }
 
 impl Client {
@@ -73,8 +91,13 @@ impl Client {
             .build()
             .map_err(|error| CliError::Failed(describe(&error)))?;
         let authorization = connection.api_key.authorization()?;
-        let under_way = Arc::new(Semaphore::new(MAX_WINDOW as usize));
-        Ok(Self { http, base_url: connection.base_url.clone(), authorization, patience: None, under_way })
+        let under_way = Arc::new(Semaphore::new(MAX_AT_ONCE));
+        Ok(Self { http, base_url: connection.base_url.clone(), authorization, patience: PATIENCE, under_way })
+    }
+
+    #[must_use]
+    pub fn with_patience(self, seconds: u64) -> Self {
+        Self { patience: Duration::from_secs(seconds), ..self }
     }
 
     pub fn url(&self, path: &str, query: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<Url> {
@@ -90,43 +113,26 @@ impl Client {
             .ok_or_else(|| CliError::Failed(format!("the service's link to the next part can't be followed: {link}")))
     }
 
-    pub async fn import(
-        &self,
-        request: Arc<ImportRequest>,
-        body: Vec<u8>,
-        idempotency_key: Option<String>,
-    ) -> std::result::Result<Reply, Unreachable> {
-        let url = self
-            .url(request.path, &request.query)
-            .map_err(|error| Unreachable { detail: error.to_string(), may_be_sent: false })?;
-        let mut builder = self.http.post(url).header(CONTENT_TYPE, request.content_type).body(body);
-        if let Some(key) = idempotency_key {
-            builder = builder.header("idempotency-key", key);
-        }
-        self.send(builder).await
-    }
-
-    pub async fn post(
-        &self,
-        url: Url,
-        body: &serde_json::Value,
-        idempotency_key: Option<&str>,
-    ) -> std::result::Result<Reply, Unreachable> {
-        let mut builder = self.http.post(url).header(CONTENT_TYPE, "application/json").body(body.to_string());
-        if let Some(key) = idempotency_key {
-            builder = builder.header("idempotency-key", key);
-        }
-        self.send(builder).await
-    }
-
-    pub async fn get(&self, url: Url) -> std::result::Result<Reply, Unreachable> {
-        self.send(self.http.get(url)).await
-    }
-
-    async fn send(&self, request: RequestBuilder) -> std::result::Result<Reply, Unreachable> {
+    /// Sends the request once.
+    pub async fn send(&self, request: &Request) -> Answer {
         let _permit = self.under_way.acquire().await;
-        let response =
-            request.header(AUTHORIZATION, self.authorization.clone()).send().await.map_err(|error| self.unreachable(&error))?;
+        match self.reply(request).await {
+            Ok(reply) => interpret(reply),
+            Err(error) => Answer::Busy(self.unreachable(&error)),
+        }
+    }
+
+    async fn reply(&self, request: &Request) -> reqwest::Result<Reply> {
+        let mut builder = match &request.body {
+            Some((content_type, body)) => {
+                self.http.post(request.url.clone()).header(CONTENT_TYPE, *content_type).body(body.clone())
+            }
+            None => self.http.get(request.url.clone()),
+        };
+        if let Some(key) = &request.idempotency_key {
+            builder = builder.header("idempotency-key", key);
+        }
+        let response = builder.header(AUTHORIZATION, self.authorization.clone()).send().await?;
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let retry_after = header(RETRY_AFTER).and_then(|text| seconds(text.trim()));
         let links = response.headers().get_all(LINK).iter().filter_map(|link| link.to_str().ok());
@@ -135,17 +141,17 @@ impl Client {
         let next = links.flat_map(|links| links.split(',')).find_map(next_link).map(str::to_owned);
         let unreadable = header(UNREADABLE).unwrap_or_default();
         let unreadable = unreadable.split(", ").filter(|id| !id.is_empty()).map(str::to_owned).collect();
-        let body = body(response).await.map_err(|error| self.unreachable(&error))?;
+        let body = body(response).await?;
         let is_too_long = body.is_none();
         let body = body.unwrap_or_default();
         Ok(Reply { status, retry_after, location, content_type, etag, next, unreadable, body, is_too_long })
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Unreachable {
+    fn unreachable(&self, error: &reqwest::Error) -> Busy {
         let cause = describe(error);
         let hint = if cause.contains("InvalidContentType") { "; it answers without TLS, as http:// does" } else { "" };
         let detail = format!("can't reach {}: {cause}{hint}", self.base_url);
-        Unreachable { detail, may_be_sent: !error.is_connect() }
+        Busy { is_away: true, may_have_effect: !error.is_connect(), detail, ..Busy::default() }
     }
 }
 
@@ -201,6 +207,16 @@ pub fn cause(error: &reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_could_take_effect_twice_is_not_repeatable() {
+        let url = |query: &str| Url::parse(&format!("https://a.example/v1/assets?{query}")).unwrap();
+        let post = |query, key: Option<&str>| Request::post(url(query), "application/json", Vec::new(), key.map(str::to_owned));
+        for request in [Request::get(url("")), post("", Some("k")), post("dry_run=true", None)] {
+            assert!(request.is_repeatable(), "{request:?}");
+        }
+        assert!(!post("", None).is_repeatable() && !post("dry_run=false", None).is_repeatable());
+    }
 
     #[test]
     fn no_time_is_too_long_to_calculate_with() {

@@ -2,6 +2,4 @@
 
 pub mod answer;
 pub mod client;
-pub mod pace;
-pub mod patience;
 pub mod request;

@@ -1,9 +1,9 @@
 //! Requests that are sent until the service answers them.
 
 use crate::error::{CliError, Result};
-use crate::http::answer::{Answer, Busy, interpret};
-use crate::http::client::{Client, Reply, Unreachable};
-use crate::http::patience::{self, Patience, endless_pause};
+use crate::http::answer::{Answer, Busy};
+use crate::http::client::{Client, Reply, Request};
+use crate::progress::duration;
 use reqwest::Url;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -11,14 +11,23 @@ use terminal::print_note;
 
 pub const JSON: &str = "application/json";
 
+/// Attempts at a request that the service fails at, or that nobody answers.
+const MAX_FAULTS: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The longest pause that the service didn't ask for.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// The longest pause of a request that is never given up, however long the service asks to wait.
+const MAX_ENDLESS_PAUSE: Duration = Duration::from_secs(300);
+
 /// Repeats the request while the service is busy.
 ///
 /// # Errors
 ///
 /// Returns [`CliError::Usage`] when the service refuses a parameter, [`CliError::Answered`] when it refuses the request,
 /// [`CliError::Unanswered`] when it is busy for too long, and [`CliError::Failed`] when it sends another type.
-pub async fn get(client: &Client, url: &Url, content_type: &str, patience: Duration) -> Result<Reply> {
-    let reply = answered(Waiting::silent(patience), || client.get(url.clone())).await.map_err(wrong_parameter)?;
+pub async fn get(client: &Client, url: &Url, content_type: &str) -> Result<Reply> {
+    let patience = Patience::begin(Some(client.patience), false, Instant::now());
+    let reply = answered(client, &Request::get(url.clone()), patience, None).await.map_err(wrong_parameter)?;
     expect_type(&reply, url, content_type)?;
     Ok(reply)
 }
@@ -30,20 +39,18 @@ pub async fn get_data(client: &Client, path: &str, query: &[(&str, &str)]) -> Re
 
 /// Gets a JSON document, and its `ETag` if it has one.
 pub async fn get_document(client: &Client, path: &str, query: &[(&str, &str)]) -> Result<(Value, Option<String>)> {
-    let reply = get(client, &client.url(path, query)?, JSON, patience_of(client)).await?;
+    let reply = get(client, &client.url(path, query)?, JSON).await?;
     Ok((serde_json::from_slice(&reply.body).map_err(|_| unreadable())?, reply.etag))
 }
 
-/// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request takes effect once,
-/// even if it is repeated.
+/// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request is repeated while the
+/// service is busy, and takes effect once. Without one, it is repeated only if it is a dry run, or surely had no effect.
 pub async fn post_data(client: &Client, url: &Url, body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
-    let reply = answered(Waiting::silent(patience_of(client)), || client.post(url.clone(), body, idempotency_key)).await?;
+    let request = Request::post(url.clone(), JSON, body.to_string().into_bytes(), idempotency_key.map(str::to_owned));
+    let patience = Patience::begin(Some(client.patience), false, Instant::now());
+    let reply = answered(client, &request, patience, None).await?;
     expect_type(&reply, url, JSON)?;
     data(serde_json::from_slice(&reply.body).unwrap_or_default())
-}
-
-fn patience_of(client: &Client) -> Duration {
-    client.patience.unwrap_or(patience::DEFAULT)
 }
 
 /// Repeats the request until the service answers, and prints a note that ends in `comfort` while it doesn't. Only the first
@@ -54,8 +61,8 @@ fn patience_of(client: &Client) -> Duration {
 /// Returns [`CliError::Usage`] when the service refuses a parameter, [`CliError::Answered`] when it refuses the request, and
 /// [`CliError::Failed`] when it sends another type.
 pub async fn get_endlessly(client: &Client, url: &Url, is_first: bool, comfort: &str) -> Result<Vec<u8>> {
-    let waiting = Waiting { patience: is_first.then_some(patience::DEFAULT), comfort: Some(comfort) };
-    let reply = answered(waiting, || client.get(url.clone())).await.map_err(wrong_parameter)?;
+    let patience = Patience::begin(is_first.then_some(client.patience), true, Instant::now());
+    let reply = answered(client, &Request::get(url.clone()), patience, Some(comfort)).await.map_err(wrong_parameter)?;
     expect_type(&reply, url, JSON)?;
     Ok(reply.body)
 }
@@ -68,51 +75,83 @@ fn wrong_parameter(error: CliError) -> CliError {
     }
 }
 
-/// The wait for a service that is busy or can't be reached.
-struct Waiting<'c> {
-    /// Endless without.
-    patience: Option<Duration>,
-    /// The end of the note that tells of the wait. Without one, the wait is silent, and an address that can't be reached is a
-    /// fault, which ends it early.
-    comfort: Option<&'c str>,
-}
-
-impl Waiting<'_> {
-    fn silent(patience: Duration) -> Self {
-        Self { patience: Some(patience), comfort: None }
-    }
-}
-
-async fn answered<F>(waiting: Waiting<'_>, send: impl Fn() -> F) -> Result<Reply>
-where
-    F: Future<Output = std::result::Result<Reply, Unreachable>>,
-{
-    let Waiting { patience, comfort } = waiting;
-    let (patience, mut attempts) = (patience.map(|limit| Patience::begin(limit, Instant::now())), 0_u32);
+/// Without `comfort`, the end of the note that tells of a wait, the wait is silent.
+async fn answered(client: &Client, request: &Request, mut patience: Patience, comfort: Option<&str>) -> Result<Reply> {
     loop {
-        attempts = attempts.saturating_add(1);
-        let busy = match send().await {
-            Err(unreachable) => Busy::unreachable(unreachable, comfort.is_none()),
-            Ok(reply) => match interpret(&reply) {
-                Answer::Done => {
-                    if attempts > 1 && comfort.is_some() {
-                        print_note("The service answers again.");
-                    }
-                    return Ok(reply);
+        let busy = match client.send(request).await {
+            Answer::Done(reply) => {
+                if patience.attempts > 0 && comfort.is_some() {
+                    print_note("The service answers again.");
                 }
-                Answer::Refused { code, detail } => return Err(CliError::Answered { status: reply.status, code, detail }),
-                Answer::Busy(busy) => busy,
-            },
+                return Ok(reply);
+            }
+            Answer::Refused(error) => return Err(error),
+            Answer::Busy(busy) if busy.may_have_effect && !request.is_repeatable() => {
+                return Err(CliError::Unanswered(busy.detail));
+            }
+            Answer::Busy(busy) => busy,
         };
-        let pause = match patience {
-            Some(patience) => patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Unanswered)?,
-            None => endless_pause(attempts, &busy),
-        };
-        if let Some(comfort) = comfort.filter(|_| attempts == 1) {
+        let pause = patience.pause(&busy, Instant::now()).map_err(CliError::Unanswered)?;
+        if let Some(comfort) = comfort.filter(|_| patience.attempts == 1) {
             print_note(&format!("{}; waiting for it. {comfort}", busy.detail));
         }
         tokio::time::sleep(pause).await;
     }
+}
+
+/// How often and how long a request is repeated.
+#[derive(Debug)]
+pub struct Patience {
+    /// For the time without progress. Endless without.
+    limit: Option<Duration>,
+    /// The service was there before, so that it may come back.
+    is_known: bool,
+    since: Instant,
+    /// Failed ones since the last progress.
+    attempts: u32,
+}
+
+impl Patience {
+    #[must_use]
+    pub fn begin(limit: Option<Duration>, is_known: bool, now: Instant) -> Self {
+        Self { limit, is_known, since: now, attempts: 0 }
+    }
+
+    /// The service has done a part of the request.
+    pub fn renew(&mut self, now: Instant) {
+        (self.since, self.attempts, self.is_known) = (now, 0, true);
+    }
+
+    /// The pause before the request is repeated: exponential, with jitter, and as long as the service asks for.
+    ///
+    /// # Errors
+    ///
+    /// Waiting is of no use: the time is over, the service asks for a longer wait, or it fails at the request.
+    pub fn pause(&mut self, busy: &Busy, now: Instant) -> std::result::Result<Duration, String> {
+        self.attempts = self.attempts.saturating_add(1);
+        let pause = pause(self.attempts, busy.retry_after, fastrand::f64());
+        let Some(limit) = self.limit else { return Ok(pause.min(MAX_ENDLESS_PAUSE)) };
+        let left = limit.saturating_sub(now.saturating_duration_since(self.since));
+        let is_fault = busy.is_fault || (busy.is_away && !self.is_known);
+        if left.is_zero() || (is_fault && self.attempts >= MAX_FAULTS) {
+            return Err(busy.detail.clone());
+        }
+        match busy.retry_after.filter(|wait| *wait > left) {
+            Some(wait) => Err(format!(
+                "{}\nThe service asks to wait {}, and this command gives up after {}. Try again after that time.",
+                busy.detail,
+                duration(wait),
+                duration(left)
+            )),
+            None => Ok(pause.min(left)),
+        }
+    }
+}
+
+/// After so many attempts; `random` is from 0 to 1.
+fn pause(attempts: u32, retry_after: Option<Duration>, random: f64) -> Duration {
+    let longest = FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(6)).min(MAX_PAUSE);
+    longest.mul_f64(0.5 + random / 2.0).max(retry_after.unwrap_or_default())
 }
 
 /// The prefix of a command's idempotency keys.
@@ -159,4 +198,60 @@ fn data(document: Value) -> Result<Value> {
 #[must_use]
 pub fn unreadable() -> CliError {
     CliError::Failed("can't read the service's answer; check --base-url".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy(retry_after: Option<u64>) -> Busy {
+        Busy { retry_after: retry_after.map(Duration::from_secs), detail: "Not now.".into(), ..Busy::default() }
+    }
+
+    #[test]
+    fn nothing_waits_for_longer_than_is_left() {
+        let (limit, start) = (Duration::from_secs(3), Instant::now());
+        let mut patience = Patience::begin(Some(limit), false, start);
+        let later = start + Duration::from_secs(2);
+        assert_eq!(patience.pause(&busy(Some(3)), start), Ok(limit));
+        assert_eq!(patience.pause(&busy(Some(1)), later), Ok(Duration::from_secs(1)));
+        for _ in 0..9 {
+            assert!(patience.pause(&busy(None), later).unwrap() <= Duration::from_secs(1));
+        }
+        assert_eq!(patience.pause(&busy(None), later), Ok(Duration::from_secs(1)));
+        let told = patience.pause(&busy(Some(2)), later).unwrap_err();
+        assert!(told.contains("Not now.\nThe service asks to wait 2 s, and this command gives up after 1 s."), "{told}");
+        assert_eq!(patience.pause(&busy(Some(0)), start + limit), Err("Not now.".into()));
+        patience.renew(later);
+        assert_eq!(patience.pause(&busy(Some(3)), later), Ok(limit));
+    }
+
+    #[test]
+    fn faults_and_wrong_addresses_are_given_up_after_a_few_attempts() {
+        let (start, limit) = (Instant::now(), Some(Duration::from_secs(300)));
+        let attempts = |is_known, is_fault, is_away| {
+            let (mut patience, busy) = (Patience::begin(limit, is_known, start), Busy { is_fault, is_away, ..busy(None) });
+            (1..=20).find(|_| patience.pause(&busy, start).is_err())
+        };
+        assert_eq!(attempts(true, true, false), Some(MAX_FAULTS));
+        assert_eq!(attempts(false, false, true), Some(MAX_FAULTS));
+        // One that was there comes back, and one that is busy is there.
+        assert_eq!((attempts(true, false, true), attempts(false, false, false)), (None, None));
+    }
+
+    #[test]
+    fn who_never_gives_up_still_asks_again() {
+        let (mut patience, start) = (Patience::begin(None, true, Instant::now()), Instant::now());
+        assert_eq!(patience.pause(&busy(Some(86_400)), start), Ok(MAX_ENDLESS_PAUSE));
+        assert_eq!(patience.pause(&busy(Some(7)), start), Ok(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_limit_and_are_as_long_as_the_service_asks_for() {
+        let ms = Duration::from_millis;
+        assert_eq!(pause(1, Some(ms(7_000)), 0.5), ms(7_000));
+        assert_eq!(pause(1, None, 0.0), ms(100));
+        assert_eq!(pause(3, None, 1.0), ms(800));
+        assert_eq!(pause(99, None, 1.0), MAX_PAUSE);
+    }
 }

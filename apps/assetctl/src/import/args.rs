@@ -41,11 +41,11 @@ pub struct Import {
     #[arg(long = "skip-bad", value_name = "COLUMN")]
     pub skip_bad: Vec<String>,
     /// Check every row, say what would change, and write nothing
-    #[arg(long, conflicts_with = "resume")]
-    pub dry_run: bool,
-    /// Go on with an import that was interrupted
     #[arg(long)]
-    pub resume: bool,
+    pub dry_run: bool,
+    /// Import rows again that were imported in the last 24 hours; with the NAME that it prints when it ends early, go on
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "dry_run")]
+    pub again: Option<String>,
     /// How dates are written, beside YYYY-MM-DD: "DD.MM.YYYY", or "%d.%m.%Y"
     #[arg(long, value_name = "FORMAT", value_parser = DateFormat::parse)]
     pub date_format: Option<DateFormat>,

@@ -1,6 +1,6 @@
 //! The fields that a dry run would change, summed up.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const MAX_FIELDS: usize = 1_000;
 
 /// One change of a row, as the service says it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub struct FieldChange {
     field: String,
     old: Value,
@@ -16,12 +16,11 @@ pub struct FieldChange {
 }
 
 /// The changes of all rows, by field.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Debug, Default)]
 pub struct Changes(BTreeMap<String, Change>);
 
 /// The changes of a field.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default)]
 pub struct Change {
     pub rows: u64,
     /// The first old and new value.
@@ -32,35 +31,22 @@ pub struct Change {
 }
 
 impl Changes {
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub fn add(&mut self, change: &FieldChange) {
-        let example = (text(&change.old), text(&change.new));
-        let differs_in_zeros = differ_in_zeros(&example.0, &example.1);
-        let zeros = if differs_in_zeros { example.clone() } else { Default::default() };
-        self.add_change(&change.field, &Change { rows: 1, example, zeros: differs_in_zeros.into(), example_of_zeros: zeros });
-    }
-
-    pub fn add_all(&mut self, other: &Self) {
-        other.0.iter().for_each(|(field, change)| self.add_change(field, change));
-    }
-
-    fn add_change(&mut self, field: &str, change: &Change) {
+        let FieldChange { field, old, new } = change;
         if self.0.len() >= MAX_FIELDS && !self.0.contains_key(field) {
             return;
         }
-        let sum = self.0.entry(field.to_owned()).or_default();
-        if sum.rows == 0 {
-            sum.example.clone_from(&change.example);
+        let (sum, example) = (self.0.entry(field.clone()).or_default(), (text(old), text(new)));
+        sum.rows += 1;
+        if differ_in_zeros(&example.0, &example.1) {
+            sum.zeros += 1;
+            if sum.zeros == 1 {
+                sum.example_of_zeros.clone_from(&example);
+            }
         }
-        if sum.zeros == 0 {
-            sum.example_of_zeros.clone_from(&change.example_of_zeros);
+        if sum.rows == 1 {
+            sum.example = example;
         }
-        sum.rows += change.rows;
-        sum.zeros += change.zeros;
     }
 
     /// Those that most rows have come first.
@@ -101,18 +87,16 @@ mod tests {
 
     #[test]
     fn changes_are_counted_by_field_and_lost_zeros_apart() {
-        let mut chunks = [Changes::default(), Changes::default()];
-        for (chunk, field, old, new) in [
-            (0, "custom_fields.cost_center", json!("4711"), json!("4712")),
-            (0, "custom_fields.cost_center", json!("0815"), json!("815")),
-            (1, "custom_fields.cost_center", json!("007"), json!("7")),
-            (1, "assigned_to", json!(null), json!("a")),
-            (1, "purchase_price", json!(0), json!(1.5)),
-        ] {
-            chunks[chunk].add(&FieldChange { field: field.into(), old, new });
-        }
         let mut all = Changes::default();
-        chunks.iter().for_each(|chunk| all.add_all(chunk));
+        for (field, old, new) in [
+            ("custom_fields.cost_center", json!("4711"), json!("4712")),
+            ("custom_fields.cost_center", json!("0815"), json!("815")),
+            ("custom_fields.cost_center", json!("007"), json!("7")),
+            ("assigned_to", json!(null), json!("a")),
+            ("purchase_price", json!(0), json!(1.5)),
+        ] {
+            all.add(&FieldChange { field: field.into(), old, new });
+        }
         let expected = json!([
             {"field": "custom_fields.cost_center", "rows": 3, "old": "4711", "new": "4712", "only_leading_zeros": 2},
             {"field": "assigned_to", "rows": 1, "old": "nothing", "new": "a", "only_leading_zeros": 0},

@@ -4,8 +4,8 @@ use crate::import::rows::csv_rows::CsvRows;
 use crate::import::rows::ndjson_rows::NdjsonRows;
 use crate::import::rows::{Original, Row, RowError, Sendable};
 use fields::same_value;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
 use std::rc::Rc;
 
@@ -55,7 +55,7 @@ pub struct ChunkRow {
 }
 
 /// Rows that are sent in one request, and broken rows among them that are not.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Chunk {
     /// Counts from 0.
     pub number: u64,
@@ -64,7 +64,9 @@ pub struct Chunk {
     /// All rows in the file's order.
     pub rows: Vec<ChunkRow>,
     /// Hashes of the values by which its rows could touch the same record as those of another chunk.
-    pub keys: Vec<u64>,
+    pub keys: HashSet<u64>,
+    /// A row is sent that names nothing to update.
+    pub has_unmatched: bool,
     /// The approximate bytes of the rows in the file.
     pub raw_length: u64,
 }
@@ -94,7 +96,7 @@ impl<R: Read> Chunks<R> {
     }
 
     pub fn next(&mut self) -> io::Result<Option<Chunk>> {
-        let mut chunk = Chunk { number: self.number, body: Vec::new(), rows: Vec::new(), keys: Vec::new(), raw_length: 0 };
+        let mut chunk = Chunk { number: self.number, ..Chunk::default() };
         while chunk.rows.len() < MAX_ROWS {
             let row = match self.next.take() {
                 Some(row) => Some(row),
@@ -151,6 +153,7 @@ impl Chunk {
                 }
                 self.body.extend_from_slice(&sendable.bytes);
                 self.keys.extend(sendable.keys);
+                self.has_unmatched |= sendable.matched.is_none();
                 skipped = sendable.skipped;
                 Vec::new()
             }
@@ -182,12 +185,17 @@ mod tests {
     fn chunks_have_200_rows_broken_ones_included() {
         let mut text = String::from("name,serial_number\n");
         for row in 1..=401 {
-            text.push_str(&if row == 7 { "too few\n".to_owned() } else { format!("Laptop,S{row}\n") });
+            text.push_str(&match row {
+                7 => "too few\n".to_owned(),
+                400 => "Laptop,\n".to_owned(),
+                _ => format!("Laptop,S{row}\n"),
+            });
         }
         let chunks = chunks(&text);
         assert_eq!(chunks.iter().map(|chunk| chunk.rows.len()).collect::<Vec<_>>(), [200, 200, 1]);
         assert_eq!(chunks.iter().map(|chunk| chunk.sent().count()).collect::<Vec<_>>(), [199, 200, 1]);
         assert!(chunks.iter().all(|chunk| chunk.body.starts_with(b"name,serial_number\n")));
+        assert_eq!(chunks.iter().map(|chunk| chunk.has_unmatched).collect::<Vec<_>>(), [false, true, false]);
         assert_eq!((chunks[0].keys.len(), chunks[2].number, chunks[2].rows[0].number), (199, 2, 401));
     }
 

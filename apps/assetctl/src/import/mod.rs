@@ -4,41 +4,40 @@ pub mod args;
 pub mod changes;
 pub mod chunks;
 pub mod columns;
-pub mod journal;
+pub mod keys;
 pub mod options;
 pub mod owner_lookup;
 pub mod reasons;
 pub mod refused;
+pub mod results;
 pub mod rows;
 pub mod sender;
-pub mod settlement;
 pub mod source;
 pub mod suggestion;
 pub mod summary;
-pub mod unsettled;
 pub mod way_out;
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::format::Format;
-use crate::http::client::{Client, ImportRequest};
+use crate::http::client::Client;
+use crate::http::request::new_run_id;
 use crate::import::args::{Import, OnError};
-use crate::import::chunks::MAX_ROWS;
 use crate::import::columns::{Columns, Mapping, Target, sent_name};
-use crate::import::journal::{Journal, already_begun};
-use crate::import::options::{heading, resend_command};
+use crate::import::keys::Keys;
+use crate::import::options::resend_command;
 use crate::import::owner_lookup::find_owners;
-use crate::import::refused::{beside, report};
+use crate::import::refused::Report;
+use crate::import::results::Outcome;
 use crate::import::sender::{Ending, Sender};
 use crate::import::source::Source;
 use crate::import::summary::{Summary, print_summary};
-use crate::import::unsettled::CAPACITY;
 use crate::interrupt::Interrupt;
 use crate::output::count;
 use crate::progress::Progress;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use terminal::print_note;
 
 /// Columns of an export that name the record in the service from which it comes, or say when it was created there.
@@ -51,51 +50,18 @@ pub async fn import(options: &Import, connection: &Connection, is_json: bool) ->
     let mut columns = source.columns(options)?;
     check_match(options, &columns)?;
     print_note(&source.describe());
-    let client = Client::new(connection)?;
-    let path = beside(&source.path, ".assetctl");
-    let mut heading = heading(options, connection, &source)?;
-    let resumed = options.resume.then(|| Journal::resume(&path, &heading)).transpose()?;
-    if resumed.is_none() && !options.dry_run && path.exists() {
-        return Err(already_begun(&path));
-    }
-    heading.owners = match &resumed {
-        Some(journal) => journal.owners().clone(),
-        None => find_owners(&client, &source, options, &columns).await?,
-    };
-    columns.fields.owners = Rc::new(heading.owners.clone());
+    let client = Client::new(connection)?.with_patience(options.give_up_after);
+    columns.fields.owners = Rc::new(find_owners(&client, &source, options, &columns).await?);
     let run = Run {
         options,
+        connection,
         client,
         interrupt: Interrupt::listen(),
         summary: Summary::new(options, is_json),
         source: &source,
         columns,
     };
-    if options.dry_run {
-        return run.check(&mut Journal::temporary(heading)?, "checking").await.map(|code| code.unwrap_or(EXIT_SUCCESS));
-    }
-    let mut journal = if let Some(journal) = resumed {
-        if journal.is_forgotten() && options.match_by.column().is_none() {
-            return Err(CliError::Usage(format!(
-                "more than a day has passed since this import was interrupted, and the service has forgotten which of the requests \
-                 under way took effect: the {} rows after the first {} chunks may exist already. Delete {} and start again with \
-                 --match, so that rows that exist are updated.",
-                CAPACITY * MAX_ROWS,
-                journal.len(),
-                path.display()
-            )));
-        }
-        print_note(&format!("Resuming: {} settled.", settled(&journal)));
-        journal
-    } else {
-        if options.on_error == OnError::Abort
-            && let Some(code) = run.check(&mut Journal::temporary(heading.clone())?, "checking").await?
-        {
-            return Ok(code);
-        }
-        Journal::create(&path, heading)?
-    };
-    run.write(&mut journal).await
+    run.import().await
 }
 
 /// An export has IDs. If rows name what they update by something else, the IDs may be those of another service.
@@ -129,13 +95,9 @@ fn check_match(options: &Import, columns: &Columns) -> Result<()> {
     Err(CliError::Usage(format!("--match {column}: no column of the file is {column}; name it with --map \"COLUMN={column}\"")))
 }
 
-fn settled(journal: &Journal) -> String {
-    let rows = journal.counts().rows();
-    format!("{} {}", count(rows, "row"), if rows == 1 { "is" } else { "are" })
-}
-
 struct Run<'a> {
     options: &'a Import,
+    connection: &'a Connection,
     client: Client,
     interrupt: Interrupt,
     summary: Summary,
@@ -144,53 +106,57 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Sends all rows without effect. Returns the exit code unless they are to be written next.
-    async fn check(&self, journal: &mut Journal, label: &'static str) -> Result<Option<u8>> {
-        let began = Instant::now();
-        let ending = self.send(journal, label, true).await?;
-        if ending == Ending::Interrupted {
-            return Err(CliError::Interrupted("Interrupted. Nothing was written.".into()));
-        }
-        let report = report(self.source, self.options, &self.columns, journal)?;
-        if !self.options.dry_run && report.counts.refused == 0 {
-            return Ok(None);
-        }
-        let code = if report.counts.refused == 0 { EXIT_SUCCESS } else { EXIT_REFUSED };
-        print_summary(&self.summary, self.source, &report, began.elapsed(), false, None)?;
-        Ok(Some(code))
-    }
-
-    /// Imports the chunks that the journal lacks.
-    async fn write(&self, journal: &mut Journal) -> Result<u8> {
-        let began = Instant::now();
-        let ending = match self.send(journal, "importing", false).await {
-            Ok(ending) => ending,
-            Err(error @ CliError::Rejected(_)) if !self.options.resume => {
-                journal.remove()?;
-                return Err(error);
-            }
-            Err(error) => {
-                return Err(CliError::Failed(format!(
-                    "{error}\n{} settled. When that is mended, repeat the command with --resume.",
-                    settled(journal)
-                )));
-            }
+    async fn import(&self) -> Result<u8> {
+        let aborts = self.options.on_error == OnError::Abort;
+        let again = match self.options.again.as_deref() {
+            Some("") => new_run_id()?.get(..8).unwrap_or_default().to_owned(),
+            again => again.unwrap_or_default().to_owned(),
         };
-        if ending == Ending::Interrupted {
-            return Err(CliError::Interrupted(format!(
-                "Interrupted; {} settled. To go on with the others, repeat the command with --resume.",
-                settled(journal)
-            )));
+        let resume = match self.options.again.as_deref() {
+            Some("") => format!("run the command again with --again={again}"),
+            _ => "run the same command again".to_owned(),
+        };
+        let query = self.query();
+        let path = if self.options.users { "users/import" } else { "assets/import" };
+        let url = self.client.url(path, &query)?;
+        let keys = Keys::new(self.options, self.connection, path, url.query().unwrap_or_default(), &again)?;
+        let sender = Sender {
+            client: &self.client,
+            url,
+            content_type: if self.source.format == Format::Csv { "text/csv" } else { "application/x-ndjson" },
+            keys: Some(&keys),
+            file: &self.source.path,
+            resume: &resume,
+            stops_at_refusal: aborts,
+            interrupt: &self.interrupt,
+        };
+        if self.options.dry_run || aborts {
+            let (began, mut report) = (Instant::now(), self.report());
+            let url = self.client.url(path, &[&query[..], &[("dry_run", "true".to_owned())]].concat())?;
+            let checker = Sender { url, keys: None, stops_at_refusal: false, ..sender };
+            if let Ending::Interrupted(_) = self.send(&checker, &mut report, "checking").await? {
+                return Err(CliError::Interrupted("Interrupted. Nothing was written.".into()));
+            }
+            let is_good = report.counts.refused == 0;
+            if self.options.dry_run || !(is_good || has_begun(&sender, &report).await?) {
+                return self.end(report, began, false);
+            }
         }
-        let report = report(self.source, self.options, &self.columns, journal)?;
-        let code = if report.counts.refused == 0 { EXIT_SUCCESS } else { EXIT_REFUSED };
-        let resend = resend_command(self.options, report.file.as_deref());
-        print_summary(&self.summary, self.source, &report, began.elapsed(), true, resend)?;
-        journal.remove()?;
-        Ok(code)
+        let (began, mut report) = (Instant::now(), self.report());
+        match self.send(&sender, &mut report, "importing").await? {
+            Ending::Interrupted(rows) => {
+                let rows = count(rows, "row");
+                Err(CliError::Interrupted(format!("Interrupted after {rows}. To import the others, {resume}.")))
+            }
+            Ending::Complete | Ending::Refused => self.end(report, began, true),
+        }
     }
 
-    async fn send(&self, journal: &mut Journal, label: &'static str, is_dry_run: bool) -> Result<Ending> {
+    fn report(&self) -> Report<'_> {
+        Report::new(self.source, self.options, &self.columns)
+    }
+
+    fn query(&self) -> Vec<(&'static str, String)> {
         let options = self.options;
         let mut query = vec![("match", options.match_by.column().unwrap_or("none").to_owned())];
         query.push(("on_error", if options.on_error == OnError::Abort { "abort" } else { "skip" }.to_owned()));
@@ -201,24 +167,32 @@ impl Run<'_> {
         if !skip_bad.is_empty() {
             query.push(("skip_bad", skip_bad.join(",")));
         }
-        if is_dry_run {
-            query.push(("dry_run", "true".to_owned()));
-        }
-        let path = if options.users { "users/import" } else { "assets/import" };
-        let content_type = if self.source.format == Format::Csv { "text/csv" } else { "application/x-ndjson" };
+        query
+    }
+
+    async fn send(&self, sender: &Sender<'_>, report: &mut Report<'_>, label: &'static str) -> Result<Ending> {
         let mut progress = Progress::new(label, self.source.examination.size);
-        let sender = Sender {
-            client: self.client.clone(),
-            request: Arc::new(ImportRequest { path, query, content_type }),
-            is_dry_run,
-            stops_at_refusal: !is_dry_run && options.on_error == OnError::Abort,
-            journal,
-            progress: &mut progress,
-            patience: Duration::from_secs(options.give_up_after),
-            interrupt: self.interrupt.clone(),
-        };
-        let ending = sender.run(&mut self.source.chunks(options, &self.columns)?).await;
+        let ending = sender.run(&mut self.source.chunks(self.options, &self.columns)?, report, &mut progress).await;
         progress.finish();
         ending
+    }
+
+    fn end(&self, mut report: Report<'_>, began: Instant, has_written: bool) -> Result<u8> {
+        let file = report.finish()?;
+        let resend = if has_written { resend_command(self.options, file.as_deref()) } else { None };
+        print_summary(&self.summary, self.source, &report, file.as_deref(), began.elapsed(), has_written, resend)?;
+        Ok(if report.counts.refused == 0 { EXIT_SUCCESS } else { EXIT_REFUSED })
+    }
+}
+
+/// Whether the check refused rows because an earlier run of the same command imported some: they are then duplicates of
+/// themselves, where a value must be unique. Sends the first chunk with refused rows: unless it was begun before, the service
+/// checks its rows again, and writes none of them.
+async fn has_begun(sender: &Sender<'_>, report: &Report<'_>) -> Result<bool> {
+    let Some(chunk) = report.refused_chunk.as_ref().filter(|_| !report.has_broken) else { return Ok(false) };
+    match sender.send(chunk, true, &Arc::default()).await {
+        Ok(results) => Ok(results.iter().flatten().any(|row| !matches!(row.outcome, Outcome::Refused | Outcome::Skipped))),
+        Err(CliError::Answered { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }

@@ -9,7 +9,6 @@ use crate::import::source::Source;
 use crate::output::count;
 use crate::people::Directory;
 use std::collections::BTreeSet;
-use std::time::Duration;
 use terminal::Notice;
 
 /// So few names are searched, each with a request or two. For more, all users are read, mostly with one request: to the service,
@@ -21,9 +20,7 @@ pub async fn find_owners(client: &Client, source: &Source, options: &Import, col
     let (names, mut owners) = (names(source, options, columns)?, Owners::default());
     let _notice =
         (!names.is_empty()).then(|| Notice::show(&format!("Looking up {} of users", count(names.len() as u64, "name"))));
-    let patience = Duration::from_secs(options.give_up_after);
-    let directory =
-        if names.len() <= FEW { Directory::Service(client, patience) } else { Directory::read(client, patience).await? };
+    let directory = if names.len() <= FEW { Directory::Service(client) } else { Directory::read(client).await? };
     for name in &names {
         owners.add(name, directory.find(name).await?);
     }

@@ -1,19 +1,15 @@
-//! The file of refused rows, which can be mended and sent again.
-//!
-//! It is written at the end, by reading the imported file once more: the journal has the refused rows and the reasons. So the
-//! rows are in the file's order and complete, also after interruptions.
+//! What became of the rows of a file, and the file of refused rows, which can be mended and sent again.
 
 use crate::error::{CliError, Result};
 use crate::format::Format;
 use crate::import::args::Import;
 use crate::import::changes::Changes;
-use crate::import::chunks::ChunkRow;
+use crate::import::chunks::{Chunk, ChunkRow};
 use crate::import::columns::{Columns, REASONS, Target, sent_name};
-use crate::import::journal::Journal;
 use crate::import::reasons::Reasons;
+use crate::import::results::{Counts, Outcome, RowResult};
 use crate::import::rows::ndjson_rows::{Members, UNREADABLE};
 use crate::import::rows::{Original, RowError};
-use crate::import::settlement::Counts;
 use crate::import::source::Source;
 use crate::import::way_out::{Help, WayOut};
 use csv::{StringRecord, WriterBuilder};
@@ -21,9 +17,9 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// Refused rows that are told beside the file.
 pub const MAX_TOLD: usize = 100;
@@ -35,88 +31,117 @@ pub struct RefusedRow {
     errors: Vec<RowError>,
 }
 
-#[derive(Debug, Default)]
-pub struct Report {
+/// What became of the rows so far.
+pub struct Report<'a> {
+    source: &'a Source,
+    way_out: WayOut<'a>,
+    /// The file's names of columns, by the field that is sent.
+    columns: HashMap<&'a str, &'a str>,
     pub counts: Counts,
     /// The first refused rows.
     pub refused: Vec<RefusedRow>,
     pub reasons: Reasons,
-    pub file: Option<PathBuf>,
+    file: Option<RefusedFile>,
     /// The cells that were left out of rows that are not refused, and their number.
     pub skipped: Reasons,
     pub skipped_cells: u64,
     /// Of a dry run.
     pub changes: Changes,
+    /// The first rows of which the service refused some.
+    pub refused_chunk: Option<Chunk>,
+    /// Rows can't be sent.
+    pub has_broken: bool,
 }
 
-/// Reads the file again and writes the refused rows.
-pub fn report(source: &Source, options: &Import, columns: &Columns, journal: &mut Journal) -> Result<Report> {
-    let way_out = WayOut { options, names: &source.names, targets: &columns.targets };
-    let mut chunks = source.chunks(options, columns)?;
-    let targets = columns.targets.iter().zip(&source.names);
-    let columns: HashMap<&str, &str> = targets
-        .filter_map(|(target, name)| match target {
+impl<'a> Report<'a> {
+    #[must_use]
+    pub fn new(source: &'a Source, options: &'a Import, columns: &'a Columns) -> Self {
+        let targets = columns.targets.iter().zip(&source.names);
+        let names = targets.filter_map(|(target, name)| match target {
             Target::Field(field) => Some((sent_name(field), name.as_str())),
             Target::Ignored | Target::Nameless => None,
-        })
-        .collect();
-    let mut report = Report { counts: *journal.counts(), ..Report::default() };
-    let mut file = None;
-    while let Some(chunk) = chunks.next()? {
-        let settlement = journal.settlement(chunk.number)?.unwrap_or_default();
-        report.changes.add_all(&settlement.changes);
-        let mut refused = settlement.refused.into_iter().peekable();
-        let mut skipped = settlement.skipped_cells.into_iter().peekable();
-        let mut sent = 0;
-        for row in chunk.rows {
-            let errors = if row.errors.is_empty() {
-                sent += 1;
-                refused.next_if(|(index, _)| *index == sent - 1).map(|(_, errors)| named(errors, &columns)).unwrap_or_default()
-            } else {
-                report.counts.refused += 1;
-                row.errors.clone()
-            };
+        });
+        Self {
+            source,
+            way_out: WayOut { options, names: &source.names, targets: &columns.targets },
+            columns: names.collect(),
+            counts: Counts::default(),
+            refused: Vec::new(),
+            reasons: Reasons::default(),
+            file: None,
+            skipped: Reasons::default(),
+            skipped_cells: 0,
+            changes: Changes::default(),
+            refused_chunk: None,
+            has_broken: false,
+        }
+    }
+
+    /// Adds the next rows of the file. `results`: of those that were sent.
+    pub fn add(&mut self, chunk: Chunk, results: Vec<RowResult>) -> Result<()> {
+        let (mut results, mut is_refused) = (results.into_iter(), false);
+        for row in &chunk.rows {
+            let (mut errors, mut skipped) = (row.errors.clone(), row.skipped.clone());
             if errors.is_empty() {
-                let by_service = skipped.next_if(|(index, _)| *index + 1 == sent).map(|(_, errors)| named(errors, &columns));
-                for error in row.skipped.iter().chain(by_service.iter().flatten()) {
-                    report.skipped_cells += 1;
-                    report.skipped.add(&row, error, Help::default());
+                let Some(result) = results.next() else { continue };
+                self.counts.add(&result);
+                result.changes.iter().for_each(|change| self.changes.add(change));
+                skipped.extend(self.named(result.skipped_cells));
+                if result.outcome == Outcome::Refused {
+                    is_refused = true;
+                    errors = self.named(result.errors);
+                    if errors.is_empty() {
+                        errors.push(RowError::of_row("refused by the service"));
+                    }
+                }
+            } else {
+                self.counts.refused += 1;
+                self.has_broken = true;
+            }
+            if errors.is_empty() {
+                for error in &skipped {
+                    self.skipped_cells += 1;
+                    self.skipped.add(row, error, Help::default());
                 }
                 continue;
             }
-            let file = match &mut file {
+            let file = match &mut self.file {
                 Some(file) => file,
-                none => none.insert(RefusedFile::create(source)?),
+                none => none.insert(RefusedFile::create(self.source)?),
             };
-            file.write(&row, &errors)?;
-            errors.iter().for_each(|error| report.reasons.add(&row, error, way_out.of(error, &row.original)));
-            if report.refused.len() < MAX_TOLD {
-                report.refused.push(RefusedRow { row: row.number, line: row.line, errors });
+            file.write(row, &errors)?;
+            errors.iter().for_each(|error| self.reasons.add(row, error, self.way_out.of(error, &row.original)));
+            if self.refused.len() < MAX_TOLD {
+                self.refused.push(RefusedRow { row: row.number, line: row.line, errors });
             }
         }
+        if is_refused && self.refused_chunk.is_none() {
+            self.refused_chunk = Some(chunk);
+        }
+        Ok(())
     }
-    report.reasons.compare(report.counts.rows());
-    report.file = file.map(RefusedFile::finish).transpose()?;
-    Ok(report)
-}
 
-/// Puts the file's names of the columns. A refused row has a reason, even if the service gave none.
-fn named(errors: Vec<RowError>, columns: &HashMap<&str, &str>) -> Vec<RowError> {
-    if errors.is_empty() {
-        return vec![RowError::of_row("refused by the service")];
+    /// Puts the file's names of the columns.
+    fn named(&self, errors: Vec<RowError>) -> Vec<RowError> {
+        let name = |field: String| self.columns.get(field.as_str()).map_or(field.clone(), |name| (*name).to_owned());
+        // The service names the parameter of a request.
+        let detail = |detail: String| detail.replace("create_unmatched=true", "--create-unmatched");
+        let named = |error: RowError| RowError { column: error.column.map(name), detail: detail(error.detail), ..error };
+        errors.into_iter().map(named).collect()
     }
-    let name = |field: String| columns.get(field.as_str()).map_or(field.clone(), |name| (*name).to_owned());
-    // The service names the parameter of a request.
-    let detail = |detail: String| detail.replace("create_unmatched=true", "--create-unmatched");
-    errors.into_iter().map(|error| RowError { column: error.column.map(name), detail: detail(error.detail), ..error }).collect()
+
+    /// After the last row. Returns the file of refused rows, if there are any.
+    pub fn finish(&mut self) -> Result<Option<PathBuf>> {
+        self.reasons.compare(self.counts.rows());
+        self.file.take().map(|file| file.finish(self.source)).transpose()
+    }
 }
 
 fn reasons(errors: &[RowError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-#[must_use]
-pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)
@@ -133,25 +158,23 @@ fn path_of(path: &Path, extension: &str) -> PathBuf {
     }
 }
 
+/// Collected in a file without a name, so that an interrupted import leaves nothing behind.
 struct RefusedFile {
-    path: PathBuf,
-    output: BufWriter<NamedTempFile>,
+    output: BufWriter<File>,
     /// The delimiter, and the column with the reasons of an earlier attempt; `None` for NDJSON.
     csv: Option<(u8, Option<usize>)>,
 }
 
 impl RefusedFile {
-    /// The file gets its name when it is complete.
     fn create(source: &Source) -> Result<Self> {
-        let path = path_of(&source.path, if source.format == Format::Csv { "csv" } else { "ndjson" });
-        let mut output = BufWriter::new(crate::output::temporary_beside(&path)?);
+        let mut output = BufWriter::new(tempfile::tempfile()?);
         let earlier = source.names.iter().position(|name| name == REASONS);
         let csv = (source.format == Format::Csv).then_some((source.delimiter, earlier));
         if csv.is_some() {
             // The byte order mark tells spreadsheets that it is UTF-8.
             output.write_all("\u{feff}".as_bytes())?;
         }
-        let mut file = Self { path, output, csv };
+        let mut file = Self { output, csv };
         let header: StringRecord = source.names.iter().collect();
         file.write_cells(REASONS, &header)?;
         Ok(file)
@@ -190,14 +213,18 @@ impl RefusedFile {
         Ok(())
     }
 
-    /// Gives the file its name. One that an earlier import left may have been mended: it is kept as `….old`.
-    fn finish(self) -> Result<PathBuf> {
-        let file = self.output.into_inner().map_err(io::IntoInnerError::into_error)?;
-        if self.path.exists() {
-            std::fs::rename(&self.path, beside(&self.path, ".old")).map_err(|error| CliError::file(&self.path, &error))?;
+    /// Puts it beside the imported file. One that an earlier import left may have been mended: it is kept as `….old`.
+    fn finish(self, source: &Source) -> Result<PathBuf> {
+        let path = path_of(&source.path, if source.format == Format::Csv { "csv" } else { "ndjson" });
+        let mut rows = self.output.into_inner().map_err(io::IntoInnerError::into_error)?;
+        rows.rewind()?;
+        let mut file = crate::output::temporary_beside(&path)?;
+        io::copy(&mut rows, &mut file)?;
+        if path.exists() {
+            std::fs::rename(&path, beside(&path, ".old")).map_err(|error| CliError::file(&path, &error))?;
         }
-        crate::output::persist(file, &self.path)?;
-        Ok(self.path)
+        crate::output::persist(file, &path)?;
+        Ok(path)
     }
 }
 

@@ -1,36 +1,43 @@
 //! Sends the chunks of a file, several at once, until all are settled.
 
 use crate::error::{CliError, Result};
-use crate::http::answer::{Answer, Busy, interpret};
-use crate::http::client::{Client, ImportRequest, Reply, Unreachable};
-use crate::http::pace::{Pace, Permit};
-use crate::http::patience::Patience;
-use crate::import::chunks::{Chunk, Chunks};
-use crate::import::journal::Journal;
-use crate::import::settlement::{Settlement, Verdict};
-use crate::import::unsettled::Unsettled;
+use crate::http::answer::{Answer, Busy};
+use crate::http::client::{Client, MAX_AT_ONCE, Request};
+use crate::http::request::Patience;
+use crate::import::chunks::{Chunk, ChunkRow, Chunks};
+use crate::import::keys::Keys;
+use crate::import::refused::Report;
+use crate::import::results::{Outcome, Results, RowResult, results};
 use crate::interrupt::Interrupt;
+use crate::output::count;
 use crate::progress::Progress;
+use reqwest::Url;
+use std::collections::VecDeque;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use terminal::print_note;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 /// The wait for requests under way after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(10);
+/// Chunks that are read and not in the report yet, of at most 1 MB each: while one is repeated, those behind it go ahead.
+const MAX_OPEN: usize = 16;
 
-/// Sends chunks and notes their results in the journal.
+/// Sends chunks and reports their results.
 pub struct Sender<'a> {
-    pub client: Client,
-    pub request: Arc<ImportRequest>,
-    /// Nothing is written: requests then have no idempotency keys.
-    pub is_dry_run: bool,
+    pub client: &'a Client,
+    pub url: Url,
+    pub content_type: &'static str,
+    /// Nothing is written without.
+    pub keys: Option<&'a Keys>,
+    pub file: &'a Path,
+    /// The command that continues the import.
+    pub resume: &'a str,
     pub stops_at_refusal: bool,
-    pub journal: &'a mut Journal,
-    pub progress: &'a mut Progress,
-    pub patience: Duration,
-    pub interrupt: Interrupt,
+    pub interrupt: &'a Interrupt,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -38,190 +45,163 @@ pub enum Ending {
     Complete,
     /// A row was refused, and the rest was not sent.
     Refused,
-    Interrupted,
+    /// After so many rows.
+    Interrupted(u64),
 }
 
-struct Response {
-    chunk: u64,
-    sent: Instant,
-    result: std::result::Result<Reply, Unreachable>,
-}
-
-struct State {
-    pace: Pace,
-    unsettled: Unsettled,
-    under_way: JoinSet<Response>,
-    is_at_end: bool,
-    is_stopping: bool,
-    has_answered: bool,
-    /// A request may have taken effect although it was not answered in full.
-    is_in_doubt: bool,
-    patience: Patience,
+/// A chunk that is not in the report yet.
+struct Open {
+    chunk: Chunk,
+    results: Option<Vec<RowResult>>,
 }
 
 impl Sender<'_> {
-    /// Sends all chunks that the journal lacks.
-    ///
     /// # Errors
     ///
-    /// Returns [`CliError::Failed`] when the service refuses a request as a whole, or doesn't answer for too long.
-    pub async fn run<R: Read>(mut self, chunks: &mut Chunks<R>) -> Result<Ending> {
-        let mut state = State {
-            pace: Pace::default(),
-            unsettled: Unsettled::default(),
-            under_way: JoinSet::new(),
-            is_at_end: false,
-            is_stopping: false,
-            has_answered: false,
-            is_in_doubt: false,
-            patience: Patience::begin(self.patience, Instant::now()),
-        };
+    /// Returns [`CliError::Answered`] when the service refuses the first request, [`CliError::Usage`] when an earlier run sent
+    /// it with other rows, and [`CliError::Failed`] when it refuses another one, or doesn't answer for too long.
+    pub async fn run<R: Read>(&self, chunks: &mut Chunks<R>, report: &mut Report<'_>, progress: &mut Progress) -> Result<Ending> {
+        let (mut open, mut under_way, waits) = (VecDeque::<Open>::new(), JoinSet::new(), Arc::new(Notify::new()));
+        let (mut next, mut is_at_end, mut is_stopping, mut has_answered, mut rows) = (None, false, false, false, 0);
+        let mut interrupt = self.interrupt.clone();
         loop {
-            let mut wake = Instant::now() + Duration::from_secs(5);
-            if !state.is_stopping && self.interrupt.count() == 0 {
-                self.fill(&mut state, chunks)?;
-                wake = self.start(&mut state, wake);
-            }
-            if state.under_way.is_empty() {
-                if state.is_stopping {
-                    return Ok(Ending::Refused);
-                }
-                if state.is_at_end && state.unsettled.is_empty() {
-                    return Ok(Ending::Complete);
-                }
-                if self.interrupt.count() > 0 {
-                    return Ok(Ending::Interrupted);
-                }
-            }
-            let is_ending = self.interrupt.count() > 0;
-            tokio::select! {
-                Some(response) = state.under_way.join_next() => {
-                    let response = response.map_err(|error| CliError::Failed(error.to_string()))?;
-                    self.note(&mut state, response)?;
-                }
-                () = tokio::time::sleep_until(wake.into()), if !is_ending => {}
-                () = tokio::time::sleep(GRACE), if is_ending => return Ok(Ending::Interrupted),
-                count = self.interrupt.next() => {
-                    if count > 1 {
-                        return Ok(Ending::Interrupted);
-                    }
-                    let requests = state.under_way.len();
-                    print_note(&format!("Ending: waiting for {requests} requests under way. Press Ctrl-C again to end at once."));
-                }
-            }
-        }
-    }
-
-    /// Reads chunks ahead, so that one that must wait doesn't hold up the others.
-    fn fill<R: Read>(&mut self, state: &mut State, chunks: &mut Chunks<R>) -> Result<()> {
-        while !state.is_at_end && !state.unsettled.is_full() {
-            match chunks.next()? {
-                None => state.is_at_end = true,
-                Some(chunk) if self.journal.has(chunk.number) => self.progress.skip(chunk.raw_length),
-                Some(chunk) if chunk.body.is_empty() => {
-                    self.progress.settled(chunk.rows.len() as u64, chunk.raw_length, "");
-                    state.patience.renew(Instant::now());
-                }
-                Some(chunk) => state.unsettled.add(chunk),
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends the requests that the pace permits. Returns the time for the next look.
-    fn start(&self, state: &mut State, mut wake: Instant) -> Instant {
-        loop {
-            let now = Instant::now();
-            if !state.has_answered && !state.under_way.is_empty() {
+            while !is_at_end && !is_stopping && interrupt.count() == 0 {
+                report_settled(&mut open, report)?;
                 // The first request alone shows whether key, columns and address are right.
-                return wake;
-            }
-            match state.pace.permit(state.under_way.len(), now) {
-                Permit::Full => return wake,
-                Permit::At(time) => return wake.min(time),
-                Permit::Now => {}
-            }
-            let Some(chunk) = state.unsettled.start_next(now) else {
-                if let Some(time) = state.unsettled.next_time() {
-                    wake = wake.min(time);
+                let at_once = if has_answered { MAX_AT_ONCE } else { 1 };
+                if under_way.len() >= at_once || open.len() >= MAX_OPEN {
+                    break;
                 }
-                return wake;
-            };
-            let (client, request, number, body) =
-                (self.client.clone(), Arc::clone(&self.request), chunk.number, chunk.body.clone());
-            let key = (!self.is_dry_run).then(|| format!("{}-{number}", self.journal.run_id()));
-            state.under_way.spawn(async move {
-                let result = client.import(request, body, key).await;
-                Response { chunk: number, sent: now, result }
-            });
+                let Some(chunk) = (if next.is_some() { next.take() } else { chunks.next()? }) else {
+                    is_at_end = true;
+                    break;
+                };
+                // Rows that can touch the same record take effect in the file's order.
+                if open.iter().any(|earlier| earlier.results.is_none() && !earlier.chunk.keys.is_disjoint(&chunk.keys)) {
+                    next = Some(chunk);
+                    break;
+                }
+                let results = if chunk.body.is_empty() {
+                    progress.settled(chunk.rows.len() as u64, chunk.raw_length, "");
+                    Some(Vec::new())
+                } else {
+                    let sent = self.send(&chunk, has_answered, &waits);
+                    let number = chunk.number;
+                    under_way.spawn(async move { (number, sent.await) });
+                    None
+                };
+                open.push_back(Open { chunk, results });
+            }
+            report_settled(&mut open, report)?;
+            if under_way.is_empty() {
+                return Ok(match (is_stopping, is_at_end && open.is_empty()) {
+                    (true, _) => Ending::Refused,
+                    (_, true) => Ending::Complete,
+                    _ => Ending::Interrupted(rows),
+                });
+            }
+            let is_ending = interrupt.count() > 0;
+            tokio::select! {
+                Some(answered) = under_way.join_next() => {
+                    let (number, results) = answered.map_err(|error| CliError::Failed(error.to_string()))?;
+                    let Some(settled) = open.iter_mut().find(|open| open.chunk.number == number) else { continue };
+                    let results = results.map_err(|error| self.explain(error, &settled.chunk, has_answered.then_some(rows)))?;
+                    if let Some(results) = results {
+                        has_answered = true;
+                        is_stopping |= self.stops_at_refusal && results.iter().any(|row| row.outcome == Outcome::Refused);
+                        rows += settled.chunk.rows.len() as u64;
+                        progress.settled(settled.chunk.rows.len() as u64, settled.chunk.raw_length, "");
+                        settled.results = Some(results);
+                    }
+                }
+                () = waits.notified() => progress.settled(0, 0, ", waiting for the service"),
+                () = tokio::time::sleep(GRACE), if is_ending => return Ok(Ending::Interrupted(rows)),
+                interrupts = interrupt.next() => {
+                    if interrupts > 1 {
+                        return Ok(Ending::Interrupted(rows));
+                    }
+                    let requests = count(under_way.len() as u64, "request");
+                    print_note(&format!("Ending: waiting for {requests} under way. Press Ctrl-C again to end at once."));
+                }
+            }
         }
     }
 
-    fn note(&mut self, state: &mut State, response: Response) -> Result<()> {
-        let now = Instant::now();
-        let Response { chunk, sent, result } = response;
-        let busy = match result {
-            Err(unreachable) => {
-                state.is_in_doubt |= unreachable.may_be_sent;
-                Busy::unreachable(unreachable, !state.has_answered)
-            }
-            Ok(reply) => {
-                state.has_answered = true;
-                // The rows may have been imported.
-                state.is_in_doubt |= reply.is_too_long;
-                match interpret(&reply) {
-                    Answer::Refused { detail, .. } if self.has_no_effect(state) => return Err(CliError::Rejected(detail)),
-                    Answer::Refused { detail, .. } => return Err(CliError::Failed(detail)),
-                    Answer::Busy(busy) => {
-                        state.is_in_doubt = true;
-                        busy
-                    }
-                    Answer::Done => match self.verdict(state, chunk, &reply)? {
-                        Verdict::Settled(settlement) => {
-                            state.pace.answered(sent, now);
-                            return self.settle(state, chunk, settlement);
+    /// Sends a chunk until all of its rows are settled. Ends without results if it is interrupted while the service is busy.
+    /// `is_known`: the service has answered before.
+    pub fn send(
+        &self,
+        chunk: &Chunk,
+        is_known: bool,
+        waits: &Arc<Notify>,
+    ) -> impl Future<Output = Result<Option<Vec<RowResult>>>> + use<> {
+        let key = self.keys.map(|keys| keys.of(chunk));
+        let request = Request::post(self.url.clone(), self.content_type, chunk.body.clone(), key);
+        let (client, mut interrupt, waits) = (self.client.clone(), self.interrupt.clone(), Arc::clone(waits));
+        let mut patience = Patience::begin(Some(client.patience), is_known, Instant::now());
+        let (sent, mut may_be_done) = (chunk.sent().count(), false);
+        let mut unavailable = sent;
+        async move {
+            loop {
+                let busy = match client.send(&request).await {
+                    Answer::Refused(error) => return Err(error),
+                    Answer::Busy(busy) => busy,
+                    Answer::Done(reply) => match results(&reply.body, sent)? {
+                        Results::Settled(mut rows) => {
+                            // Then they are results of this run.
+                            rows.iter_mut().for_each(|row| row.replayed &= !may_be_done);
+                            return Ok(Some(rows));
                         }
-                        Verdict::Unexpected(detail) => return Err(CliError::Failed(detail)),
-                        Verdict::Unavailable(rows) => {
-                            state.is_in_doubt = true;
-                            if state.unsettled.note_unavailable(chunk, rows) {
-                                state.patience.renew(now);
+                        Results::Unavailable(rows) => {
+                            if rows < unavailable {
+                                patience.renew(Instant::now());
                             }
-                            let detail = format!("the service is busy: {rows} rows must wait");
-                            Busy { retry_after: reply.retry_after, is_fault: false, detail }
+                            unavailable = rows;
+                            let detail = format!("the service is busy: {} must wait", count(rows as u64, "row"));
+                            let retry_after = reply.retry_after;
+                            Busy { retry_after, may_have_effect: true, detail, ..Busy::default() }
                         }
                     },
+                };
+                may_be_done |= busy.may_have_effect;
+                let pause = patience.pause(&busy, Instant::now()).map_err(CliError::Unanswered)?;
+                waits.notify_one();
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    _ = interrupt.next() => return Ok(None),
                 }
             }
-        };
-        let attempts = state.unsettled.failed(chunk);
-        let pause = state.patience.pause(attempts, &busy, now);
-        let has_no_effect = self.has_no_effect(state);
-        let pause = pause.map_err(if has_no_effect { CliError::Rejected } else { CliError::Failed })?;
-        state.pace.overloaded(sent, now, busy.retry_after);
-        state.unsettled.retry(chunk, now + pause);
-        self.progress.settled(0, 0, ", waiting for the service");
-        Ok(())
-    }
-
-    fn has_no_effect(&self, state: &State) -> bool {
-        self.journal.len() == 0 && !state.is_in_doubt && state.under_way.is_empty()
-    }
-
-    fn verdict(&self, state: &State, chunk: u64, reply: &Reply) -> Result<Verdict> {
-        let response = serde_json::from_slice(&reply.body)
-            .map_err(|error| CliError::Failed(format!("can't read the service's answer; check --base-url: {error}")))?;
-        let sent = state.unsettled.chunk(chunk).map_or(0, |chunk| chunk.sent().count());
-        Ok(Verdict::of(response, sent))
-    }
-
-    fn settle(&mut self, state: &mut State, number: u64, settlement: Settlement) -> Result<()> {
-        state.patience.renew(Instant::now());
-        state.is_stopping |= self.stops_at_refusal && settlement.counts.refused > 0;
-        self.journal.settle(number, settlement)?;
-        if let Some(Chunk { rows, raw_length, .. }) = state.unsettled.remove(number) {
-            self.progress.settled(rows.len() as u64, raw_length, "");
         }
-        Ok(())
     }
+
+    /// Says how to go on. `rows`: how many were settled before; `None` if it is the first request.
+    fn explain(&self, error: CliError, chunk: &Chunk, rows: Option<u64>) -> CliError {
+        let Some(keys) = self.keys else { return error };
+        if error.is_used_key() && keys.protects(chunk) {
+            let number = |row: Option<&ChunkRow>| row.map_or(0, |row| row.number);
+            let text = format!(
+                "an import of {} in the last 24 hours sent rows {} to {} with another content or other options. Importing them now \
+                 could create some twice. Correct refused rows in the file of refused rows, and import that file. If none of these \
+                 rows was imported, or all are to be created again, add --again.",
+                self.file.display(),
+                number(chunk.rows.first()),
+                number(chunk.rows.last())
+            );
+            return if rows.is_none() { CliError::Usage(text) } else { CliError::Failed(text) };
+        }
+        match (error, rows) {
+            (error @ CliError::Answered { .. }, None) => error,
+            (error, rows) => {
+                let rows = count(rows.unwrap_or_default(), "row");
+                CliError::Failed(format!("{error}\nStopped after {rows}. When that is mended, {}.", self.resume))
+            }
+        }
+    }
+}
+
+fn report_settled(open: &mut VecDeque<Open>, report: &mut Report<'_>) -> Result<()> {
+    while let Some(Open { chunk, results: Some(results) }) = open.pop_front_if(|open| open.results.is_some()) {
+        report.add(chunk, results)?;
+    }
+    Ok(())
 }

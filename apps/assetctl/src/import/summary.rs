@@ -9,6 +9,7 @@ use crate::import::source::Source;
 use crate::output::{count, print, print_json};
 use crate::progress::duration;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Duration;
 use terminal::{clean, print_note};
 
@@ -33,13 +34,14 @@ impl Summary {
 pub fn print_summary(
     summary: &Summary,
     source: &Source,
-    report: &Report,
+    report: &Report<'_>,
+    file: Option<&Path>,
     elapsed: Duration,
     has_written: bool,
     resend: Option<String>,
 ) -> Result<()> {
     if summary.is_json {
-        return print_json(&as_json(summary, source, report, elapsed, has_written));
+        return print_json(&as_json(summary, source, report, file, elapsed, has_written));
     }
     let reasons = report.reasons.most_frequent();
     for reason in reasons.iter().take(MAX_LINES) {
@@ -55,8 +57,12 @@ pub fn print_summary(
         (_, true) => ("Imported:", ""),
         _ => ("Nothing was written:", " would be"),
     };
+    let already = match counts.already {
+        0 => String::new(),
+        rows => format!(", {rows} imported already"),
+    };
     print(&format!(
-        "{heading} {} of {} in {}:{would_be} {} created, {} updated, {} unchanged, {} refused, {} skipped",
+        "{heading} {} of {} in {}:{would_be} {} created, {} updated, {} unchanged, {} refused, {} skipped{already}",
         count(counts.rows(), "row"),
         summary.kind,
         duration(elapsed),
@@ -66,9 +72,12 @@ pub fn print_summary(
         counts.refused,
         counts.skipped
     ))?;
+    if counts.already > 0 {
+        print_note("Rows that this command imported in the last 24 hours are left as they are. --again imports them again.");
+    }
     print_skipped(report, would_be);
     print_changes(report, source)?;
-    let Some(file) = &report.file else { return Ok(()) };
+    let Some(file) = file else { return Ok(()) };
     match resend {
         _ if !has_written || summary.aborts => {
             print_note(&format!(
@@ -77,9 +86,7 @@ pub fn print_summary(
                 source.path.display()
             ));
             if has_written && summary.aborts {
-                print_note(
-                    "Rows in requests before the refused one were written: use --match, so that they aren't created again.",
-                );
+                print_note("Rows in requests before the refused one were written. They are left as they are then.");
             }
         }
         Some(command) => {
@@ -90,7 +97,7 @@ pub fn print_summary(
     Ok(())
 }
 
-fn print_skipped(report: &Report, would_be: &str) {
+fn print_skipped(report: &Report<'_>, would_be: &str) {
     if report.skipped_cells == 0 {
         return;
     }
@@ -106,7 +113,7 @@ fn print_skipped(report: &Report, would_be: &str) {
 }
 
 /// Only a dry run knows them.
-fn print_changes(report: &Report, source: &Source) -> Result<()> {
+fn print_changes(report: &Report<'_>, source: &Source) -> Result<()> {
     let changes = report.changes.most_frequent();
     for (field, change) in changes.iter().take(MAX_LINES) {
         let (old, new) = &change.example;
@@ -128,7 +135,14 @@ fn print_changes(report: &Report, source: &Source) -> Result<()> {
     Ok(())
 }
 
-fn as_json(summary: &Summary, source: &Source, report: &Report, elapsed: Duration, has_written: bool) -> Value {
+fn as_json(
+    summary: &Summary,
+    source: &Source,
+    report: &Report<'_>,
+    file: Option<&Path>,
+    elapsed: Duration,
+    has_written: bool,
+) -> Value {
     let counts = &report.counts;
     json!({
         "kind": summary.kind,
@@ -143,11 +157,12 @@ fn as_json(summary: &Summary, source: &Source, report: &Report, elapsed: Duratio
         "unchanged": counts.unchanged,
         "refused": counts.refused,
         "skipped": counts.skipped,
+        "imported_already": counts.already,
         "skipped_cells": report.skipped_cells,
         "skipped_cell_reasons": report.skipped.most_frequent().iter().map(Reason::as_json).collect::<Vec<_>>(),
         "changes": report.changes.as_json(),
         "seconds": elapsed.as_secs_f64(),
-        "refused_file": report.file,
+        "refused_file": file,
         "refused_reasons": report.reasons.most_frequent().iter().map(Reason::as_json).collect::<Vec<_>>(),
         "refused_rows": report.refused,
         "refused_rows_left_out": counts.refused - report.refused.len() as u64,

@@ -2,7 +2,6 @@
 
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
-use crate::http::patience;
 use crate::http::request::get;
 use crate::labels::args::{LabelFormat, Labels};
 use crate::labels::pages::file_name;
@@ -67,5 +66,5 @@ async fn label(client: &Client, options: &Labels, format: LabelFormat, asset: &A
     query.extend(options.size.iter().map(|size| ("size", size.clone())));
     query.extend(options.dpi.iter().map(|dpi| ("dpi", dpi.to_string())));
     let url = client.url(&format!("assets/{}/label", asset.id), &query)?;
-    Ok(get(client, &url, format.content_type(), patience::DEFAULT).await?.body)
+    Ok(get(client, &url, format.content_type()).await?.body)
 }

@@ -7,7 +7,6 @@ pub mod pages;
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::client::Client;
-use crate::http::patience;
 use crate::http::request::get;
 use crate::labels::args::{LabelFormat, Labels};
 use crate::labels::files::{to_folder, to_standard_output};
@@ -83,7 +82,7 @@ async fn sheets(client: &Client, options: &Labels, assets: &[Asset], path: &Path
         let ids: Vec<&str> = page.labels.iter().map(|asset| asset.id.as_str()).collect();
         let skip = page.skip.to_string();
         let query = [("ids", ids.join(",")), ("layout", options.layout.name().to_owned()), ("skip", skip)];
-        let reply = get(client, &client.url("assets/labels", &query)?, "text/html", patience::DEFAULT).await?;
+        let reply = get(client, &client.url("assets/labels", &query)?, "text/html").await?;
         let mut temporary = temporary_beside(file)?;
         temporary.write_all(&reply.body)?;
         written.push(temporary);

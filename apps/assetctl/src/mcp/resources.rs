@@ -2,7 +2,6 @@
 
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
-use crate::http::patience;
 use crate::http::request::{JSON, get, get_data};
 use crate::lookup::{self, text};
 use crate::mcp::answer::quoted;
@@ -23,7 +22,7 @@ pub async fn read(client: &Client, uri: &str) -> Result<ResourceContents> {
         _ => return Err(CliError::Usage("unknown resource".into())),
     };
     let url = client.url(&path, &[("format", format)])?;
-    let reply = get(client, &url, mime_type, client.patience.unwrap_or(patience::DEFAULT)).await?;
+    let reply = get(client, &url, mime_type).await?;
     Ok(ResourceContents::text(String::from_utf8_lossy(&reply.body), uri).with_mime_type(mime_type))
 }
 

@@ -58,8 +58,7 @@ impl<'a> Feed<'a> {
     ///
     /// # Errors
     ///
-    /// As [`get_endlessly`]: a wrong parameter is an unknown type of events. If the service can't be reached, it gives up after
-    /// [`DEFAULT`](crate::http::patience::DEFAULT).
+    /// As [`get_endlessly`]: a wrong parameter is an unknown type of events. It gives up a service that stays away.
     pub async fn begin(client: &'a Client, types: Option<String>) -> Result<Self> {
         let mut feed = Self { client, types, after: "now".into(), has_more: false };
         feed.read(true).await?;

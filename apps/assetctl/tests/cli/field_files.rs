@@ -63,7 +63,7 @@ fn snipe_it_assets_with_a_holder_who_is_unknown() {
     let summary = import_as_suggested(&service, &path, &["--skip-bad", "Checked Out To: Email"]);
     assert_eq!((counts(&summary), &summary["skipped_cells"]), ([3, 0, 0, 0], &json!(1)), "{summary}");
     assert_eq!(summary["skipped_cell_reasons"][0]["column"], "Checked Out To: Email");
-    let again = import_as_suggested(&service, &path, &["--skip-bad", "assigned_to_email"]);
+    let again = import_as_suggested(&service, &path, &["--skip-bad", "assigned_to_email", "--again"]);
     assert_eq!((counts(&again), &again["skipped_cells"]), ([0, 0, 3, 0], &json!(1)), "{again}");
     let run = service.run(&["import", folder.file("names.csv", "name\na\n").to_str().unwrap(), "--skip-bad", "colour"]);
     let problem = "--skip-bad colour: no column of the file is imported as that";

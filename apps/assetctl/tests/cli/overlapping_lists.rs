@@ -88,9 +88,12 @@ fn two_messy_lists_become_one_right_inventory_and_importing_them_again_changes_n
     assert_eq!((run.code, counts(&run)), (3, [10, 30, 0, 3]), "{}{}", run.stdout, run.stderr);
     assert_eq!(inventory(&service), expected());
 
-    for (command, unchanged, refused) in [(&purchases, 40, 10), (&monitors, 10, 0), (&devices, 40, 3)] {
-        let again = paste(&service, &folder, command);
-        assert_eq!(counts(&again), [0, 0, unchanged, refused], "{command}");
+    for (command, imported, refused) in [(&purchases, 40, 10), (&monitors, 10, 0), (&devices, 40, 3)] {
+        let repeated = paste(&service, &folder, command);
+        assert_eq!(counts(&repeated), [0, 0, 0, refused], "{command}");
+        assert_eq!(repeated.json()["imported_already"], imported, "{command}");
+        let again = paste(&service, &folder, &format!("{command} --again"));
+        assert_eq!(counts(&again), [0, 0, imported, refused], "{command}");
     }
     assert_eq!(inventory(&service), expected());
 }
@@ -119,18 +122,16 @@ fn a_name_is_looked_up_once_and_an_import_is_resumed_with_the_same_user() {
     arguments.extend(["--map", "Wer=assigned_to_name", "--map", "Zustand=status", "--map-value", "Zustand:Lager=in_stock"]);
     arguments.extend(["--map", "S/N=serial_number", "--map-value", "S/N:N/A="]);
     assert_eq!(run(&service.url, &arguments).code, 1);
-    arguments.push("--resume");
     let resumed = run(&service.url, &arguments);
     assert_eq!((resumed.code, counts(&resumed)), (0, [3, 0, 0, 0]), "{}", resumed.stderr);
     let requests = service.requests();
     let row = json!({"name": "NB-1", "assigned_to": "u1", "status": "in_stock", "asset_type_code": "LAP"});
     let sent = json!([row, row, row]);
-    assert!(
-        requests.iter().skip(1).all(|request| request.route == "POST /assets/import" && request.body == sent),
-        "{requests:?}"
-    );
-    assert_eq!((requests.len(), requests[0].parameter("q")), (4, "Lovelace Ada"));
-    assert_eq!(requests[1].idempotency_key, requests[3].idempotency_key);
+    assert!(requests.iter().all(|request| request.route == "GET /users" || request.body == sent), "{requests:?}");
+    let routes: Vec<&str> = requests.iter().map(|request| request.route.as_str()).collect();
+    let import = "POST /assets/import";
+    assert_eq!((routes, requests[0].parameter("q")), (vec!["GET /users", import, import, "GET /users", import], "Lovelace Ada"));
+    assert!(requests[1].idempotency_key.is_some() && requests[1].idempotency_key == requests[4].idempotency_key);
 }
 
 #[test]

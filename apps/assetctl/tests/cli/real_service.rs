@@ -194,18 +194,92 @@ fn killed_and_resumed_every_serial_number_is_there_once() {
     let (service, folder) = (Service::start(), Folder::new());
     let rows = rows(800, 5_000);
     let path = folder.file("laptops.csv", plain_laptops(rows));
-    for (kills, part) in [1, 3, 6].into_iter().enumerate() {
-        let mut options = vec!["import", path.to_str().unwrap()];
-        options.extend((kills > 0).then_some("--resume"));
-        let mut child = service.command(&options).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    for part in [1, 3, 6] {
+        let mut command = service.command(&["import", path.to_str().unwrap()]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         wait_until(|| service.total("/assets") >= rows * part / 8);
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let run = service.import(&path, &["--resume"]);
-    check_counts(&run, [rows, 0, 0, 0]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
+    let run = service.import(&path, &[]);
+    let summary = run.json();
+    let count = |name: &str| summary[name].as_u64().unwrap();
+    assert_eq!((run.code, count("created") + count("imported_already")), (0, rows), "{summary}\n{}", run.stderr);
+    assert!(count("imported_already") >= rows * 6 / 8, "{summary}");
     assert_eq!(service.serials(), plain_serials(rows));
+    assert_eq!(folder.names(), ["laptops.csv"]);
+}
+
+#[test]
+fn a_corrected_file_creates_nothing_twice_and_its_refused_rows_are_imported() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let row = |n: u32, date: &str| format!("Monitor {n},{date}\n");
+    let text = |date: &str| {
+        let rows = (1..=250).map(|n| row(n, if n == 7 || n == 230 { date } else { "2024-03-09" }));
+        format!("name,purchase_date\n{}", rows.collect::<String>())
+    };
+    let path = folder.file("monitors.csv", text("soon"));
+    check_counts(&service.import(&path, &[]), [248, 0, 0, 2]);
+    folder.file("monitors.csv", text("2024-03-10"));
+    let corrected = service.import(&path, &[]);
+    let told = "rows 1 to 200 with another content or other options";
+    assert!(corrected.code == 2 && corrected.stderr.contains(told), "{}", corrected.stderr);
+    assert_eq!(service.total("/assets"), 248);
+    let refused = folder.path("monitors.csv.refused.csv");
+    let mended = std::fs::read_to_string(&refused).unwrap().replace(",soon", ",2024-03-10");
+    std::fs::write(&refused, mended).unwrap();
+    check_counts(&service.import(&refused, &[]), [2, 0, 0, 0]);
+    // With --match, the rows that did not change are recognized.
+    let of_serials = |name: &str| format!("name,serial_number\n{name},S-1\nB,S-2\n");
+    let path = folder.file("laptops.csv", of_serials("A"));
+    check_counts(&service.import(&path, &["--match", "serial_number"]), [2, 0, 0, 0]);
+    folder.file("laptops.csv", of_serials("C"));
+    check_counts(&service.import(&path, &["--match", "serial_number"]), [0, 1, 1, 0]);
+    assert_eq!(service.total("/assets"), 252);
+}
+
+#[test]
+fn rows_that_are_refused_are_decided_anew_and_the_others_are_left_as_they_are() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let path = folder.file("assets.csv", "name,asset_type_code\nA,\nB,LAP\nC,\n");
+    check_counts(&service.import(&path, &[]), [2, 0, 0, 1]);
+    service.create("/catalog/asset-types", &json!({"name": "Laptop", "code": "LAP", "kind": "physical"}));
+    let run = service.run(&["import", path.to_str().unwrap()]);
+    assert!(
+        run.stdout.ends_with(": 1 created, 0 updated, 0 unchanged, 0 refused, 0 skipped, 2 imported already\n"),
+        "{}",
+        run.stdout
+    );
+    assert!(run.code == 0 && run.stderr.contains("--again imports them again."), "{}", run.stderr);
+    check_counts(&service.import(&path, &["--again"]), [3, 0, 0, 0]);
+    // The same name goes on where an import with it was interrupted.
+    check_counts(&service.import(&path, &["--again=x"]), [3, 0, 0, 0]);
+    check_counts(&service.import(&path, &["--again=x"]), [0, 0, 0, 0]);
+    assert_eq!(service.total("/assets"), 9);
+}
+
+#[test]
+fn all_or_nothing_goes_on_although_its_own_rows_are_in_the_way() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let rows = |rows: std::ops::RangeInclusive<u32>| {
+        let rows: String = rows.map(|n| format!("user{n}@example.com,User {n}\n")).collect();
+        format!("email,display_name\n{rows}")
+    };
+    let path = folder.file("users.csv", rows(1..=450));
+    let options = ["--users", "--on-error", "abort"];
+    let mut command = service.command(&[&["import", path.to_str().unwrap()], &options[..]].concat());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until(|| service.total("/users") >= 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let run = service.import(&path, &options);
+    let summary = run.json();
+    assert_eq!((run.code, &summary["rows"], &summary["refused"]), (0, &json!(450), &json!(0)), "{summary}\n{}", run.stderr);
+    assert_eq!(service.total("/users"), 450);
+    // Others' rows stay in the way.
+    let others = service.import(&folder.file("others.csv", rows(450..=460)), &options).json();
+    assert_eq!((&others["written"], &others["refused"]), (&json!(false), &json!(1)), "{others}");
+    assert_eq!(service.total("/users"), 450);
 }
 
 #[test]
@@ -233,11 +307,8 @@ fn two_at_once_create_every_serial_number_once() {
     };
     let children = [&path, &path, &copy].map(|path| start(path));
     let [first, second, other] = children.map(|child| Run::of(child.wait_with_output().unwrap()));
-    // One of two at the same file leaves it to the other.
-    let mut codes = [first.code, second.code];
-    codes.sort_unstable();
-    assert_eq!((codes, other.code), ([0, 2], 0), "{}{}{}", first.stderr, second.stderr, other.stderr);
-    let late = if first.code == 2 { first } else { second };
-    assert!(late.stderr.contains("another assetctl is importing this file"), "{}", late.stderr);
+    for run in [first, second, other] {
+        assert_eq!((run.code, &run.json()["rows"], &run.json()["refused"]), (0, &json!(600), &json!(0)), "{}", run.stderr);
+    }
     assert_eq!(service.serials(), plain_serials(600));
 }

@@ -32,39 +32,48 @@ fn serials(server: &Server) -> (usize, usize) {
     (seen.rows.len(), distinct.len())
 }
 
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn counts(run: &Run) -> [u64; 3] {
+    let summary = run.json();
+    ["imported_already", "created", "refused"].map(|name| summary[name].as_u64().unwrap())
+}
+
 #[test]
-fn killed_at_any_moment_and_resumed_every_row_is_there_once() {
+fn killed_at_any_moment_and_run_again_every_row_is_there_once() {
     let (server, folder) = (slow(20), Folder::new());
     let path = folder.file("laptops.csv", plain_laptops(6_000));
-    for (kills, rows) in [1, 900, 1_700, 2_600, 3_300, 4_800].into_iter().enumerate() {
-        let mut child = start(&server.url, &path, if kills == 0 { &[] } else { &["--resume"] });
+    for rows in [1, 900, 1_700, 2_600, 3_300, 4_800] {
+        let child = start(&server.url, &path, &[]);
         wait_for(|| server.seen().rows.len() >= rows);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill(child);
     }
-    assert!(server.seen().rows.len() < 6_000);
-    let without = import(&server.url, &path, &[]);
-    assert_eq!((without.code, without.stderr.contains("--resume")), (2, true));
-    let run = import(&server.url, &path, &["--resume"]);
+    let before = server.seen().rows.len() as u64;
+    let run = import(&server.url, &path, &[]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_eq!((&run.json()["created"], &run.json()["rows"]), (&json!(6_000), &json!(6_000)));
+    let [already, created, refused] = counts(&run);
+    assert!(already >= before && already + created == 6_000 && refused == 0, "{already} {created} {refused}");
+    assert_eq!((serials(&server), folder.names()), ((6_000, 6_000), vec!["laptops.csv".to_owned()]));
+    let repeated = import(&server.url, &path, &[]);
+    assert_eq!((repeated.code, counts(&repeated)), (0, [6_000, 0, 0]));
     assert_eq!(serials(&server), (6_000, 6_000));
-    assert_eq!(folder.names(), ["laptops.csv"]);
-    let again = import(&server.url, &path, &["--resume"]);
-    assert_eq!((again.code, again.stderr.contains("nothing to resume")), (2, true));
+    let again = import(&server.url, &path, &["--again"]);
+    assert_eq!((again.code, counts(&again)), (0, [0, 6_000, 0]));
+    assert_eq!(serials(&server), (12_000, 6_000));
 }
 
 #[test]
 fn refused_rows_of_every_attempt_are_in_the_file() {
     let (server, folder) = (slow(20), Folder::new());
     let path = folder.file("laptops.csv", german_laptops(3_000));
-    let mut options = GERMAN_OPTIONS.to_vec();
-    let mut child = start(&server.url, &path, &options);
+    let child = start(&server.url, &path, &GERMAN_OPTIONS);
     wait_for(|| server.seen().rows.len() > 1_500);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    options.push("--resume");
-    let summary = import(&server.url, &path, &options).json();
+    kill(child);
+    assert_eq!(folder.names(), ["laptops.csv"]);
+    let summary = import(&server.url, &path, &GERMAN_OPTIONS).json();
     assert_eq!((&summary["rows"], &summary["refused"]), (&json!(3_000), &json!(21)));
     let refused = std::fs::read_to_string(folder.path("laptops.csv.refused.csv")).unwrap();
     let rows: Vec<u64> = refused
@@ -80,35 +89,63 @@ fn refused_rows_of_every_attempt_are_in_the_file() {
 fn ctrl_c_ends_in_order_and_says_how_to_go_on() {
     let (server, folder) = (slow(50), Folder::new());
     let path = folder.file("laptops.csv", plain_laptops(8_000));
-    let child = start(&server.url, &path, &[]);
-    wait_for(|| server.seen().rows.len() > 500);
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let run = Run::of(child.wait_with_output().unwrap());
-    assert_eq!(run.code, 130, "{}", run.stderr);
-    assert!(run.stderr.contains("repeat the command with --resume"), "{}", run.stderr);
-    let settled = server.seen().rows.len();
-    assert!(run.stderr.contains(&format!("{settled} rows are settled")), "{settled}: {}", run.stderr);
-    assert_eq!(import(&server.url, &path, &["--resume"]).code, 0);
+    let interrupted = |options: &[&str]| {
+        let before = server.seen().rows.len();
+        let child = start(&server.url, &path, options);
+        wait_for(|| server.seen().rows.len() > before + 500);
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let run = Run::of(child.wait_with_output().unwrap());
+        assert_eq!(run.code, 130, "{}", run.stderr);
+        let told = format!("Interrupted after {} rows. To import the others, run the ", server.seen().rows.len() - before);
+        assert!(run.stderr.contains(&told), "{told}: {}", run.stderr);
+        run
+    };
+    let run = interrupted(&[]);
+    assert!(run.stderr.contains(" run the same command again.\n"), "{}", run.stderr);
+    assert_eq!(import(&server.url, &path, &[]).code, 0);
     assert_eq!(serials(&server), (8_000, 8_000));
+    // Each `--again` imports anew, unless it has the name of an interrupted one.
+    let run = interrupted(&["--again"]);
+    let again = run.stderr.split_once(" run the command again with ").unwrap().1.split_once(".\n").unwrap().0;
+    assert_eq!(import(&server.url, &path, &[again]).code, 0, "{again}");
+    assert_eq!(serials(&server), (16_000, 8_000));
 }
 
 #[test]
-fn other_files_and_options_are_not_resumed() {
+fn without_a_column_to_match_a_file_that_changed_is_not_imported_twice() {
     let (server, folder) = (slow(20), Folder::new());
     let path = folder.file("laptops.csv", plain_laptops(4_000));
-    let mut child = start(&server.url, &path, &[]);
+    let child = start(&server.url, &path, &[]);
     wait_for(|| server.seen().rows.len() > 300);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let set = import(&server.url, &path, &["--resume", "--set", "notes=x"]);
-    assert!(set.stderr.contains("resume with the same options as before: --set was \"\", is \"notes=x\"\n"), "{}", set.stderr);
-    let differing = import(&server.url, &path, &["--resume", "--match", "serial_number"]);
-    assert_eq!((differing.code, differing.stderr.contains("--match was \"none\"")), (2, true), "{}", differing.stderr);
-    let other = slow(0);
-    assert_eq!(import(&other.url, &path, &["--resume"]).code, 2);
+    kill(child);
+    let told = "sent rows 1 to 200 with another content or other options.";
+    let other_options = import(&server.url, &path, &["--set", "notes=x"]);
+    assert!(other_options.code == 2 && other_options.stderr.contains(told), "{}", other_options.stderr);
+    let original = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, original.replace("Laptop 150,", "Laptop CL,")).unwrap();
+    let corrected = import(&server.url, &path, &[]);
+    assert!(corrected.code == 2 && corrected.stderr.contains(told), "{}", corrected.stderr);
+    assert!(server.seen().rows.iter().all(|row| row["name"] != "Laptop CL" && !row.contains_key("notes")));
+    // Another service, and another file, know nothing of it.
+    assert_eq!(counts(&import(&slow(0).url, &path, &[])), [0, 4_000, 0]);
+    // With a row that was added, all others are the same.
     std::fs::write(&path, plain_laptops(4_001)).unwrap();
-    let changed = import(&server.url, &path, &["--resume"]);
-    assert_eq!((changed.code, changed.stderr.contains("has changed")), (2, true));
+    let longer = import(&server.url, &path, &[]);
+    assert_eq!((longer.code, serials(&server)), (0, (4_001, 4_001)), "{}", longer.stderr);
+}
+
+#[test]
+fn with_a_column_to_match_only_what_changed_is_sent_anew() {
+    let (server, folder) = (Server::start(), Folder::new());
+    let path = folder.file("laptops.csv", plain_laptops(600));
+    let options = ["--match", "serial_number"];
+    assert_eq!(counts(&import(&server.url, &path, &options)), [0, 600, 0]);
+    let original = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, original.replace("Laptop 250,", "Laptop CCL,")).unwrap();
+    let changed = import(&server.url, &path, &options);
+    assert_eq!((changed.code, counts(&changed)), (0, [400, 0, 0]), "{}", changed.stderr);
+    assert_eq!((&changed.json()["updated"], &changed.json()["unchanged"]), (&json!(1), &json!(199)));
+    assert_eq!(serials(&server), (600, 600));
 }
 
 #[test]
@@ -132,32 +169,27 @@ fn a_busy_service_gets_every_row_once() {
 }
 
 #[test]
-fn a_service_that_keeps_up_gets_several_requests_at_once_and_a_busy_one_fewer() {
-    let (fast, folder) = (Server::with(Options { crowd: 8, ..Options::default() }), Folder::new());
+fn four_requests_are_under_way_at_once() {
+    let (server, folder) = (Server::with(Options { crowd: 4, ..Options::default() }), Folder::new());
     let path = folder.file("laptops.csv", plain_laptops(5_000));
-    assert_eq!(import(&fast.url, &path, &[]).code, 0);
-    assert!(fast.seen().most_at_once >= 8, "{}", fast.seen().most_at_once);
-    let mischief = Box::new(|request: usize| (request % 2 == 1).then_some(Misbehaviour::Status(503, None)));
-    let busy = Server::with(Options { mischief, delay: Duration::from_millis(5), ..Options::default() });
-    let path = folder.file("more.csv", plain_laptops(2_000));
-    assert_eq!(import(&busy.url, &path, &[]).code, 0);
-    assert!(busy.seen().most_at_once < 6, "{}", busy.seen().most_at_once);
+    assert_eq!(import(&server.url, &path, &[]).code, 0);
+    assert_eq!(server.seen().most_at_once, 4);
 }
 
 #[test]
-fn a_service_that_stays_away_is_given_up_and_the_import_resumed() {
+fn a_service_that_stays_away_is_given_up_and_the_same_command_goes_on() {
     let mischief = Box::new(|request: usize| (2..40).contains(&request).then_some(Misbehaviour::Status(503, None)));
     let server = Server::with(Options { mischief, ..Options::default() });
     let folder = Folder::new();
     let path = folder.file("laptops.csv", plain_laptops(2_000));
     let run = import(&server.url, &path, &["--give-up-after", "1"]);
-    assert_eq!((run.code, run.stderr.contains("--resume")), (1, true), "{}", run.stderr);
+    assert!(run.code == 1 && run.stderr.contains("When that is mended, run the same command again."), "{}", run.stderr);
     server.seen().requests = 100;
-    assert_eq!(import(&server.url, &path, &["--resume"]).code, 0);
+    assert_eq!(import(&server.url, &path, &[]).code, 0);
     assert_eq!(serials(&server), (2_000, 2_000));
     let nobody = import("http://127.0.0.1:9/v1", &path, &[]);
     assert_eq!((nobody.code, nobody.stderr.contains("can't reach http://127.0.0.1:9/v1: ")), (1, true));
-    assert_eq!(folder.names(), ["laptops.csv"], "nothing was sent, so there is nothing to resume");
+    assert_eq!(folder.names(), ["laptops.csv"]);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 pub mod convert;
 pub mod fields;
-pub mod heading;
 pub mod owners;
 pub mod suggest;
 pub mod values;

@@ -1,12 +1,9 @@
 //! Users by their names in a file.
 
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The ID of the user with each name, or the error of the rows that have it. The journal keeps them, so that an import is resumed
-/// with the same rows.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+/// The ID of the user with each name, or the error of the rows that have it.
+#[derive(Debug, Default)]
 pub struct Owners(BTreeMap<String, Result<String, String>>);
 
 impl Owners {

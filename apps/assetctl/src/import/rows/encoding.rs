@@ -1,8 +1,7 @@
-//! Finds out a file's encoding and hash in one pass.
+//! Finds out a file's encoding and size in one pass.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
-use sha2::{Digest, Sha256};
 use std::io::{self, Read};
 
 /// The part of the file's start that is searched for a byte order mark, the bytes of UTF-16 and the delimiter.
@@ -16,8 +15,6 @@ pub struct Examination {
     pub encoding: &'static Encoding,
     pub source: EncodingSource,
     pub doubt: Option<Doubt>,
-    /// In hexadecimal.
-    pub sha256: String,
     /// In bytes.
     pub size: u64,
     pub sample: Vec<u8>,
@@ -43,13 +40,12 @@ pub enum Doubt {
 
 pub fn examine(mut input: impl Read, given: Option<&'static Encoding>) -> io::Result<Examination> {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    let (mut hash, mut utf8, mut sample, mut size) = (Sha256::new(), Utf8Statistics::default(), Vec::new(), 0);
+    let (mut utf8, mut sample, mut size) = (Utf8Statistics::default(), Vec::new(), 0);
     let mut has_undefined = false;
     let mut buffer = vec![0; SAMPLE];
     loop {
         let read = input.read(&mut buffer)?;
         let bytes = buffer.get(..read).unwrap_or_default();
-        hash.update(bytes);
         detector.feed(bytes, read == 0);
         utf8.feed(bytes);
         has_undefined |= bytes.iter().any(|byte| UNDEFINED.contains(byte));
@@ -66,8 +62,7 @@ pub fn examine(mut input: impl Read, given: Option<&'static Encoding>) -> io::Re
         _ if encoding == WINDOWS_1252 && has_undefined => Some(Doubt::UndefinedBytes),
         _ => None,
     };
-    let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Examination { encoding, source, doubt, sha256, size, sample })
+    Ok(Examination { encoding, source, doubt, size, sample })
 }
 
 fn choose(
@@ -206,9 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn hash_and_size_are_those_of_the_file() {
+    fn the_size_is_that_of_the_file() {
         let examination = examine(&b"abc"[..], None).unwrap();
-        assert_eq!(examination.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!((examination.size, examination.sample.as_slice()), (3, &b"abc"[..]));
     }
 }

@@ -35,8 +35,8 @@ pub struct Seen {
     pub queries: Vec<HashMap<String, String>>,
     pub most_at_once: usize,
     under_way: usize,
-    /// The answers for each row of an idempotency key.
-    settled: HashMap<String, BTreeMap<usize, Value>>,
+    /// The outcomes of the rows that took effect, for each idempotency key.
+    settled: HashMap<String, BTreeMap<usize, &'static str>>,
     bodies: HashMap<String, Bytes>,
 }
 
@@ -154,9 +154,17 @@ async fn import(
     let is_dry_run = query.contains_key("dry_run");
     assert_eq!(key.is_none(), is_dry_run);
     let key = key.unwrap_or_else(|| format!("dry run {number}"));
-    let earlier = seen.bodies.entry(key.clone()).or_insert_with(|| body.clone());
-    assert_eq!(earlier, &body, "a key was used for another body");
-    let data = seen.import(&query, &key, &rows, is_dry_run, matches!(misbehaviour, Some(Misbehaviour::RowsUnavailable)));
+    if seen.bodies.get(&key).is_some_and(|earlier| *earlier != body) {
+        let errors = json!([{"header": "Idempotency-Key", "detail": "was sent with another request"}]);
+        return problem(422, "VALIDATION_ERROR", "1 error.", errors);
+    }
+    let has_begun = seen.bodies.contains_key(&key);
+    let aborts = !has_begun && query["on_error"] == "abort" && rows.iter().any(|row| refusal(row).is_some());
+    if !aborts {
+        seen.bodies.insert(key.clone(), body);
+    }
+    let is_busy = matches!(misbehaviour, Some(Misbehaviour::RowsUnavailable));
+    let data = seen.import(&query, &key, &rows, aborts, is_busy);
     if matches!(misbehaviour, Some(Misbehaviour::LoseResponse)) {
         return problem(502, "", "", json!([]));
     }
@@ -164,34 +172,29 @@ async fn import(
 }
 
 impl Seen {
-    fn import(
-        &mut self,
-        query: &HashMap<String, String>,
-        key: &str,
-        rows: &[Fields],
-        is_dry_run: bool,
-        is_busy: bool,
-    ) -> Vec<Value> {
+    /// If it `aborts`, good rows are skipped.
+    fn import(&mut self, query: &HashMap<String, String>, key: &str, rows: &[Fields], aborts: bool, is_busy: bool) -> Vec<Value> {
         assert!(rows.len() <= 200 && !rows.is_empty());
         let mut settled = self.settled.remove(key).unwrap_or_default();
-        let aborts = query["on_error"] == "abort" && rows.iter().any(|row| refusal(row).is_some());
-        let match_column = query.get("match").filter(|column| *column != "none");
+        let match_column = query.get("match").filter(|column| *column != "none").map(String::as_str);
+        let mut data = Vec::new();
         for (index, row) in rows.iter().enumerate() {
-            if settled.contains_key(&index) {
-                continue;
-            }
-            if let Some((column, detail)) = refusal(row) {
-                let errors = json!([{"column": column, "detail": detail, "code": "VALIDATION_ERROR"}]);
-                settled.insert(index, json!({"row": index + 1, "outcome": "refused", "id": null, "errors": errors}));
+            let result = |outcome: &str| json!({"row": index + 1, "outcome": outcome, "id": null});
+            let refused = |error: Value| json!({"row": index + 1, "outcome": "refused", "id": null, "errors": [error]});
+            data.push(if let Some(outcome) = settled.get(&index) {
+                json!({"row": index + 1, "outcome": outcome, "id": "x", "replayed": true})
+            } else if let Some((column, detail)) = refusal(row) {
+                refused(json!({"column": column, "detail": detail, "code": "VALIDATION_ERROR"}))
             } else if aborts {
-                settled.insert(index, json!({"row": index + 1, "outcome": "skipped", "id": null}));
-            } else if !(is_busy && index % 2 == 0) {
-                let outcome = self.write(row, match_column.map(String::as_str), is_dry_run);
-                settled.insert(index, json!({"row": index + 1, "outcome": outcome, "id": "x"}));
-            }
+                result("skipped")
+            } else if is_busy && index % 2 == 0 {
+                refused(json!({"detail": "busy", "code": "UNAVAILABLE"}))
+            } else {
+                let outcome = self.write(row, match_column, query.contains_key("dry_run"));
+                settled.insert(index, outcome);
+                result(outcome)
+            });
         }
-        let unavailable = |index| json!({"row": index + 1, "outcome": "refused", "id": null, "errors": [{"detail": "busy", "code": "UNAVAILABLE"}]});
-        let data = (0..rows.len()).map(|index| settled.get(&index).cloned().unwrap_or_else(|| unavailable(index))).collect();
         self.settled.insert(key.to_owned(), settled);
         data
     }
