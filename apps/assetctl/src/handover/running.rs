@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::handover::values::{entries, is_of_type, steps_of};
 use crate::http::client::Client;
-use crate::http::request::{get_data, post_data};
+use crate::http::request::{get_data, new_run_id, post_data};
 use crate::lookup::text;
 use serde_json::{Map, Value, json};
 
@@ -73,7 +73,8 @@ impl Running {
     ) -> Result<Self> {
         let body = json!({"current_step": self.current_step(), "through": through, "step_data": values});
         let url = client.url(&format!("{}/advance", self.path()), query)?;
-        Ok(Self(post_data(client, &url, &body, None).await?))
+        let key = query.is_empty().then(new_run_id).transpose()?;
+        Ok(Self(post_data(client, &url, &body, key.as_deref()).await?))
     }
 
     /// What is left takes no value: only the end or, for whoever `receives` the assets, also confirmations.

@@ -1,9 +1,11 @@
 //! `assetctl handover` with the real service.
 
 use crate::support::Run;
+use crate::support::scripted::{Answer, Scripted};
 use crate::support::service::Service;
 use serde_json::{Value, json};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use terminal::pty::Session;
 
 pub fn user(service: &Service, name: &str, is_active: bool) -> String {
@@ -255,4 +257,36 @@ fn a_terminal_shows_the_link_as_a_code() {
         shown.lines().filter_map(|line| line.strip_prefix(white_on_black)).map(|line| line.replace("\u{1b}[0m", "")).collect();
     let address = shown.lines().find(|line| line.contains("/v1/sign#sgn_")).unwrap();
     assert_eq!(decode(&lines.iter().map(String::as_str).collect::<Vec<_>>()), address);
+}
+
+#[test]
+fn only_a_request_that_takes_effect_once_is_repeated() {
+    let (id, user) = ("0190163d-8694-739b-aea5-966c26f8ad91", "0190163d-8694-739b-aea5-966c26f8ad90");
+    let steps =
+        json!([{"type": "user_picker", "key": "to", "label": "To"}, {"type": "signature", "key": "sign", "label": "Signature"}]);
+    let instance = json!({"id": "i1", "process_id": "p1", "status": "in_progress", "current_step": 1, "steps": steps});
+    let (starts, links) = (AtomicU32::new(0), AtomicU32::new(0));
+    let service = Scripted::start(move |request, _| match request.route.as_str() {
+        "GET /processes" => Answer::data(&json!([{"id": "p1", "name": "Own", "slug": "own", "steps": steps}])),
+        "GET /assets/by-tag/AST-1" => Answer::data(&json!({"id": id, "asset_tag": "AST-1", "name": "Laptop"})),
+        "POST /processes/p1/start" if starts.fetch_add(1, Relaxed) == 0 => Answer::problem(503, "UNAVAILABLE", "Try again."),
+        "POST /processes/p1/start" => Answer::data(&instance),
+        // The rate limit is checked before anything is done.
+        "POST /processes/instances/i1/links" if links.fetch_add(1, Relaxed) == 0 => Answer::problem(429, "RATE_LIMITED", "Slow."),
+        "POST /processes/instances/i1/links" => Answer::problem(503, "UNAVAILABLE", "Try again."),
+        route if route == format!("GET /users/{user}") => {
+            Answer::data(&json!({"id": user, "display_name": "Mary", "email": "mary@example.org", "is_active": true}))
+        }
+        route => {
+            assert_eq!(route, format!("GET /assets/{id}/processes"));
+            Answer::data(&json!([{"id": "p1", "code": null, "can_start": true}]))
+        }
+    });
+    let run = crate::support::run(&service.url, &["handover", "AST-1", "--to", user, "--process", "own"]);
+    assert!(run.code == 1 && run.stderr.contains("503 UNAVAILABLE: Try again."), "{}", run.stderr);
+    let posts = service.requests().into_iter().filter(|request| request.route.starts_with("POST"));
+    let (starts, links): (Vec<_>, Vec<_>) = posts.partition(|post| post.route.ends_with("/start"));
+    assert!(starts.len() == 2 && starts[0].idempotency_key.is_some(), "{starts:?}");
+    assert_eq!(starts[0].idempotency_key, starts[1].idempotency_key);
+    assert!(links.len() == 2 && links.iter().all(|link| link.idempotency_key.is_none()), "{links:?}");
 }
