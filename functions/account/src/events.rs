@@ -6,6 +6,7 @@ use shared::domain::history::filter::{EventFilter, EventTypes};
 use shared::domain::keys::scope::Scope;
 use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::{EventId, Id};
+use shared::domain::values::time::Timestamp;
 use shared::event_view::{FeedEntry, feed_entries};
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
@@ -51,6 +52,12 @@ shared::query! {
         types: EventTypes as EventTypes,
         /// Only events about this resource.
         entity_id: EventId as EventId,
+        /// Only changes that this key, user or signing link made.
+        actor_id: EventId as EventId,
+        /// Only events at this time or later.
+        since: Timestamp as Timestamp,
+        /// Only events before this time.
+        until: Timestamp as Timestamp,
     }
 }
 
@@ -71,15 +78,14 @@ pub struct FeedMeta {
     /// Value of `after` for the next request. Null while the tenant has no events.
     #[schema(required)]
     after: Option<EventId>,
-    /// Whether more events are available now. With `types` or `entity_id`, they may not match.
+    /// Whether more events are available now. With a filter, they may not match.
     has_more: bool,
 }
 
 /// List events
 ///
 /// All changes in the tenant, oldest first, about ten seconds after they happen. Send `meta.after` as `after` to
-/// continue: no event is missed, and none comes twice. With `types` or `entity_id`, `data` can be empty although
-/// `has_more` is true.
+/// continue: no event is missed, and none comes twice. With a filter, `data` can be empty although `has_more` is true.
 #[utoipa::path(get, path = "/events", tag = "events", security(("api_key" = ["events:read"])), responses(InputErrors))]
 pub async fn list_events(request: UnverifiedRequest, query: QueryParams<EventQuery>) -> Result<Json<EventFeed>, ApiError> {
     let (_, feed) = request
@@ -93,8 +99,9 @@ pub async fn list_events(request: UnverifiedRequest, query: QueryParams<EventQue
                 Some(Start::After(id)) => Some(id),
                 None => None,
             };
-            let filter = EventFilter { types: query.types, entity: query.entity_id.map(Id::uuid) };
-            let feed = store.matching_events(after, limit, &filter).await?;
+            let EventQuery { types, entity_id, actor_id, since, until, .. } = query;
+            let (entity, actor) = (entity_id.map(Id::uuid), actor_id.map(Id::uuid));
+            let feed = store.matching_events(after, limit, &EventFilter { types, entity, actor, since, until }).await?;
             let meta = FeedMeta { limit, after: feed.last, has_more: feed.has_more };
             Ok(EventFeed { data: feed_entries(&store, feed.entries).await?, meta })
         })

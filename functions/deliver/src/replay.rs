@@ -34,7 +34,7 @@ impl Deliver {
         }
         // Before the feed is read: no event up to here can be added any more.
         let complete_until = store.end_of_feed().timestamp().plus(TimeDelta::milliseconds(1));
-        let filter = EventFilter { types: request.events.filter(), entity: None };
+        let filter = EventFilter { types: request.events.filter(), ..EventFilter::default() };
         let feed = store.matching_events(Some(request.after), EVENTS_AT_ONCE, &filter).await?;
         let events: Vec<EventId> = feed.entries.iter().map(|entry| entry.id).collect();
         let part = request.part(&events, feed.last, feed.has_more, complete_until);

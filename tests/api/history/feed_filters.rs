@@ -1,4 +1,4 @@
-//! `GET /v1/events` from now on, by types and by resource, and the names of the events' records.
+//! `GET /v1/events` from now on, by types, resource, actor and period, and the names of the events' records.
 
 use crate::support::processes::{create_process, start, start_movement};
 use crate::support::table::history::delete_item;
@@ -160,6 +160,88 @@ async fn a_filter_that_matches_little_reads_a_bounded_part_and_makes_progress() 
     let cost = api.meter.take();
     assert_eq!((types(&events), requests), (vec!["asset.created", "asset.updated"], 1));
     assert!(cost.calls <= 6 && cost.read_units < 12.0, "{cost:?}");
+    // A period leads to its beginning.
+    let since = events[1]["at"].as_str().unwrap();
+    api.meter.take();
+    let page = client.get(&format!("/events?since={since}")).await.json();
+    let cost = api.meter.take();
+    assert_eq!(types(page["data"].as_array().unwrap()), ["asset.updated", "user.created"]);
+    assert!(page["meta"]["has_more"] == false && cost.calls <= 4 && cost.read_units < 12.0, "{cost:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_a_period_and_of_an_actor_are_listed() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    client.patch(&format!("/users/{user}"), json!({"role": "technician"})).await.data();
+    let scopes = ["assets:read", "assets:write"];
+    let key = client.post("/keys", json!({"name": "ada's", "scopes": scopes, "user_id": user})).await.data();
+    let ada = client.with_key(key["api_key"].as_str().unwrap());
+    client.asset(json!({"name": "before"})).await;
+    api.advance_clock(3_600);
+    let asset = ada.asset(json!({"name": "by Ada"})).await;
+    api.advance_clock(3_600);
+    client.patch(&format!("/assets/{asset}"), json!({"name": "later"})).await.data();
+    api.advance_clock(11);
+    let (all, ..) = follow(&client, &Value::Null, "limit=100").await;
+    let at = |place: usize| all[place]["at"].as_str().unwrap();
+    let (by_ada, later) = (all.len() - 2, all.len() - 1);
+    let by = |actor: &str| format!("actor_id={actor}");
+    for (query, expected) in [
+        (by(&user), &all[by_ada..later]),
+        (by(key["id"].as_str().unwrap()), &all[by_ada..later]),
+        (format!("{}&types=asset.updated", by(&user)), &all[..0]),
+        (by(UNKNOWN_ID), &all[..0]),
+        (format!("since={}", at(by_ada)), &all[by_ada..]),
+        (format!("until={}", at(by_ada)), &all[..by_ada]),
+        (format!("since={}&until={}", at(by_ada), at(later)), &all[by_ada..later]),
+        (format!("since={0}&until={0}", at(by_ada)), &all[..0]),
+        (format!("since={}&entity_id={asset}", at(later)), &all[later..]),
+        (format!("until={}&entity_id={asset}", at(later)), &all[by_ada..later]),
+    ] {
+        for limit in [1, 20] {
+            let (events, after, _) = follow(&client, &Value::Null, &format!("{query}&limit={limit}")).await;
+            assert_eq!(events, expected, "{query} {limit}");
+            assert_eq!(follow(&client, &after, &query).await.0.len(), 0, "{query} {limit}");
+        }
+    }
+    let reply = client.get("/events?actor_id=x&since=yesterday&until=2026-03-01").await;
+    assert_eq!(reply.field_errors(), ["actor_id", "since", "until"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_began_in_the_future_misses_nothing() {
+    let (api, client) = Api::with_tenant().await;
+    let start = client.get("/events?since=2199-01-01T00:00:00Z").await.json();
+    assert_eq!((&start["data"], &start["meta"]["has_more"]), (&json!([]), &json!(false)));
+    client.post("/catalog/manufacturers", json!({"name": "next"})).await.data();
+    api.advance_clock(11);
+    let (events, ..) = follow(&client, &start["meta"]["after"], "limit=5").await;
+    assert_eq!(types(&events).last(), Some(&"manufacturer.created"));
+}
+
+/// The time of an event is the arrival of its request, and the feed is in the order of writes.
+#[tokio::test(start_paused = true)]
+async fn a_period_has_what_was_requested_in_it_and_written_later() {
+    let (api, client) = Api::with_tenant().await;
+    let path = format!("/assets/{}", client.asset(json!({"name": "a"})).await);
+    api.advance_clock(60);
+    client.use_key_once().await;
+    let since = api.now();
+    let between = since.plus_seconds(4);
+    let meanwhile = async {
+        api.advance_clock(5);
+        client.user("Ada").await;
+    };
+    let (patched, ()) = api.faults.overtake("BatchGetItem", client.patch(&path, json!({"name": "b"})), meanwhile).await;
+    patched.data();
+    api.advance_clock(60);
+    for limit in [1, 20] {
+        let period = format!("since={since}&until={between}&limit={limit}");
+        assert_eq!(types(&follow(&client, &Value::Null, &period).await.0), ["asset.updated"]);
+        let rest = format!("since={between}&limit={limit}");
+        assert_eq!(types(&follow(&client, &Value::Null, &rest).await.0), ["user.created"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use crate::history::event::{EventType, Verb};
 use crate::record::Kind;
 use crate::values::field_error::ValueError;
 use crate::values::suggestions::nearest_first;
+use crate::values::time::Timestamp;
 use serde::Deserialize;
 use std::str::FromStr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
@@ -90,12 +91,25 @@ impl ToSchema for EventTypes {
 pub struct EventFilter {
     pub types: Option<EventTypes>,
     pub entity: Option<Uuid>,
+    /// A key, a user or a signing link that made the change.
+    pub actor: Option<Uuid>,
+    /// Requests that came at this time or later.
+    pub since: Option<Timestamp>,
+    /// Requests that came before this time.
+    pub until: Option<Timestamp>,
 }
 
 impl EventFilter {
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.types.is_none() && self.entity.is_none()
+        let Self { types, entity, actor, since, until } = self;
+        types.is_none() && entity.is_none() && actor.is_none() && since.is_none() && until.is_none()
+    }
+
+    /// Of the events of one resource in a period, few may match.
+    #[must_use]
+    pub fn is_selective(&self) -> bool {
+        self.types.is_some() || self.actor.is_some()
     }
 
     /// `entry` is the canonical JSON of an event.
@@ -106,7 +120,12 @@ impl EventFilter {
         }
         let Ok(event) = serde_json::from_str::<EventSummary>(entry) else { return false };
         let is_wanted = |types: &EventTypes| EventType::parse(&event.event_type).is_some_and(|found| types.contain(found));
-        self.types.as_ref().is_none_or(is_wanted) && self.entity.is_none_or(|wanted| wanted == event.entity_id)
+        let actor = [event.actor.key_id, event.actor.user_id, event.actor.link_id];
+        self.types.as_ref().is_none_or(is_wanted)
+            && self.entity.is_none_or(|wanted| wanted == event.entity_id)
+            && self.actor.is_none_or(|wanted| actor.contains(&Some(wanted)))
+            && self.since.is_none_or(|since| event.at >= since)
+            && self.until.is_none_or(|until| event.at < until)
     }
 }
 
@@ -115,6 +134,15 @@ struct EventSummary {
     #[serde(rename = "type")]
     event_type: String,
     entity_id: Uuid,
+    at: Timestamp,
+    actor: ActorIds,
+}
+
+#[derive(Deserialize)]
+struct ActorIds {
+    key_id: Option<Uuid>,
+    user_id: Option<Uuid>,
+    link_id: Option<Uuid>,
 }
 
 #[cfg(test)]
@@ -122,13 +150,15 @@ mod tests {
     use super::*;
 
     fn entry(event_type: &str, entity: u128) -> String {
-        serde_json::json!({"type": event_type, "entity_id": Uuid::from_u128(entity), "changes": {}}).to_string()
+        let (actor, at) = (serde_json::json!({"key_id": null, "user_id": null}), Timestamp::from_millis(0));
+        let entry = serde_json::json!({"type": event_type, "entity_id": Uuid::from_u128(entity), "at": at, "actor": actor});
+        entry.to_string()
     }
 
     #[test]
     fn types_are_exact_or_all_of_a_kind() {
         let types = Some("asset.created,user.*".parse().expect("types"));
-        let filter = EventFilter { types, entity: None };
+        let filter = EventFilter { types, ..EventFilter::default() };
         for (event_type, is_match) in [
             ("asset.created", true),
             ("asset.updated", false),
@@ -144,10 +174,35 @@ mod tests {
 
     #[test]
     fn the_changed_record_can_be_asked_for() {
-        let filter = EventFilter { types: None, entity: Some(Uuid::from_u128(1)) };
+        let filter = EventFilter { entity: Some(Uuid::from_u128(1)), ..EventFilter::default() };
         assert!(filter.matches(&entry("drone.created", 1)) && !filter.matches(&entry("asset.created", 2)));
         let both = EventFilter { types: Some("asset.*".parse().expect("types")), ..filter };
         assert!(both.matches(&entry("asset.created", 1)) && !both.matches(&entry("user.created", 1)));
+    }
+
+    #[test]
+    fn a_key_a_user_and_a_link_are_found_by_their_ids() {
+        for name in ["key_id", "user_id", "link_id"] {
+            let mut actor = serde_json::json!({"key_id": null, "user_id": null});
+            actor[name] = Uuid::from_u128(7).to_string().into();
+            let at = Timestamp::from_millis(0);
+            let entry =
+                serde_json::json!({"type": "asset.created", "entity_id": Uuid::nil(), "at": at, "actor": actor}).to_string();
+            let by = |actor| EventFilter { actor: Some(Uuid::from_u128(actor)), ..EventFilter::default() };
+            assert!(by(7).matches(&entry) && !by(8).matches(&entry), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_period_has_its_first_instant_and_not_its_last() {
+        let actor = serde_json::json!({"key_id": null, "user_id": null});
+        let entry = |at| {
+            let at = Timestamp::from_millis(at);
+            serde_json::json!({"type": "asset.created", "entity_id": Uuid::nil(), "at": at, "actor": actor}).to_string()
+        };
+        let at = |millis| Some(Timestamp::from_millis(millis));
+        let filter = EventFilter { since: at(10), until: at(20), ..EventFilter::default() };
+        assert_eq!([9, 10, 19, 20].map(|at| filter.matches(&entry(at))), [false, true, true, false]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::store::table::delays::{max_event_delay, max_secondary_index_delay};
 use crate::store::table::error::StoreError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::TimeDelta;
 use uuid::Uuid;
 
 /// The size in bytes from which parts of a body are left out: images of signatures, changes of a history, further
@@ -22,8 +23,8 @@ pub const MAX_BODY_BEFORE_OMISSION: usize = 4 * 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct Feed {
     pub entries: Vec<HistoryEntry>,
-    /// The event to continue after: the last that was read for this part, or the requested one. With a filter for a record,
-    /// it can be the ID of no event.
+    /// The event to continue after: the last that was read for this part, or the requested one. With a filter for a record or
+    /// a time, it can be the ID of no event.
     pub last: Option<EventId>,
     pub has_more: bool,
     bytes: usize,
@@ -33,6 +34,11 @@ pub struct Feed {
 const MAX_READ: usize = 1_000;
 /// The number of these that one request to the table reads.
 const READ_AT_ONCE: usize = 250;
+/// The least number that one request reads in a period, at whose end events of slow requests are looked for.
+const READ_AT_ONCE_IN_PERIOD: usize = 100;
+/// The longest time from the arrival of a request, which is the time of its events, to the time in their ids: no function runs
+/// longer.
+const MAX_REQUEST: TimeDelta = TimeDelta::seconds(30);
 
 impl Feed {
     /// `false` if the response can't hold the entry, or has `limit` of them.
@@ -48,6 +54,11 @@ impl Feed {
     }
 }
 
+/// No matching event has an ID of this time or later.
+fn end_of(readable: Timestamp, filter: &EventFilter) -> Timestamp {
+    filter.until.map_or(readable, |until| readable.min(until.plus(MAX_REQUEST)))
+}
+
 impl TenantStore {
     /// The position of the next new event: of events of the last seconds, some may still be written. Reads nothing.
     #[must_use]
@@ -58,6 +69,13 @@ impl TenantStore {
     /// The feed is complete up to this time: no event can be added with an earlier time in its ID.
     fn feed_end(&self) -> Timestamp {
         self.store.now().plus(-max_event_delay())
+    }
+
+    /// The position before the first event that can match: IDs are made after the request has come. Not in the future, so that
+    /// a reader that continues without `since` misses no event.
+    fn start_of(&self, after: Option<EventId>, filter: &EventFilter) -> Option<EventId> {
+        let since = filter.since.map(|since| Keys::last_event_before(since).min(self.end_of_feed()));
+        after.max(since)
     }
 
     /// Events after `after`, or from the first.
@@ -79,8 +97,8 @@ impl TenantStore {
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub async fn matching_events(&self, after: Option<EventId>, limit: u32, filter: &EventFilter) -> Result<Feed, StoreError> {
-        let mut feed = Feed { entries: Vec::new(), last: after, has_more: false, bytes: 0 };
-        let end = self.feed_end();
+        let mut feed = Feed { entries: Vec::new(), last: self.start_of(after, filter), has_more: false, bytes: 0 };
+        let end = end_of(self.feed_end(), filter);
         if let Some(entity) = filter.entity {
             self.add_events_of(entity, &mut feed, limit as usize, filter).await?;
         }
@@ -99,7 +117,11 @@ impl TenantStore {
         filter: &EventFilter,
     ) -> Result<(), StoreError> {
         let Some((from, to)) = Keys::events_between(feed.last, end) else { return Ok(()) };
-        let at_once = if filter.is_empty() { limit + 1 } else { READ_AT_ONCE };
+        let at_once = match filter {
+            filter if filter.is_empty() => limit + 1,
+            filter if filter.entity.is_some() || filter.is_selective() => READ_AT_ONCE,
+            _ => READ_AT_ONCE_IN_PERIOD.max(limit + 1),
+        };
         let mut pages = self.events_query(from, to).limit(i32::try_from(at_once).unwrap_or(i32::MAX)).into_paginator().send();
         let mut read = 0;
         while let Some(page) = pages.next().await {
@@ -128,7 +150,7 @@ impl TenantStore {
     /// The index has them by version. Their IDs can have another order if they were made by clocks that differ, so all are
     /// read, without the entries.
     async fn add_events_of(&self, entity: Uuid, feed: &mut Feed, limit: usize, filter: &EventFilter) -> Result<(), StoreError> {
-        let end = Keys::last_event_before(self.store.now().plus(-max_secondary_index_delay()));
+        let end = Keys::last_event_before(end_of(self.store.now().plus(-max_secondary_index_delay()), filter));
         if feed.last.is_some_and(|last| last >= end) {
             return Ok(());
         }
@@ -136,8 +158,7 @@ impl TenantStore {
         let mut ids: Vec<EventId> = rows.into_values().filter(|id| feed.last < Some(*id) && *id <= end).collect();
         ids.sort_unstable();
         let mut read = 0;
-        // With a filter by type, few of them may match.
-        let at_once = if filter.types.is_some() { READ_AT_ONCE } else { limit };
+        let at_once = if filter.is_selective() { READ_AT_ONCE } else { limit };
         for chunk in ids.chunks(at_once) {
             let keys: Vec<Key> = chunk.iter().map(|id| self.keys.event(*id)).collect();
             let items = self.items(&keys).await?;
