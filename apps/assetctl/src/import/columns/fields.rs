@@ -4,7 +4,7 @@ use crate::folded::folded;
 use crate::import::columns::convert::{DateFormat, date_of_day_number, price_with_comma, price_with_point};
 use crate::import::columns::owners::Owners;
 use crate::import::columns::values::{Constant, Values};
-use crate::import::columns::{Kind, OWNER_NAME};
+use crate::import::columns::{Joined, Kind, OWNER_NAME};
 use fields::CellType;
 use fields::serial_number::{self, SHORTENED, is_placeholder, is_shortened};
 use std::collections::BTreeMap;
@@ -25,8 +25,8 @@ pub struct Fields {
     pub owners: Rc<Owners>,
     /// The fields of which a bad cell is left out, instead of refusing its row.
     pub skip_bad: Vec<String>,
-    /// By the column that stands for all of them, further columns whose cells are added to its own, behind a space.
-    pub joined: BTreeMap<String, Vec<String>>,
+    /// By the column that stands for all of them.
+    pub joined: BTreeMap<String, Joined>,
 }
 
 impl Fields {

@@ -72,6 +72,17 @@ impl Kind {
 /// The column of reasons in a file of refused rows, which the import ignores.
 pub const REASONS: &str = "reasons";
 
+/// What is between the levels of a place.
+pub const LEVELS: &str = " / ";
+
+/// Further columns whose cells are added to the cell of a first one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Joined {
+    pub columns: Vec<String>,
+    /// What is between the cells.
+    pub separator: &'static str,
+}
+
 /// `--map "Serial No=serial_number"`; without a field, the column is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
@@ -91,15 +102,18 @@ impl std::str::FromStr for Mapping {
 }
 
 impl Mapping {
-    /// The columns that it is about: one, or several that are joined, as in `First Name + Last Name`.
+    /// The columns that it is about: one, or several that are joined, as in `First Name + Last Name` and `Building / Room`; and what
+    /// is between their cells.
     #[must_use]
-    pub fn columns<'a>(&'a self, names: &[String]) -> Vec<&'a str> {
+    pub fn columns<'a>(&'a self, names: &[String]) -> (Vec<&'a str>, &'static str) {
         let is_known = |column: &str| names.iter().any(|name| name.trim() == column);
-        let joined: Vec<&str> = self.column.split(" + ").map(str::trim).collect();
-        if !is_known(&self.column) && joined.len() > 1 && joined.iter().all(|column| is_known(column)) {
-            return joined;
+        for (between, separator) in [(" + ", " "), (LEVELS, LEVELS)] {
+            let joined: Vec<&str> = self.column.split(between).map(str::trim).collect();
+            if !is_known(&self.column) && joined.len() > 1 && joined.iter().all(|column| is_known(column)) {
+                return (joined, separator);
+            }
         }
-        vec![&self.column]
+        (vec![&self.column], " ")
     }
 }
 
@@ -124,19 +138,16 @@ pub fn settled(mappings: &[Mapping], problems: &mut Vec<String>) -> Vec<Mapping>
 
 /// The mappings with one for each column of those that are joined, and the other columns that are joined to a column. Adds the
 /// problems of [`settled`].
-pub fn joined(
-    mappings: &[Mapping],
-    names: &[String],
-    problems: &mut Vec<String>,
-) -> (Vec<Mapping>, BTreeMap<String, Vec<String>>) {
+pub fn joined(mappings: &[Mapping], names: &[String], problems: &mut Vec<String>) -> (Vec<Mapping>, BTreeMap<String, Joined>) {
     let (mut single, mut parts, mut joined) = (Vec::new(), Vec::new(), BTreeMap::new());
     for mapping in mappings {
-        let columns = mapping.columns(names);
+        let (columns, separator) = mapping.columns(names);
         let Some((first, others)) = columns.split_first() else { continue };
         single.push(Mapping { column: (*first).to_owned(), field: mapping.field.clone() });
         parts.extend(others.iter().map(|column| Mapping { column: (*column).to_owned(), field: None }));
         if !others.is_empty() {
-            joined.insert((*first).to_owned(), others.iter().map(|column| (*column).to_owned()).collect());
+            let columns = others.iter().map(|column| (*column).to_owned()).collect();
+            joined.insert((*first).to_owned(), Joined { columns, separator });
         }
     }
     let mut single = settled(&single, problems);
@@ -300,11 +311,22 @@ mod tests {
 
     #[test]
     fn columns_are_joined() {
-        let columns = names(&["First", "Last", "A + B"]);
-        let given = mappings(&["First=", "Last=", "First + Last=display_name", "A + B=email", "X + Y=role"]);
+        let columns = names(&["First", "Last", "A + B", "Site", "Floor", "Room", "C / D"]);
+        let given = mappings(&[
+            "First=",
+            "Last=",
+            "First + Last=display_name",
+            "A + B=email",
+            "X + Y=role",
+            "Site / Floor / Room=location",
+        ]);
         let (single, joined) = joined(&given, &columns, &mut Vec::new());
-        assert_eq!(single, mappings(&["First=display_name", "Last=", "A + B=email", "X + Y=role"]));
-        assert_eq!(joined, BTreeMap::from([("First".to_owned(), vec!["Last".to_owned()])]));
+        let expected = ["First=display_name", "Last=", "A + B=email", "X + Y=role", "Site=location", "Floor=", "Room="];
+        assert_eq!(single, mappings(&expected));
+        let others = |columns: &[&str], separator| Joined { columns: names(columns), separator };
+        let expected = [("First".to_owned(), others(&["Last"], " ")), ("Site".to_owned(), others(&["Floor", "Room"], " / "))];
+        assert_eq!(joined, BTreeMap::from(expected));
+        assert_eq!(mappings(&["C / D=notes"])[0].columns(&columns).0, ["C / D"]);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Guesses the fields of columns from the names in other systems. Nothing is imported by a guess.
 
-use crate::import::columns::{Kind, Mapping, REASONS};
+use crate::import::columns::{Kind, LEVELS, Mapping, REASONS};
 
 #[must_use]
 pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
-    guess(kind, column).map(|(field, _)| field)
+    let is_place =
+        || kind == Kind::Assets && PLACES.iter().any(|level| level.split_whitespace().any(|word| word == plain(column)));
+    guess(kind, column).map(|(field, _)| field).or_else(|| is_place().then_some(LOCATION))
 }
 
 /// In lower case, without spaces and punctuation, and without the prefix of Homebox's headings.
@@ -33,7 +35,8 @@ fn heading(kind: Kind, column: &str) -> String {
 /// The field, and the rank of the name: 0 is best.
 fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
     let plain = heading(kind, column);
-    let columns = kind.import_columns();
+    // A place can be in several columns: see `join_levels`.
+    let columns = kind.import_columns().filter(|column| column.name != LOCATION);
     let known = columns.clone().find_map(|column| {
         let rank = column.headings.split_whitespace().position(|heading| heading == plain)?;
         Some((column.name, rank + 1))
@@ -80,13 +83,38 @@ pub fn suggestions(kind: Kind, columns: &[String], given: &[Mapping]) -> Suggest
     if kind == Kind::Users && !is_taken("display_name") {
         suggestions.join_names(is_candidate);
     }
+    if kind == Kind::Assets && !is_taken(LOCATION) {
+        suggestions.join_levels();
+    }
     suggestions
 }
+
+const LOCATION: &str = "location";
+/// Headings of the levels of a place, the widest level first.
+const PLACES: [&str; 4] = [
+    "site standort location campus niederlassung lieu emplacement ubicación sede ort place",
+    "building gebäude bâtiment edificio",
+    "floor etage stockwerk étage planta piso",
+    "room raum zimmer salle sala",
+];
 
 const FIRST_NAMES: &str = "firstname givenname forename vorname prénom nombre";
 const LAST_NAMES: &str = "lastname surname familyname nachname nom apellido apellidos";
 
 impl Suggestions {
+    /// Makes the place of a column for each of its levels.
+    fn join_levels(&mut self) {
+        let find = |headings: &&str| {
+            let column = |heading: &str| self.unknown.iter().find(|column| plain(column) == heading);
+            headings.split_whitespace().find_map(column).cloned()
+        };
+        let levels: Vec<String> = PLACES.iter().filter_map(find).collect();
+        if !levels.is_empty() {
+            self.unknown.retain(|column| !levels.contains(column));
+            self.mappings.push(Mapping { column: levels.join(LEVELS), field: Some(LOCATION.to_owned()) });
+        }
+    }
+
     /// Makes the display name of first and last name, if no column has it.
     fn join_names(&mut self, is_candidate: impl Fn(&str) -> bool) {
         if self.mappings.iter().any(|mapping| mapping.field.as_deref() == Some("display_name")) {
@@ -150,6 +178,7 @@ mod tests {
                 "--map \"Purchase Date=purchase_date\"",
                 "--map \"Purchase Cost=purchase_price\"",
                 "--map \"Checked Out To: Email=assigned_to_email\"",
+                "--map Location=location",
             ]
         );
         assert_eq!(
@@ -158,7 +187,6 @@ mod tests {
                 "Company",
                 "Category",
                 "Supplier",
-                "Location",
                 "Order Number",
                 "Model Notes",
                 "Model Number",
@@ -266,6 +294,27 @@ mod tests {
         assert_eq!(unknown, ["Name", "Email", "First Name", "Checked Out To: Username"]);
         let (options, _) = self::options(Kind::Users, "Device name,Primary user UPN,Primary user display name");
         assert_eq!(options, ["--map \"Primary user UPN=email\"", "--map \"Primary user display name=display_name\""]);
+    }
+
+    #[test]
+    fn the_levels_of_a_place_are_joined() {
+        for (header, expected) in [
+            ("Name,Room,Building,Floor", "--map \"Building / Floor / Room=location\""),
+            ("Bezeichnung,Standort,Raum", "--map \"Standort / Raum=location\""),
+            ("Gerät,Ort,Gebäude", "--map \"Ort / Gebäude=location\""),
+            ("Nom,Lieu,Bâtiment,Salle", "--map \"Lieu / Bâtiment / Salle=location\""),
+            ("Nombre,Ubicación,Sala", "--map \"Ubicación / Sala=location\""),
+            ("Name,Site", "--map Site=location"),
+        ] {
+            let (options, unknown) = options(Kind::Assets, header);
+            assert_eq!((options.last().map(String::as_str), unknown.len()), (Some(expected), 0), "{header}");
+        }
+        // One column of a level is enough, and a place that is known is not guessed.
+        assert_eq!(options(Kind::Assets, "Name,Location,Site").1, ["Location"]);
+        let columns: Vec<String> = ["location", "Room"].map(str::to_owned).to_vec();
+        let given = suggestions(Kind::Assets, &columns, &["location=notes".parse().unwrap()]);
+        assert!(given.mappings.is_empty());
+        assert_eq!(options(Kind::Users, "Name,Location").1, ["Location"]);
     }
 
     #[test]

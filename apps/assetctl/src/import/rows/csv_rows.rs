@@ -1,7 +1,7 @@
 //! The rows of a CSV file, checked and converted.
 
 use crate::import::columns::fields::Fields;
-use crate::import::columns::{REASONS, Target, sent_name};
+use crate::import::columns::{Joined, REASONS, Target, sent_name};
 use crate::import::rows::decode::Text;
 use crate::import::rows::records::{Record, Records};
 use crate::import::rows::sniff::excel_separator;
@@ -109,10 +109,11 @@ impl<R: Read> CsvRows<R> {
 
     /// The cell with those of the columns that are joined to its own; `None` if there are none.
     fn joined(&self, name: &str, cell: &str, cells: &StringRecord) -> Option<String> {
-        let others = self.fields.joined.get(name)?.iter();
+        let Joined { columns, separator } = self.fields.joined.get(name)?;
         let place = |other: &String| self.names.iter().position(|name| name == other);
-        let others = others.filter_map(|other| cells.get(place(other)?));
-        Some(std::iter::once(cell).chain(others).map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join(" "))
+        let others = columns.iter().filter_map(|other| cells.get(place(other)?));
+        let all = std::iter::once(cell).chain(others).map(str::trim).filter(|cell| !cell.is_empty());
+        Some(all.collect::<Vec<_>>().join(separator))
     }
 
     fn check_length(&self, record: &Record) -> Option<RowError> {
