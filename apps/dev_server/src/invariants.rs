@@ -7,7 +7,7 @@ use shared::store::{CheckMode, TenantStore};
 use std::collections::HashMap;
 
 /// Attributes that each row of the GSI `list_index` must have with the record's values.
-const PROJECTED: [&str; 4] = ["version", "updated_at", "status", "name"];
+const PROJECTED: [&str; 5] = ["version", "updated_at", "status", "name", "listed"];
 
 /// Checks a tenant as `admin check` does, and that the GSI `list_index` has a row for each listed record, with the record's
 /// values. Returns a description of each violation. Nothing must write to the tenant at the same time.

@@ -114,7 +114,7 @@ async fn show(caller: &Caller, found: FoundAsset) -> Result<Versioned<AssetView>
     let users = ExpandedUsers::read(caller, asset.value.assigned_to, expand);
     let view = async {
         match names {
-            Some(names) => Ok(Versioned { version: asset.version, data: AssetView::new(asset.clone(), names) }),
+            Some(names) => Ok(Versioned { version: asset.tag_version(), data: AssetView::new(asset.clone(), names) }),
             None => view(&caller.store, asset.clone()).await,
         }
     };
@@ -151,7 +151,7 @@ pub async fn update_asset(
 async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<Versioned<AssetView>, ApiError> {
     let mut names = store.catalog_names(std::slice::from_ref(&asset)).await?;
     let names = names.pop().ok_or_else(|| ApiError::Internal("no catalog names for an asset".into()))?;
-    Ok(Versioned { version: asset.version, data: AssetView::new(asset, names) })
+    Ok(Versioned { version: asset.tag_version(), data: AssetView::new(asset, names) })
 }
 
 /// Delete an asset

@@ -1,6 +1,5 @@
 //! `/v1/assets`: the inventory, its labels, and `/v1/stats`, which counts it.
 
-mod asset_view;
 mod bulk;
 mod expand;
 mod handlers;
@@ -8,6 +7,7 @@ mod history;
 mod inputs;
 mod labels;
 mod query;
+mod seen;
 mod startable;
 mod stats;
 mod wire;
@@ -22,6 +22,7 @@ shared::endpoints! {
     export: export_assets;
     by_serial: put_asset_by_serial;
     history: get_asset_history;
+    seen: see_assets;
     startable: list_asset_processes;
     labels: get_asset_label, get_label_page;
     stats: get_stats;

@@ -1,41 +1,88 @@
 //! The endpoint of statistics.
 
+use crate::query::{Depth, StatsQuery};
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
+use shared::domain::assets::groups::Groups;
 use shared::domain::assets::stats::AssetStats;
 use shared::domain::keys::scope::Scope;
 use shared::domain::processes::stats::InstanceStats;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::tenants::time_zone::LocalClock;
+use shared::domain::values::field_error::FieldError;
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
+use shared::http::openapi::describe::either;
+use shared::http::requests::extract::QueryParams;
 use shared::http::responses::Data;
-use utoipa::ToSchema;
+use shared::store::{AssetFilter, GroupBy};
+use std::borrow::Cow;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
 
 /// Counts of assets and process instances.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Stats {
-    /// Counts of all assets.
+    /// Counts of the matching assets.
     assets: AssetStats,
     /// Counts of all process instances.
     instances: InstanceStats,
 }
 
+/// Counts, or groups of assets.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum StatsOrGroups {
+    Stats(Box<Stats>),
+    Groups(Groups),
+}
+
+impl PartialSchema for StatsOrGroups {
+    fn schema() -> RefOr<Schema> {
+        either::<Stats, Groups>("`assets` and `instances` or, with `group_by`, `groups` and `rest`.").into()
+    }
+}
+
+impl ToSchema for StatsOrGroups {
+    fn name() -> Cow<'static, str> {
+        "Stats".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        Stats::schemas(schemas);
+        Groups::schemas(schemas);
+    }
+}
+
 /// Get statistics
 ///
-/// Counts assets and process instances. Includes every write that was acknowledged before the request.
+/// Counts assets, as far as they match, and process instances. With `group_by`, responds with groups of assets instead: the largest
+/// first, at most 1,000, and what is left in `rest`. Includes every write that was acknowledged before the request.
 #[utoipa::path(get, path = "/stats", tag = "reports", security(("api_key" = ["assets:read"])), responses(InputErrors))]
-pub async fn get_stats(request: UnverifiedRequest) -> Result<Data<Stats>, ApiError> {
-    let (caller, (assets, mut instances, tenant)) = request
-        .authorize_and_read(Scope::AssetsRead, async |store| {
+pub async fn get_stats(request: UnverifiedRequest, query: QueryParams<StatsQuery>) -> Result<Data<StatsOrGroups>, ApiError> {
+    let (caller, counted) = request
+        .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
+            let (filter, group_by, depth) = (AssetFilter::from(query.filter), query.group_by, query.depth);
+            if depth.is_some() && group_by != Some(GroupBy::Location) {
+                let error = FieldError::parameter("depth", "can only be sent with group_by=location");
+                return Err(ApiError::Invalid(vec![error]));
+            }
+            if let Some(group_by) = group_by {
+                return Ok(Err(store.asset_groups(&filter, &group_by, Depth::get(depth)).await?));
+            }
             let tenant = store.get::<Tenant>(store.id());
-            Ok(tokio::try_join!(store.asset_stats(), store.instance_stats(), tenant)?)
+            Ok(Ok(tokio::try_join!(store.asset_stats(&filter), store.instance_stats(), tenant)?))
         })
         .await?;
+    let (assets, mut instances, tenant) = match counted {
+        Ok(counted) => counted,
+        Err(groups) => return Ok(Data { data: StatsOrGroups::Groups(groups) }),
+    };
     let zone = tenant.map(|tenant| tenant.value.time_zone).unwrap_or_default();
     let today = LocalClock::from(&zone).local(caller.context.at).date_time.date();
     if !caller.scopes.contains(&Scope::ProcessesRead) {
         instances.by_process = None;
     }
-    Ok(Data { data: Stats { assets: assets.finish(today), instances } })
+    Ok(Data { data: StatsOrGroups::Stats(Box::new(Stats { assets: assets.finish(today), instances })) })
 }

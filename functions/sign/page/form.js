@@ -1,10 +1,11 @@
 // The form: what is signed for, the open steps, and errors beside them.
 
 /** @param {SignedAsset} asset */
-function shownAsset({ asset_tag, name, manufacturer, model, serial_number }) {
+function shownAsset({ asset_tag, name, manufacturer, model, serial_number, location }) {
   const details = [
     [manufacturer, model].filter(Boolean).join(' '),
     serial_number ? `Serial number ${serial_number}` : '',
+    location ?? '',
   ].filter(Boolean)
   return create(
     'li',

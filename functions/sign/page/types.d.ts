@@ -47,6 +47,7 @@ interface SignedAsset {
   manufacturer: string | null
   model: string | null
   serial_number: string | null
+  location: string | null
 }
 
 interface SigningSession {

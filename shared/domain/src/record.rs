@@ -146,6 +146,16 @@ pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync
         true
     }
 
+    /// The number of versions that `If-Match` doesn't count: they changed nothing that a change could be based on.
+    fn uncounted_versions(&self) -> u64 {
+        0
+    }
+
+    /// Further values that lists need, as one text of the secondary index `list_index`, which has few attributes.
+    fn listed(&self) -> Option<String> {
+        None
+    }
+
     /// The record will not change any more. Lists of open records need not read it.
     fn is_ended(&self) -> bool {
         false
@@ -184,6 +194,12 @@ pub struct Stored<T> {
 }
 
 impl<T: Record> Stored<T> {
+    /// The version that entity tags have and `If-Match` compares.
+    #[must_use]
+    pub fn tag_version(&self) -> u64 {
+        self.version.saturating_sub(self.value.uncounted_versions())
+    }
+
     /// Old and new values by field.
     #[must_use]
     pub fn changes_to(&self, next: &T) -> Map<String, Value> {

@@ -1,6 +1,5 @@
 //! Fields of assets and users, as the service and assetctl know them: assetctl doesn't link the domain.
 
-mod asset_details;
 pub mod compared;
 pub mod serial_number;
 
@@ -60,53 +59,58 @@ impl Column {
     }
 }
 
-macro_rules! asset_columns {
-    ($($(#[$shown:meta])* $field:ident: $type:ident as $cell:ident {
-        sent: $sent:literal, filter: $filter:tt, headings: $headings:literal,
-    })*) => {
-        /// The columns of assets, besides `custom_fields.<name>`.
-        ///
-        /// Headings are those in exports and import templates of Snipe-IT (sample file, importer's aliases, table exports), in
-        /// device exports of Intune (admin center and Graph), in searches and inventory preload of Jamf Pro, and in German,
-        /// French and Spanish spreadsheets.
-        pub const ASSET_COLUMNS: &[Column] = &[
-            Column::new("id", CellType::Word, ""),
-            Column::new("asset_tag", CellType::Word, ASSET_TAG),
-            Column::new("name", CellType::Text, NAME),
-            Column::new("status", CellType::Word, "status assetstatus zustand lagerstatus statut état estado"),
-            Column::new("asset_type_id", CellType::Word, ""),
-            Column::new("asset_type_code", CellType::Word, "assettypecode assettype"),
-            Column::new("model_id", CellType::Word, ""),
-            Column::only_imported("manufacturer_name", CellType::Text),
-            Column::only_imported("model_name", CellType::Text),
-            Column::new("manufacturer", CellType::Text, MANUFACTURER),
-            Column::new("model", CellType::Text, "modelname model devicemodel assetmodel modell modelidentifier modèle modelo modelnumber"),
-            $(Column::new(stringify!($field), CellType::$cell, $headings),)*
-            Column::new("assigned_to", CellType::Word, ""),
-            Column::new("assigned_to_email", CellType::Word, ASSIGNED_TO_EMAIL),
-            Column::new("notes", CellType::Text, NOTES),
-            Column::new("created_at", CellType::Word, ""),
-            Column::only_imported("custom_fields", CellType::Json),
-        ];
-    };
-}
-asset_details! { asset_columns! }
+/// The columns of assets, besides `custom_fields.<name>`.
+///
+/// Headings are those in exports and import templates of Snipe-IT (sample file, importer's aliases, table exports), in device
+/// exports of Intune (admin center and Graph), in searches and inventory preload of Jamf Pro, and in German, French and Spanish
+/// spreadsheets.
+pub const ASSET_COLUMNS: &[Column] = &[
+    Column::new("id", CellType::Word, ""),
+    Column::new("asset_tag", CellType::Word, ASSET_TAG),
+    Column::new("name", CellType::Text, NAME),
+    Column::new("status", CellType::Word, "status assetstatus zustand lagerstatus statut état estado"),
+    Column::new("asset_type_id", CellType::Word, ""),
+    Column::new("asset_type_code", CellType::Word, "assettypecode assettype"),
+    Column::new("model_id", CellType::Word, ""),
+    Column::only_imported("manufacturer_name", CellType::Text),
+    Column::only_imported("model_name", CellType::Text),
+    Column::new("manufacturer", CellType::Text, MANUFACTURER),
+    Column::new(
+        "model",
+        CellType::Text,
+        "modelname model devicemodel assetmodel modell modelidentifier modèle modelo modelnumber",
+    ),
+    Column::new("serial_number", CellType::Text, SERIAL_NUMBER),
+    Column::new("location", CellType::Text, ""),
+    Column::new("purchase_date", CellType::Date, PURCHASE_DATE),
+    Column::new("purchase_price", CellType::Number, PURCHASE_PRICE),
+    Column::new("warranty_until", CellType::Date, WARRANTY_UNTIL),
+    Column::new("assigned_to", CellType::Word, ""),
+    Column::new("assigned_to_email", CellType::Word, ASSIGNED_TO_EMAIL),
+    Column::new("assigned_since", CellType::Date, ""),
+    Column::new("notes", CellType::Text, NOTES),
+    Column::new("last_seen_at", CellType::Word, ""),
+    Column::new("created_at", CellType::Word, ""),
+    Column::only_imported("custom_fields", CellType::Json),
+];
 
-macro_rules! asset_filters {
-    ($($(#[$shown:meta])* $field:ident: $type:ident as $cell:ident {
-        sent: $sent:literal, filter: [$($filter:literal)?], headings: $headings:literal,
-    })*) => {
-        /// The fields that lists of assets compare exactly, with the descriptions of their query parameters.
-        pub const ASSET_FILTERS: &[(&str, &str)] =
-            &[("asset_tag", "Filter by asset tag, exactly."), $($((stringify!($field), $filter),)?)*];
-    };
-}
-asset_details! { asset_filters! }
+/// The fields that lists of assets compare exactly, with the descriptions of their query parameters. The projection of `list_index`
+/// in template.yaml names them.
+pub const ASSET_FILTERS: &[(&str, &str)] =
+    &[("asset_tag", "Filter by asset tag, exactly."), ("serial_number", "Filter by serial number, exactly.")];
 
 const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr numérodinventaire \
     ndinventaire nºdinventaire nodinventaire númerodeinventario assetid barcode";
 const NAME: &str = "assetname itemname devicename computername displayname hostname name partname bezeichnung gerätename gerät désignation \
     nom nombre";
+const SERIAL_NUMBER: &str = "serialnumber serial serialno serialnr sn deviceserialnumber hardwareserial seriennummer seriennr \
+    numérodesérie númerodeserie ndesérie ndeserie nºdesérie nºdeserie nsérie nºsérie nodesérie";
+const PURCHASE_DATE: &str = "purchasedate purchased purchasedtime purchasetime podate invoicedate dateofpurchase kaufdatum anschaffungsdatum dateachat \
+     datedachat fechadecompra";
+const PURCHASE_PRICE: &str = "purchaseprice purchasedprice purchasecost price cost preis kaufpreis anschaffungspreis anschaffungskosten \
+    prix prixdachat precio preciodecompra";
+const WARRANTY_UNTIL: &str = "warrantyexpiration warrantyend warrantyexpires warrantyexpirationdate warrantyexpiry warrantyuntil \
+    warrantyenddate garantiebis garantieende findegarantie garantíahasta";
 const MANUFACTURER: &str = "manufacturer make brand devicemanufacturer hersteller fabricant marque fabricante marca";
 const NOTES: &str = "assetnotes itemnotes notes comments remarks notizen bemerkung bemerkungen remarques notas observaciones";
 const ASSIGNED_TO_EMAIL: &str = "checkedouttoemail primaryuseremailaddress assignedtoemail useremailaddress emailaddress useremail \

@@ -22,13 +22,14 @@ pub use history::feed::{Feed, MAX_BODY_BEFORE_OMISSION};
 pub use history::of_record::HistoryPage;
 pub use history::record_names::RecordNames;
 pub use lists::export::{AssetExport, Chunk};
-pub use lists::filter_values::{Assignee, Statuses};
+pub use lists::filter_values::{Assignee, PlaceFilter, Statuses, literal, wanted_field};
 pub use lists::filters::{
-    AssetFilter, AssetSort, AssetTypeFilter, InstanceFilter, ManufacturerFilter, ModelFilter, ProcessFilter, SortField,
-    UserFilter,
+    AssetFilter, AssetRanges, AssetSort, AssetTypeFilter, InstanceFilter, ManufacturerFilter, ModelFilter, ProcessFilter, Range,
+    SortField, UserFilter, check_field_name,
 };
-pub use lists::list_index::{MAX_SNAPSHOT_TIME, SnapshotReport};
+pub use lists::list_index::{MAX_SNAPSHOT_TIME, SnapshotReport, Wanted};
 pub use lists::page::{Page, PageRequest};
+pub use lists::stats::GroupBy;
 pub use people::{Held, PartAbout};
 pub use signing::receipt_keys::KeyError;
 pub(crate) use table::backoff::pause;

@@ -24,12 +24,15 @@ async fn a_new_asset_has_every_field() {
         "model": null,
         "model_id": null,
         "serial_number": null,
+        "location": null,
         "purchase_date": null,
         "purchase_price": null,
         "warranty_until": null,
         "assigned_to": null,
+        "assigned_since": null,
         "notes": null,
         "custom_fields": {},
+        "last_seen_at": null,
         "created_at": "[time]",
         "updated_at": "[time]"
       }

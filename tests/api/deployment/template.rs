@@ -137,7 +137,7 @@ async fn the_index_list_index_has_the_attributes_of_lists_and_history_every_even
     for (letter, expected, filters) in [
         (
             "A",
-            "LS PK SK asset_tag asset_type_id assigned_to manufacturer model_id name purchase_price status updated_at version \
+            "LS PK SK asset_tag asset_type_id assigned_to listed manufacturer model_id name purchase_price status updated_at version \
              warranty_until",
             texts.as_slice(),
         ),

@@ -103,7 +103,7 @@ fn properties<'a>(document: &'a Value, operation: &'a Operation) -> Vec<&'a Stri
 
 /// Operations that create or change a resource with a path of its own.
 fn is_covered(operation: &Operation) -> bool {
-    let is_in_bulk = operation.path.ends_with("/batch") || operation.path.ends_with("/import");
+    let is_in_bulk = ["/batch", "/import", "/seen"].iter().any(|end| operation.path.ends_with(end));
     let is_creation = operation.method == "POST" && !operation.path.contains("{id}") && !is_in_bulk;
     is_creation || operation.method == "PATCH"
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// How many copies of a request are sent at once.
 const COPIES: usize = 16;
 /// Requests with parts that are executed one by one.
-const PARTS: [&str; 2] = ["/import", "/offboard"];
+const PARTS: [&str; 3] = ["/import", "/offboard", "/seen"];
 /// Requests whose copies are never refused.
 const WAITING: [&str; 4] = ["/import", "/test", "/replay", "/retry"];
 

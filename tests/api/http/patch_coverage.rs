@@ -65,6 +65,7 @@ impl References {
             ("/v1/assets/{id}", "assigned_to", ids(&self.users)),
             ("/v1/assets/{id}", "custom_fields", [json!({"a": 1}), json!({"b": [true, null]})]),
             ("/v1/assets/{id}", "custom_fields_patch", [json!({"a": 1}), json!({"a": [2]})]),
+            ("/v1/assets/{id}", "location", ["Berlin / 1", "Bonn"].map(Value::from)),
             ("/v1/assets/{id}", "model_id", ids(&self.models)),
             ("/v1/assets/{id}", "notes", ["one\ntwo", "three"].map(Value::from)),
             ("/v1/assets/{id}", "purchase_price", [json!(2499.5), json!(0)]),

@@ -21,6 +21,8 @@ enum Step {
     /// A change that is sent now and takes effect later.
     ChangeLate(usize, usize, Value),
     ReleaseLate,
+    /// With a place, to which the asset is moved.
+    Scan(usize, usize, Option<String>),
     NewUser(usize, String),
     ChangeUser(usize, usize, bool),
     /// A process is started, and perhaps completed at once.
@@ -36,6 +38,17 @@ enum Step {
     List(usize),
 }
 
+/// Sets one of few custom fields, to a value of few; numbers have several forms.
+fn custom_fields() -> impl Strategy<Value = Value> {
+    let value = prop_oneof![
+        Just(json!(null)),
+        (0..3u32).prop_map(|n| json!(n)),
+        (0..3u32).prop_map(|n| json!(f64::from(n))),
+        "[aÄ]?[019]{0,2}".prop_map(|text| json!(text)),
+    ];
+    ("[xy]", value).prop_map(|(name, value)| json!({"custom_fields_patch": {name: value}}))
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let (on, which) = (0..2usize, 0..6usize);
     let change = prop_oneof![
@@ -46,6 +59,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(json!({"notes": "n"})),
         (1..99_999u32).prop_map(|cents| json!({"purchase_price": f64::from(cents) / 100.0})),
         proptest::option::of("[ab]{1,2}").prop_map(|manufacturer| json!({"manufacturer": manufacturer})),
+        proptest::option::of("[aÄ](/[bB]){0,2}").prop_map(|place| json!({"location": place})),
+        proptest::option::of(1..28u32).prop_map(|day| json!({"purchase_date": day.map(|day| format!("2026-01-{day:02}"))})),
+        custom_fields(),
         any::<bool>().prop_map(|typed| json!({"asset_type_id": typed})),
         any::<bool>().prop_map(|assigned| json!({"assigned_to": assigned})),
     ];
@@ -55,6 +71,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (on.clone(), which.clone()).prop_map(|(on, which)| Step::Delete(on, which)),
         3 => (on.clone(), which.clone(), change).prop_map(|(on, which, change)| Step::ChangeLate(on, which, change)),
         2 => Just(Step::ReleaseLate),
+        2 => (on.clone(), which.clone(), proptest::option::of("[aÄ]")).prop_map(|(on, which, place)| Step::Scan(on, which, place)),
         2 => (on.clone(), "[ab]{1,2}").prop_map(|(on, name)| Step::NewUser(on, name)),
         2 => (on.clone(), which.clone(), any::<bool>()).prop_map(|(on, which, active)| Step::ChangeUser(on, which, active)),
         3 => (on.clone(), which.clone(), any::<bool>()).prop_map(|(on, which, completes)| Step::Start(on, which, completes)),
@@ -175,6 +192,12 @@ impl World {
                 }
             }
             Step::ReleaseLate => self.release_late().await,
+            Step::Scan(on, which, place) => {
+                let Some(id) = self.assets.get(which) else { return };
+                let mut body = json!({"items": [{"id": id}], "move": place.is_some()});
+                body.as_object_mut().unwrap().extend(place.map(|place| ("location".to_owned(), json!(place))));
+                self.clients[on].post("/assets/seen", body).await.data();
+            }
             Step::NewUser(on, name) => {
                 let email = format!("u{}@example.com", self.users.len());
                 let made = self.clients[on].post("/users", json!({"email": email, "display_name": name})).await;
@@ -239,6 +262,16 @@ impl World {
                     "/assets?sort=-updated_at&page=2&limit=2",
                     "/assets?sort=created_at&warranty_before=2028-01-15",
                     "/assets?serial_number=a",
+                    "/assets?location=%C3%A4&sort=-location",
+                    "/assets?location=none&sort=custom_fields.x&limit=3",
+                    "/assets?custom_fields.x=1,a9,none&sort=-custom_fields.y",
+                    "/assets?custom_fields.y=0&purchase_date_from=2026-01-05&purchase_date_before=2026-01-20",
+                    "/assets?last_seen_before=2027-01-01T00:00:00Z&purchase_price_min=300&sort=last_seen_at",
+                    "/assets?asset_type_code=SFT&manufacturer=A&sort=purchase_price&q=n",
+                    "/stats?group_by=location&depth=2",
+                    "/stats?group_by=custom_fields.x&status=in_use,in_stock",
+                    "/stats?group_by=manufacturer&location=a",
+                    "/stats?location=a&custom_fields.x=1",
                     "/users?is_active=true",
                     "/users?q=b",
                     "/processes/instances",

@@ -45,6 +45,7 @@ async fn a_receipt_lists_who_did_what_and_when() {
           "asset_tag": "AST-000001",
           "name": "Laptop",
           "serial_number": "S-1",
+          "location": null,
           "manufacturer": "Dell",
           "model": "XPS"
         },

@@ -85,8 +85,8 @@ async fn a_session_names_the_process_the_assets_and_the_signer() {
     let path = started(&client, json!([signature_step()])).await;
     let link = Link::create(&client, &path, json!({"signer": {"user_id": user}})).await;
     let session = link.signer(&client).session().await;
-    let asset =
-        json!({"asset_tag": "AST-000001", "name": "Laptop", "manufacturer": "Dell", "model": "XPS", "serial_number": "S-1"});
+    let asset = json!({"asset_tag": "AST-000001", "name": "Laptop", "manufacturer": "Dell", "model": "XPS", "serial_number": "S-1",
+        "location": null});
     assert_eq!(
         session,
         json!({

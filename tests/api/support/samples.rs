@@ -172,6 +172,7 @@ impl Samples {
                 {"op": "create", "body": {"name": "n"}}, {"op": "update", "id": self.idle_asset, "body": {"notes": "n"}}]}),
             ("POST", "/v1/users/batch") => json!({"operations": [
                 {"op": "create", "body": {"email": "batch@example.com", "display_name": "New"}}]}),
+            ("POST", "/v1/assets/seen") => json!({"items": [{"tag": OLD_TAG}]}),
             ("POST", "/v1/assets/import") => "name,notes\nn,\"two\nlines\"\n".into(),
             ("POST", "/v1/users/import") => "email,display_name\nimport@example.com,New\n".into(),
             ("PUT", "/v1/assets/by-serial/{serial}") => json!({"name": "n"}),

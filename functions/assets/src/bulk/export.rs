@@ -1,11 +1,12 @@
 //! The endpoint of exports.
 
-use crate::asset_view::asset_view;
 use crate::query::AssetFilterQuery;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use shared::auth::UnverifiedRequest;
 use shared::domain::assets::asset::{Asset, Status};
+use shared::domain::assets::details::AssetDetails;
+use shared::domain::assets::location::Location;
 use shared::domain::catalog::{AssetType, TypeCode};
 use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
@@ -34,35 +35,97 @@ shared::query! {
     }
 }
 
-asset_view! {
-    /// An asset as an import takes it.
-    #[derive(Debug, Serialize, ToSchema)]
-    pub struct AssetExportRow {
-        id: AssetId = asset.id,
-        asset_tag: String = asset.asset_tag,
-        name: Name = asset.name,
-        status: Status = asset.status,
-        asset_type_id: Option<AssetTypeId> = asset.asset_type_id,
-        asset_type_code: Option<TypeCode> = asset.asset_type_id.and_then(|id| names.codes.get(&id).cloned().flatten()),
-        model_id: Option<ModelId> = asset.model_id,
-        manufacturer: Option<Line> = asset.manufacturer,
-        model: Option<Line> = asset.model,
-        ..asset.details,
-        assigned_to: Option<UserId> = asset.assigned_to,
-        /// `None` if it can't be read, or the key may not read users: the member is left out. Without an address beside it, the
-        /// ID alone says who it is. `Some(None)` if nobody is assigned.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        assigned_to_email: Option<Option<Email>> = match asset.assigned_to {
-            None => Some(None),
-            Some(id) => names.emails.get(&id).cloned().flatten().map(Some),
-        },
-        notes: Option<Notes> = asset.notes,
-        created_at: Timestamp = stored.created_at,
-        custom_fields: Map<String, Value> = asset.custom_fields.as_map().clone(),
-    }
+/// An asset as an import takes it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AssetExportRow {
+    id: AssetId,
+    asset_tag: String,
+    name: Name,
+    status: Status,
+    #[schema(required)]
+    asset_type_id: Option<AssetTypeId>,
+    #[schema(required)]
+    asset_type_code: Option<TypeCode>,
+    #[schema(required)]
+    model_id: Option<ModelId>,
+    #[schema(required)]
+    manufacturer: Option<Line>,
+    #[schema(required)]
+    model: Option<Line>,
+    #[schema(required)]
+    serial_number: Option<Line>,
+    #[schema(required)]
+    location: Option<Location>,
+    #[schema(required)]
+    purchase_date: Option<Date>,
+    #[serde(serialize_with = "Price::serialize_number")]
+    #[schema(required, value_type = Option<PriceNumber>)]
+    purchase_price: Option<Price>,
+    #[schema(required)]
+    warranty_until: Option<Date>,
+    #[schema(required)]
+    assigned_to: Option<UserId>,
+    /// `None` if it can't be read, or the key may not read users: the member is left out. Without an address beside it, the
+    /// ID alone says who it is. `Some(None)` if nobody is assigned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assigned_to_email: Option<Option<Email>>,
+    #[schema(required)]
+    assigned_since: Option<Date>,
+    #[schema(required)]
+    notes: Option<Notes>,
+    #[schema(required)]
+    last_seen_at: Option<Timestamp>,
+    created_at: Timestamp,
+    custom_fields: Map<String, Value>,
+}
 
+impl AssetExportRow {
     fn new(stored: Stored<Asset>, names: &ExportNames) -> Self {
-        let asset = stored.value;
+        let Asset {
+            id,
+            asset_tag,
+            name,
+            status,
+            asset_type_id,
+            model_id,
+            manufacturer_id: _,
+            manufacturer,
+            model,
+            details: AssetDetails { serial_number, location, purchase_date, purchase_price, warranty_until },
+            assigned_to,
+            assigned_since,
+            last_seen_at,
+            scans: _,
+            notes,
+            custom_fields,
+            running_instance_id: _,
+        } = stored.value;
+        Self {
+            id,
+            asset_tag,
+            name,
+            status,
+            asset_type_id,
+            asset_type_code: asset_type_id.and_then(|id| names.codes.get(&id).cloned().flatten()),
+            model_id,
+            manufacturer,
+            model,
+            serial_number,
+            location,
+            purchase_date,
+            purchase_price,
+            warranty_until,
+            assigned_to,
+            assigned_to_email: match assigned_to {
+                None => Some(None),
+                Some(id) => names.emails.get(&id).cloned().flatten().map(Some),
+            },
+            assigned_since,
+            notes,
+            last_seen_at,
+            created_at: stored.created_at,
+            custom_fields: custom_fields.as_map().clone(),
+        }
     }
 }
 

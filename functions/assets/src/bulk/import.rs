@@ -60,7 +60,9 @@ pub async fn import_assets(
     }
     caller
         .execute_import(query.on_error.unwrap_or(OnError::Skip), &skip_bad, rows, |caller, rows| {
-            operations(caller, rows.into_iter().map(ImportRow::new).collect(), matching, create_unmatched)
+            let now = caller.context.at;
+            let rows = rows.into_iter().map(|row| ImportRow::new(row, now)).collect();
+            operations(caller, rows, matching, create_unmatched)
         })
         .await
 }

@@ -39,7 +39,7 @@ impl AssetOutcome {
     }
 
     fn changed(self) -> Versioned<AssetView> {
-        Versioned { version: self.asset.version, data: AssetView::new(self.asset, self.names) }
+        Versioned { version: self.asset.tag_version(), data: AssetView::new(self.asset, self.names) }
     }
 }
 
@@ -188,7 +188,7 @@ impl Command for AssetOperation {
         }
         // A new asset has no version to match.
         let old = inputs.asset.asset.as_ref().ok_or(ApiError::PreconditionFailed)?;
-        if self.if_match.as_ref().is_some_and(|expected| !expected.contains(old.version)) {
+        if self.if_match.as_ref().is_some_and(|expected| !expected.contains(old.tag_version())) {
             return Err(ApiError::PreconditionFailed.into());
         }
         let Action::Write(write) = &self.action else {

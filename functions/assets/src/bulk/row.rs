@@ -14,6 +14,7 @@ use shared::domain::user::Email;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetTypeId, ModelId, UserId};
 use shared::domain::values::text::{Line, Name, Notes};
+use shared::domain::values::time::{Date, Timestamp};
 use shared::fields::serial_number;
 use shared::http::bulk::import::AssetMatch;
 use shared::http::bulk::rows::Row;
@@ -46,12 +47,14 @@ shared::body! {
         nullable assigned_to: UserId,
         /// E-mail address of the assigned user.
         nullable assigned_to_email: Email,
+        /// Day from which the assignment counts, not later than today.
+        nullable assigned_since: Date,
         /// Internal notes.
         nullable notes: Notes,
         /// All custom field values.
         nullable custom_fields: CustomFields,
     }
-    unchanged: &["id", "created_at"]
+    unchanged: &["id", "last_seen_at", "created_at"]
 }
 
 pub(crate) struct ImportRow {
@@ -61,8 +64,12 @@ pub(crate) struct ImportRow {
 }
 
 impl ImportRow {
-    pub(crate) fn new(row: Row) -> Self {
-        let (fields, errors) = row.read::<AssetRow>();
+    pub(crate) fn new(row: Row, now: Timestamp) -> Self {
+        let (fields, mut errors) = row.read::<AssetRow>();
+        let since = fields.as_ref().and_then(|fields| fields.assigned_since.value());
+        if since.is_some_and(|since| since.to_string() > now.date().to_string()) {
+            errors.push(FieldError::column("assigned_since", format!("must not be later than today, {}", now.date())));
+        }
         Self { row, fields, errors }
     }
 
@@ -150,6 +157,7 @@ impl ImportRow {
             model: fields.model,
             details: fields.details,
             assigned_to,
+            assigned_since: fields.assigned_since,
             notes: fields.notes,
             custom_fields,
             custom_fields_patch: None,

@@ -158,7 +158,12 @@ impl<'a> Times<'a> {
 
 /// The facts about an asset besides its tag and its name.
 fn details(asset: &ReceiptAsset) -> Vec<(&'static str, Vec<Run>)> {
-    let texts = [("Manufacturer", &asset.manufacturer), ("Model", &asset.model), ("Serial number", &asset.serial_number)];
+    let texts = [
+        ("Manufacturer", &asset.manufacturer),
+        ("Model", &asset.model),
+        ("Serial number", &asset.serial_number),
+        ("Location", &asset.location),
+    ];
     texts.into_iter().filter_map(|(field, value)| Some((field, vec![name(value.clone()?)]))).collect()
 }
 

@@ -103,6 +103,7 @@ impl Session {
             manufacturer: text(|asset| &asset.manufacturer),
             model: text(|asset| &asset.model),
             serial_number: text(|asset| &asset.details.serial_number),
+            location: asset.and_then(|asset| asset.details.location.clone()).map(String::from),
         }
     }
 

@@ -56,6 +56,9 @@ pub struct SessionAsset {
     /// Serial number.
     #[schema(required)]
     pub(super) serial_number: Option<String>,
+    /// Where it is.
+    #[schema(required)]
+    pub(super) location: Option<String>,
 }
 
 /// Who is to sign.

@@ -1,6 +1,7 @@
 //! Assets. [`super::change`] has the rules for changing them.
 
 use crate::assets::details::AssetDetails;
+use crate::assets::listed::ListedFields;
 use crate::catalog::custom_fields::CustomFields;
 use crate::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use crate::record::{Kind, Record, Reference, Stored, Unique, fields};
@@ -8,6 +9,7 @@ use crate::user::User;
 use crate::values::id::{AssetId, AssetTypeId, Id, InstanceId, ManufacturerId, ModelId, UserId, short};
 use crate::values::string_enum::string_enum;
 use crate::values::text::{Line, Name, Notes};
+use crate::values::time::{Date, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -91,6 +93,15 @@ pub struct Asset {
     pub details: AssetDetails,
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub assigned_to: Option<UserId>,
+    /// The day from which the assignment counts, as an import claimed. Before the import, nothing else says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assigned_since: Option<Date>,
+    /// When it was last seen, by a scan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seen_at: Option<Timestamp>,
+    /// The number of its versions that only say when it was seen. `If-Match` doesn't count them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub scans: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<Notes>,
     pub custom_fields: CustomFields,
@@ -98,11 +109,23 @@ pub struct Asset {
     pub running_instance_id: Option<InstanceId>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl Asset {
     /// Unique without regard to case.
     #[must_use]
     pub fn unique_tag(tag: &str) -> Unique {
         Unique { field: "asset_tag", value: tag.to_ascii_uppercase(), reserved_after_deletion: true }
+    }
+
+    /// A claim about the last assignment is not about the next one.
+    pub fn reassign(&mut self, user: Option<UserId>) {
+        if self.assigned_to != user {
+            (self.assigned_to, self.assigned_since) = (user, None);
+        }
     }
 
     /// The asset carries the model's manufacturer and type; if the model changed them after it was read, the asset must not be
@@ -135,6 +158,9 @@ impl Record for Asset {
             model,
             details,
             assigned_to,
+            assigned_since,
+            last_seen_at,
+            scans: _,
             notes,
             custom_fields,
             running_instance_id,
@@ -150,6 +176,8 @@ impl Record for Asset {
         ]);
         let after = fields([
             ("assigned_to", json!(assigned_to)),
+            ("assigned_since", json!(assigned_since)),
+            ("last_seen_at", json!(last_seen_at)),
             ("notes", json!(notes)),
             ("custom_fields", Value::Object(custom_fields.as_map().clone())),
             ("running_instance_id", json!(running_instance_id)),
@@ -158,9 +186,18 @@ impl Record for Asset {
         before.into_iter().chain(details).chain(after).collect()
     }
 
-    /// The process instance in progress is not shown, so starting and cancelling one leaves `updated_at` as it is.
+    /// The process instance in progress is not shown, so starting and cancelling one leaves `updated_at` as it is, and so does a
+    /// scan.
     fn is_shown(field: &str) -> bool {
-        field != "running_instance_id"
+        !matches!(field, "running_instance_id" | "last_seen_at")
+    }
+
+    fn uncounted_versions(&self) -> u64 {
+        self.scans
+    }
+
+    fn listed(&self) -> Option<String> {
+        ListedFields::of(self).into_text()
     }
 
     fn unique(&self) -> Vec<Unique> {

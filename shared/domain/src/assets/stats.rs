@@ -70,6 +70,13 @@ pub struct WarrantyStats {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount(u128);
 
+impl Amount {
+    #[must_use]
+    pub fn of_ten_thousandths(sum: u128) -> Self {
+        Self(sum)
+    }
+}
+
 impl std::fmt::Display for Amount {
     /// Writes all digits that matter, and at least two after the point: `3747.00`, `0.1234`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -14,10 +14,14 @@ pub enum Verb {
     Created,
     Updated,
     Deleted,
+    /// An asset was seen at a place. Readers of the feed get such events only if they name this type.
+    Seen,
 }
 
 impl Verb {
-    pub(crate) const ALL: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
+    /// Of every kind of record.
+    pub(crate) const COMMON: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
+    const ALL: [Self; 4] = [Self::Created, Self::Updated, Self::Deleted, Self::Seen];
 
     /// The text, such as `asset.created`.
     #[must_use]
@@ -30,6 +34,7 @@ impl Verb {
             Self::Created => "created",
             Self::Updated => "updated",
             Self::Deleted => "deleted",
+            Self::Seen => "seen",
         }
     }
 }
@@ -74,6 +79,19 @@ pub struct Event {
     pub previous_hash: Option<String>,
 }
 
+impl Event {
+    /// It says when an asset was seen, and changes nothing else of it.
+    fn is_scan(&self) -> bool {
+        self.event_type == Verb::Seen.event_type(Kind::Asset) && !self.changes.contains_key("location")
+    }
+}
+
+/// The number of events that only say when an asset was seen.
+#[must_use]
+pub fn scans(events: &[Event]) -> u64 {
+    events.iter().filter(|event| event.is_scan()).count() as u64
+}
+
 /// The canonical JSON of a value (RFC 8785).
 ///
 /// # Errors
@@ -98,10 +116,11 @@ mod tests {
     fn an_event_type_is_split_into_kind_and_verb() {
         let parts = |kind, verb| Some(EventType { kind, verb });
         for &kind in Kind::ALL {
-            for verb in Verb::ALL {
+            for verb in Verb::COMMON {
                 assert_eq!(EventType::parse(&verb.event_type(kind)), parts(Some(kind), Some(verb)));
             }
         }
+        assert_eq!(EventType::parse("asset.seen"), parts(Some(Kind::Asset), Some(Verb::Seen)));
         assert_eq!(Verb::Created.event_type(Kind::Asset), "asset.created");
         assert_eq!(EventType::parse("drone.deleted"), parts(None, Some(Verb::Deleted)));
         assert_eq!(EventType::parse("asset.painted"), parts(Some(Kind::Asset), None));

@@ -18,7 +18,7 @@ const ANY: &str = "*";
 /// The maximum length of an unknown type's name in an error.
 const MAX_SHOWN_CHARS: usize = 64;
 
-/// Types of events: exact ones such as `asset.created`, and all of a kind, such as `asset.*`.
+/// Types of events: exact ones such as `asset.created`, and all of a kind, such as `asset.*`, but for those that must be named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventTypes(Vec<(Kind, Option<Verb>)>);
 
@@ -29,10 +29,23 @@ impl EventTypes {
         Self(names.into_iter().filter_map(|wanted| known().find(|known| name(*known) == wanted)).collect())
     }
 
+    /// All types of the kinds that this version of the service knows, and these.
+    #[must_use]
+    pub(crate) fn and_all_kinds(mut self) -> Self {
+        self.0.extend(Kind::ALL.iter().map(|kind| (*kind, None)));
+        self
+    }
+
     fn contain(&self, event_type: EventType) -> bool {
         let EventType { kind, verb } = event_type;
-        self.0.iter().any(|(known, wanted)| Some(*known) == kind && (wanted.is_none() || *wanted == verb))
+        let is_wanted = |wanted: Option<Verb>| wanted.map_or_else(|| !must_be_named(event_type), |_| wanted == verb);
+        self.0.iter().any(|(known, wanted)| Some(*known) == kind && is_wanted(*wanted))
     }
+}
+
+/// Events that are many, and that few readers want: neither `asset.*` nor `*` stands for them.
+pub(crate) fn must_be_named(event_type: EventType) -> bool {
+    event_type.verb == Some(Verb::Seen)
 }
 
 fn name((kind, verb): (Kind, Option<Verb>)) -> String {
@@ -40,8 +53,9 @@ fn name((kind, verb): (Kind, Option<Verb>)) -> String {
 }
 
 fn known() -> impl Iterator<Item = (Kind, Option<Verb>)> {
-    let verbs = || Verb::ALL.into_iter().map(Some).chain([None]);
-    Kind::ALL.iter().flat_map(move |kind| verbs().map(move |verb| (*kind, verb)))
+    let verbs = || Verb::COMMON.into_iter().map(Some).chain([None]);
+    let common = Kind::ALL.iter().flat_map(move |kind| verbs().map(move |verb| (*kind, verb)));
+    common.chain([(Kind::Asset, Some(Verb::Seen))])
 }
 
 pub(crate) fn known_names() -> impl Iterator<Item = String> {
@@ -86,7 +100,8 @@ impl ToSchema for EventTypes {
     }
 }
 
-/// The events that a reader of the feed wants. Everything that is set must match.
+/// The events that a reader of the feed wants. Everything that is set must match. Without types, these are all but those that
+/// must be named.
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
     pub types: Option<EventTypes>,
@@ -115,13 +130,14 @@ impl EventFilter {
     /// `entry` is the canonical JSON of an event.
     #[must_use]
     pub fn matches(&self, entry: &str) -> bool {
-        if self.is_empty() {
-            return true;
-        }
-        let Ok(event) = serde_json::from_str::<EventSummary>(entry) else { return false };
-        let is_wanted = |types: &EventTypes| EventType::parse(&event.event_type).is_some_and(|found| types.contain(found));
+        let Ok(event) = serde_json::from_str::<EventSummary>(entry) else { return self.is_empty() };
+        let found = EventType::parse(&event.event_type);
+        let is_wanted = match &self.types {
+            None => !found.is_some_and(must_be_named),
+            Some(types) => found.is_some_and(|found| types.contain(found)),
+        };
         let actor = [event.actor.key_id, event.actor.user_id, event.actor.link_id];
-        self.types.as_ref().is_none_or(is_wanted)
+        is_wanted
             && self.entity.is_none_or(|wanted| wanted == event.entity_id)
             && self.actor.is_none_or(|wanted| actor.contains(&Some(wanted)))
             && self.since.is_none_or(|since| event.at >= since)
@@ -170,6 +186,18 @@ mod tests {
             assert_eq!(filter.matches(&entry(event_type, 1)), is_match, "{event_type}");
         }
         assert!(!filter.matches("not JSON") && EventFilter::default().matches("not JSON"));
+    }
+
+    #[test]
+    fn scans_must_be_named() {
+        let seen = entry("asset.seen", 1);
+        for (types, is_match) in
+            [(None, false), (Some("asset.*"), false), (Some("asset.*,asset.seen"), true), (Some("asset.seen"), true)]
+        {
+            let types = types.map(|types| types.parse().expect("types"));
+            assert_eq!(EventFilter { types, ..EventFilter::default() }.matches(&seen), is_match);
+        }
+        assert!("user.seen".parse::<EventTypes>().is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod submissions;
 #[cfg(test)]
 mod tests;
 
-pub use past::{PastState, state_at};
+pub use past::{PastState, held_state_at, state_at};
 pub use submissions::submissions;
 
 use crate::actor::Actor;
@@ -52,13 +52,15 @@ pub struct Origin<'a, T> {
     pub model: Option<&'a Model>,
     /// The author of the value of each step, by the whole history.
     pub submissions: Option<&'a BTreeMap<String, Signed>>,
+    /// The versions of an asset by the history that only say when it was seen.
+    pub scans: Option<u64>,
 }
 
 impl<'a, T> Origin<'a, T> {
     /// Nothing is known but the record's history.
     #[must_use]
     pub fn unknown(creator: &'a Actor) -> Self {
-        Self { old: None, creator, process: None, asset: None, model: None, submissions: None }
+        Self { old: None, creator, process: None, asset: None, model: None, submissions: None, scans: None }
     }
 }
 
@@ -92,6 +94,15 @@ impl Fields<'_> {
     fn get<V: DeserializeOwned>(&self, name: &str) -> Result<V, RestoreError> {
         let value = self.0.get(name).cloned().unwrap_or(Value::Null);
         serde_json::from_value(value).map_err(|_| RestoreError::Unreadable(name.to_owned()))
+    }
+
+    /// Several fields, which the record stores as the history shows them.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RestoreError::Unreadable`] when one of them has another type.
+    fn all<V: DeserializeOwned>(&self) -> Result<V, RestoreError> {
+        serde_json::from_value(Value::Object(self.0.clone())).map_err(|error| RestoreError::Unreadable(error.to_string()))
     }
 
     /// `None` if the field is missing or null.

@@ -2,7 +2,6 @@
 
 use super::{Fields, Origin, Restore, RestoreError};
 use crate::assets::asset::Asset;
-use crate::assets::details::AssetDetails;
 use crate::catalog::custom_fields::{CustomFields, FieldsSchema};
 use crate::catalog::{AssetType, Manufacturer, Model};
 use crate::keys::api_key::ApiKey;
@@ -121,12 +120,6 @@ impl Restore for ReceiptKeys {
     }
 }
 
-macro_rules! details {
-    (($fields:ident) $($(#[$shown:meta])* $field:ident: $type:ident as $cell:ident $declaration:tt)*) => {
-        AssetDetails { $($field: $fields.get(stringify!($field))?,)* }
-    };
-}
-
 impl Restore for Asset {
     fn from_fields(id: AssetId, fields: &Fields<'_>, origin: &Origin<'_, Self>) -> Result<Self, RestoreError> {
         let model_id: Option<ModelId> = fields.get("model_id")?;
@@ -147,8 +140,11 @@ impl Restore for Asset {
             manufacturer_id,
             manufacturer: fields.get("manufacturer")?,
             model: fields.get("model")?,
-            details: fields::asset_details! { details! (fields) },
+            details: fields.all()?,
             assigned_to: fields.get("assigned_to")?,
+            assigned_since: fields.get("assigned_since")?,
+            last_seen_at: fields.get("last_seen_at")?,
+            scans: origin.scans.or(origin.old.map(|old| old.scans)).unwrap_or_default(),
             notes: fields.get("notes")?,
             custom_fields: custom_fields.unwrap_or_default(),
             running_instance_id: fields.get("running_instance_id")?,

@@ -11,6 +11,7 @@ use crate::record::changes;
 use crate::samples;
 use crate::tenants::tenant::Tenant;
 use crate::values::id::{ApiKeyId, EventId, Id, InstanceId, ManufacturerId, MovementId, TenantId, UserId};
+use crate::values::time::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -33,12 +34,15 @@ fn an_asset_comes_back_with_its_models_manufacturer() {
         manufacturer_id: Some(manufacturer_id),
         asset_type_id: Some(model.asset_type_id),
         assigned_to: Some(samples::user(3)),
-        details: serde_json::from_value(json!({"purchase_price": "12.50"})).expect("details"),
+        assigned_since: "2026-01-02".parse().ok(),
+        last_seen_at: Some(Timestamp::from_millis(5)),
+        scans: 2,
+        details: serde_json::from_value(json!({"purchase_price": "12.50", "location": "A / B"})).expect("details"),
         custom_fields: serde_json::from_value(json!(r#"{"a": [1, 2.5]}"#)).expect("fields"),
         ..samples::asset(1)
     };
     let creator = actor();
-    let origin = Origin { model: Some(&model), ..Origin::unknown(&creator) };
+    let origin = Origin { model: Some(&model), scans: Some(2), ..Origin::unknown(&creator) };
     assert_eq!(round_trip(&asset, &origin).as_ref(), Ok(&asset));
     assert_eq!(round_trip(&asset, &Origin { old: Some(&asset), ..Origin::unknown(&creator) }).as_ref(), Ok(&asset));
     assert!(matches!(round_trip(&asset, &Origin::unknown(&creator)), Err(RestoreError::NotShown(_))));

@@ -7,6 +7,7 @@ pub mod hidden_characters;
 pub mod id;
 pub mod json;
 pub mod money;
+pub mod natural_order;
 pub mod signature_image;
 pub mod slots;
 pub mod string_enum;

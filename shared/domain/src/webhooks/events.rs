@@ -1,5 +1,6 @@
 //! The types of events that a webhook gets.
 
+use crate::history::event::EventType;
 use crate::history::filter::{self, EVENT_TYPE_FILTER, EventTypes};
 use crate::values::field_error::ValueError;
 use crate::values::suggestions::unknown_name;
@@ -51,17 +52,20 @@ impl WebhookEvents {
     #[must_use]
     pub fn contain(&self, event_type: &str) -> bool {
         let kind = event_type.split_once('.').map(|(kind, _)| kind);
-        let matches = |wanted: &String| {
-            wanted == ALL || wanted == event_type || wanted.strip_suffix(".*").is_some_and(|wanted| Some(wanted) == kind)
-        };
-        self.0.iter().any(matches)
+        let must_be_named = EventType::parse(event_type).is_some_and(filter::must_be_named);
+        let stands_for = |wanted: &String| wanted == ALL || wanted.strip_suffix(".*").is_some_and(|wanted| Some(wanted) == kind);
+        self.0.iter().any(|wanted| wanted == event_type || !must_be_named && stands_for(wanted))
     }
 
-    /// A filter of the change feed; `None` for all.
+    /// A filter of the change feed; `None` for all that need not be named.
     #[must_use]
     pub fn filter(&self) -> Option<EventTypes> {
         let is_all = self.0.iter().any(|wanted| wanted == ALL);
-        (!is_all).then(|| EventTypes::of_known(self.0.iter().map(String::as_str)))
+        let named = EventTypes::of_known(self.0.iter().map(String::as_str).filter(|wanted| *wanted != ALL));
+        match is_all {
+            false => Some(named),
+            true => self.contain("asset.seen").then(|| named.and_all_kinds()),
+        }
     }
 }
 
@@ -117,6 +121,13 @@ mod tests {
             assert_eq!(events.contain(event_type), is_sent, "{event_type}");
             let filter = EventFilter { types: events.filter(), ..EventFilter::default() };
             assert_eq!(filter.matches(&entry(event_type)), is_sent, "the feed decides otherwise about {event_type}");
+        }
+        for (types, is_sent) in [(vec!["*"], false), (vec!["asset.*"], false), (vec!["*", "asset.seen"], true)] {
+            let events = read(&types).expect("types");
+            let entry = serde_json::json!({"type": "asset.seen", "entity_id": uuid::Uuid::nil()}).to_string();
+            let filter = EventFilter { types: events.filter(), entity: None };
+            assert_eq!((events.contain("asset.seen"), filter.matches(&entry)), (is_sent, is_sent), "{types:?}");
+            assert!(filter.matches(&entry.replace("asset.seen", "asset.created")), "{types:?}");
         }
         let all = read(&["asset.created", "*"]).expect("types");
         assert!(all.contain("drone.created") && all.filter().is_none());

@@ -2,6 +2,7 @@
 //! request is.
 
 use crate::domain::assets::csv_cell::{self, CLEAR};
+pub use crate::domain::assets::listed::CUSTOM_FIELD;
 use crate::domain::catalog::custom_fields::field_name;
 use crate::domain::values::field_error::FieldError;
 use crate::domain::values::json::{self, PRIVATE_NAME};
@@ -16,8 +17,6 @@ use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
 
 pub const MAX_ROWS: usize = 200;
-/// The prefix of columns with a single custom field.
-pub const CUSTOM_FIELD: &str = "custom_fields.";
 /// The part of a body that is searched for bytes that no text has.
 const MAX_CHECKED_BYTES: usize = 4 * 1024;
 /// The shown characters of an unknown column's name.

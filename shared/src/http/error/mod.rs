@@ -31,8 +31,13 @@ pub struct Conflict {
     pub context: Map<String, Value>,
 }
 
+/// In seconds. An index is loaded again within an hour.
+const FIELD_MEMORY_RETRY: i64 = 600;
 const LIST_MEMORY: &str = "The organization has more records than this deployment's lists can hold. Its operator must give the \
     function more memory.";
+
+const FIELD_MEMORY: &str = "The organization has more custom fields than this deployment's lists can hold, so that lists can't be \
+    asked about them. Other lists work. Its operator must give the function more memory.";
 
 /// The part of the system that did not respond in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +47,8 @@ pub enum Dependency {
     ListIndex(u64),
     /// The memory for a list index, which is tried again after this many seconds.
     ListMemory(u64),
+    /// The memory for custom fields in a list index.
+    FieldMemory,
     /// The index of a history, which lacks entries, perhaps for this many seconds.
     History(u64),
     /// The encryption of signing keys: AWS KMS, or a key in a file.
@@ -207,6 +214,7 @@ impl ApiError {
                     Dependency::Table => "The database is busy.",
                     Dependency::ListIndex(_) => return "The list is being prepared. Try again.".into(),
                     Dependency::ListMemory(_) => return LIST_MEMORY.into(),
+                    Dependency::FieldMemory => return FIELD_MEMORY.into(),
                     Dependency::History(_) => return "The latest entries of the history can't be read yet. Try again.".into(),
                     Dependency::KeyEncryption => "The key service did not respond.",
                     Dependency::Queue => "The queue of deliveries did not respond.",
@@ -286,6 +294,7 @@ impl ApiError {
                 Dependency::ListIndex(seconds) | Dependency::ListMemory(seconds) | Dependency::History(seconds),
                 _,
             ) => i64::try_from(*seconds).ok(),
+            Self::Unavailable(Dependency::FieldMemory, _) => Some(FIELD_MEMORY_RETRY),
             Self::Unavailable(..) => Some(1),
             Self::Conflict(conflict) if conflict.code == ConflictCode::RequestInProgress => Some(1),
             Self::RateLimited(wait) | Self::TenantRateLimited(wait) => Some(*wait),

@@ -1,8 +1,10 @@
 //! The responses to errors of the store, of key encryption, of the queue and of process instances.
 
 use super::{ApiError, Conflict, ConflictCode, Dependency};
+use crate::domain::assets::listed::{MAX_CELL_CHARS, MAX_FIELDS};
 use crate::domain::keys::grant::GrantError;
 use crate::domain::processes::instance::ProcessError;
+use crate::domain::values::field_error::FieldError;
 use crate::key_encryption::KeyEncryptionError;
 use crate::queue::QueueError;
 use crate::store::{CommitFailure, KeyError, StoreError, WriteError};
@@ -14,6 +16,8 @@ impl From<StoreError> for ApiError {
             StoreError::Unavailable(_) => Self::Unavailable(Dependency::Table, error.into()),
             StoreError::NotLoaded(seconds) => Self::Unavailable(Dependency::ListIndex(seconds), error.into()),
             StoreError::ListTooLarge(seconds) => Self::Unavailable(Dependency::ListMemory(seconds), error.into()),
+            StoreError::FieldsLeftOut => Self::Unavailable(Dependency::FieldMemory, error.into()),
+            StoreError::UnfitField(field) => Self::Invalid(vec![unfit_field(&field)]),
             StoreError::HistoryBehind(seconds) => Self::Unavailable(Dependency::History(seconds), error.into()),
             StoreError::TooLate => Self::timed_out(error),
             StoreError::Unsettled(_) => Self::Unavailable(Dependency::Change, error.into()),
@@ -21,6 +25,15 @@ impl From<StoreError> for ApiError {
             StoreError::Internal(_) => Self::Internal(error.into()),
         }
     }
+}
+
+/// For a request about a custom field, by its parameter.
+fn unfit_field(parameter: &str) -> FieldError {
+    let detail = format!(
+        "can't be asked about: an asset has a value of it that is no text, number or boolean of at most {MAX_CELL_CHARS} \
+         characters, or is beyond its first {MAX_FIELDS} custom fields by name"
+    );
+    FieldError::parameter(parameter, detail)
 }
 
 impl From<GrantError> for ApiError {

@@ -278,7 +278,7 @@ macro_rules! body {
                 body: &[u8],
             ) -> Result<(Option<Self>, Vec<$crate::domain::values::field_error::FieldError>), $crate::http::error::ApiError> {
                 let mut fields = $crate::http::requests::body::Fields::parse(body)?;
-                $(let $field = fields.$need::<$type>(stringify!($field));)*
+                $(let $field = fields.$need::<$type>(stringify!($field).trim_start_matches("r#"));)*
                 $crate::body! { @finish $mode fields, $read_only, $($field: $crate::body!(@value $need $field),)* }
             }
         }
@@ -324,11 +324,11 @@ macro_rules! body {
         <$type as $crate::http::requests::body::FieldGroup>::describe($object)
     };
     (@describe required $object:ident $field:ident $type:ty, $doc:expr) => {
-        $crate::body!(@describe optional $object $field $type, $doc).required(stringify!($field))
+        $crate::body!(@describe optional $object $field $type, $doc).required(stringify!($field).trim_start_matches("r#"))
     };
     (@describe $need:ident $object:ident $field:ident $type:ty, $doc:expr) => {
         $object.property(
-            stringify!($field),
+            stringify!($field).trim_start_matches("r#"),
             $crate::http::requests::body::field_schema::<$type>(stringify!($need) == "nullable", $doc),
         )
     };

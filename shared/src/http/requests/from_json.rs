@@ -3,6 +3,7 @@
 use crate::domain::assets::asset::Status;
 use crate::domain::assets::asset_tag::{AssetTag, RowTag};
 use crate::domain::assets::label_url::LabelUrlTemplate;
+use crate::domain::assets::location::Location;
 use crate::domain::assets::tag::{TagPrefix, TagTemplate};
 use crate::domain::assets::transitions::Transitions;
 use crate::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch, FieldsSchema};
@@ -56,8 +57,8 @@ macro_rules! from_json_string {
 }
 
 from_json_string! {
-    AssetId, AssetTag, AssetTypeId, Date, Email, LabelUrlTemplate, Line, Locale, ManufacturerId, ModelId, Name, Notes, ProcessId, RowTag, Slug, TagPrefix,
-    TagTemplate, TimeZone, Timestamp, TypeCode, UserId, WebhookUrl, Website,
+    AssetId, AssetTag, AssetTypeId, Date, Email, LabelUrlTemplate, Line, Locale, Location, ManufacturerId, ModelId, Name, Notes, ProcessId, RowTag,
+    Slug, TagPrefix, TagTemplate, TimeZone, Timestamp, TypeCode, UserId, WebhookUrl, Website,
 }
 
 /// Values that are no text get the same error as texts that are none of the enumeration's: it lists them.

@@ -1,7 +1,7 @@
 //! Query parameters: reading them strictly, and the pages of lists.
 
 use crate::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
-use crate::domain::catalog::AssetKind;
+use crate::domain::catalog::{AssetKind, TypeCode};
 use crate::domain::history::filter::EventTypes;
 use crate::domain::keys::scope::Role;
 use crate::domain::processes::instance::InstanceStatus;
@@ -9,6 +9,7 @@ use crate::domain::processes::process::Slug;
 use crate::domain::user::Email;
 use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::id::{AssetId, AssetTypeId, EventId, ManufacturerId, ModelId, ProcessId, TenantId, UserId};
+use crate::domain::values::money::Price;
 use crate::domain::values::suggestions::unknown_name;
 use crate::domain::values::text::{Name, SearchText};
 use crate::domain::values::time::{Date, Timestamp};
@@ -16,7 +17,7 @@ use crate::domain::webhooks::DeliveryStatus;
 use crate::http::error::ApiError;
 use crate::http::openapi::describe::Schemas;
 use crate::http::requests::utf8::{NOT_UTF8, utf8};
-use crate::store::{AssetSort, Assignee, PageRequest, Statuses};
+use crate::store::{AssetSort, Assignee, GroupBy, PageRequest, PlaceFilter, Statuses};
 use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -53,8 +54,8 @@ macro_rules! from_param {
 pub(in crate::http) use from_param;
 
 from_param! {
-    AssetId, AssetKind, AssetSort, AssetTypeId, Assignee, Date, DeliveryStatus, EventId, InstanceStatus, ManufacturerId, ModelId,
-    Name, ProcessId, Role, SearchText, Slug, TenantId, UserId,
+    AssetId, AssetKind, AssetSort, AssetTypeId, Assignee, Date, DeliveryStatus, EventId, GroupBy, InstanceStatus, ManufacturerId,
+    ModelId, Name, PlaceFilter, ProcessId, Role, SearchText, Slug, TenantId, TypeCode, UserId,
 }
 
 from_param! {
@@ -81,6 +82,12 @@ impl FromParam for Timestamp {
 
 from_param! {
     LabelFormat, LabelSize, Resolution, SheetLayout, SkippedLabels,
+}
+
+impl FromParam for Price {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        Self::from_decimal_text(text)
+    }
 }
 
 impl FromParam for bool {
@@ -195,6 +202,19 @@ impl Params {
             }),
         };
         value.map_err(|error| self.errors.push(FieldError::parameter(name, error.to_string()))).ok()
+    }
+
+    /// Takes all parameters whose names begin with `prefix`, each with the rest of its name and its values. `shown` stands for them
+    /// in errors of other parameters.
+    pub fn take_prefixed(&mut self, prefix: &str, shown: &'static str) -> Vec<(String, Vec<String>)> {
+        self.known.push(shown);
+        let is_given = |(name, values): &&mut (String, Vec<String>)| name.starts_with(prefix) && !values.is_empty();
+        let taken = self.given.iter_mut().filter(is_given);
+        taken.map(|(name, values)| (name.replacen(prefix, "", 1), std::mem::take(values))).collect()
+    }
+
+    pub fn refuse(&mut self, name: &str, detail: String) {
+        self.errors.push(FieldError::parameter(name, detail));
     }
 
     /// Ends the reading, and reports unknown parameters.

@@ -2,6 +2,7 @@
 
 use crate::domain::values::field_error::FieldError;
 use crate::domain::values::json;
+use crate::domain::values::time::Timestamp;
 use crate::http::error::ApiError;
 use serde::Serialize;
 use serde_json::Value;
@@ -17,6 +18,14 @@ struct ReadOnlyField {
     value: Option<Value>,
     /// The field of the resource to compare with.
     compared: String,
+}
+
+impl ReadOnlyField {
+    /// A scan changes `last_seen_at`, and must not spoil what a client read before: any earlier value is ignored.
+    fn is_outdated_scan(&self, value: &Value, present: &Value) -> bool {
+        let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
+        self.name == "last_seen_at" && (value.is_null() || time(value).is_some_and(|sent| time(present) >= Some(sent)))
+    }
 }
 
 impl ReadOnlyFields {
@@ -59,7 +68,8 @@ impl ReadOnlyFields {
         let text = serde_json::to_string(present).map_err(|error| ApiError::Internal(error.into()))?;
         let present = json::parse(&text).map_err(|error| ApiError::Internal(error.into()))?;
         let differs = |field: &&ReadOnlyField| {
-            field.value.as_ref().is_none_or(|value| !json::equal(value, &present[field.compared.as_str()]))
+            let present = &present[field.compared.as_str()];
+            field.value.as_ref().is_none_or(|value| !json::equal(value, present) && !field.is_outdated_scan(value, present))
         };
         let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only and can't change");
         Ok(self.0.iter().filter(differs).map(error).collect())

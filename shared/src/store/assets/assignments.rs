@@ -5,13 +5,13 @@
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::history::chain::HistoryEntry;
-use crate::domain::record::{Kind, Record, Stored};
+use crate::domain::record::{Kind, Stored};
 use crate::domain::user::User;
 use crate::domain::values::id::{AssetId, Id, UserId};
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
-use crate::store::history::as_of::{CONCURRENT_HISTORIES, MAX_EVENT_AFTER_REQUEST};
-use crate::store::keys::{self, Item, Key, Keys, LS, PK};
+use crate::store::history::as_of::CONCURRENT_HISTORIES;
+use crate::store::keys::{self, Keys, LS, PK};
 use crate::store::lists::list_index::ChangeEvent;
 use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::delays::max_secondary_index_delay;
@@ -23,7 +23,8 @@ use std::collections::BTreeSet;
 /// The most assignments to a user whose assets are looked for at an earlier time: each asset's whole history is read.
 pub const MAX_ASSIGNMENTS: i32 = 1_000;
 
-/// The assets that a user had at an earlier time, each with the catalog names that it showed then.
+/// The assets that a user had at an earlier time, each with the catalog names that it showed then. One that an import claimed is
+/// as it was after that import.
 #[derive(Debug)]
 pub enum PastAssets {
     /// There never was such a user.
@@ -44,14 +45,14 @@ impl TenantStore {
         at: Timestamp,
         request: PageRequest,
     ) -> Result<PastAssets, StoreError> {
-        let (is_known, assets) = tokio::try_join!(self.ever_existed::<User>(user), self.ever_assigned(user, at))?;
+        let (is_known, assets) = tokio::try_join!(self.ever_existed::<User>(user), self.ever_assigned(user))?;
         if !is_known {
             return Ok(PastAssets::NoUser);
         }
         let Some(assets) = assets else { return Ok(PastAssets::TooMany) };
         let states = stream::iter(assets).map(async |asset| {
-            let state = self.past_state(Asset::KIND, asset.uuid(), at).await?;
-            Ok::<_, StoreError>(state.filter(|state| state.id_in("assigned_to") == Some(user)).map(|state| (asset, state)))
+            let state = self.held_state(asset, at, user).await?;
+            Ok::<_, StoreError>(state.map(|state| (asset, state)))
         });
         let states: Vec<_> = states.buffered(CONCURRENT_HISTORIES).try_collect().await?;
         let mut states: Vec<_> = states.into_iter().flatten().collect();
@@ -60,8 +61,8 @@ impl TenantStore {
         Ok(PastAssets::Page(Page { items: self.past_assets(items, at).await?, total, request, unreadable }))
     }
 
-    /// `None` if there are too many.
-    async fn ever_assigned(&self, user: UserId, at: Timestamp) -> Result<Option<BTreeSet<AssetId>>, StoreError> {
+    /// Also later: an import can claim that the user had the asset before. `None` if there are too many.
+    async fn ever_assigned(&self, user: UserId) -> Result<Option<BTreeSet<AssetId>>, StoreError> {
         let indexed = async {
             let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
             let query = query
@@ -74,24 +75,17 @@ impl TenantStore {
             // At most 300 KB, so one page.
             Ok(query.send().await?.items.unwrap_or_default())
         };
-        let (indexed, recent) = tokio::try_join!(indexed, self.recently_assigned(user, at))?;
+        let (indexed, recent) = tokio::try_join!(indexed, self.recently_assigned(user))?;
         if i32::try_from(indexed.len()).is_ok_and(|count| count > MAX_ASSIGNMENTS) {
             return Ok(None);
         }
-        let is_earlier = |item: &&Item| {
-            let event = Key::of(item).and_then(|key| keys::event_id(&key));
-            event.is_none_or(|event| event.timestamp() <= at.plus(MAX_EVENT_AFTER_REQUEST))
-        };
-        let assets = indexed.iter().filter(is_earlier).filter_map(|item| Keys::assigned_asset(item.get(LS)?));
+        let assets = indexed.iter().filter_map(|item| Keys::assigned_asset(item.get(LS)?));
         Ok(Some(assets.chain(recent).collect()))
     }
 
     /// The assets that the index may lack, because they were assigned lately.
-    async fn recently_assigned(&self, user: UserId, at: Timestamp) -> Result<Vec<AssetId>, StoreError> {
+    async fn recently_assigned(&self, user: UserId) -> Result<Vec<AssetId>, StoreError> {
         let since = self.store.now().plus(-max_secondary_index_delay());
-        if at.plus(MAX_EVENT_AFTER_REQUEST) < since {
-            return Ok(Vec::new());
-        }
         let mut assets = Vec::new();
         let assigned = |entry: &HistoryEntry| {
             let event = ChangeEvent::parse(&entry.text).ok()?.ok()?;

@@ -22,7 +22,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
 /// The fields of an asset that the end of an instance changes.
-const CHANGED_BY_PROCESSES: [&str; 3] = ["running_instance_id", "status", "assigned_to"];
+const CHANGED_BY_PROCESSES: [&str; 4] = ["running_instance_id", "status", "assigned_to", "assigned_since"];
 
 impl TenantCheck<'_> {
     /// Repairs movements, instances, assets and signatures that contradict one another.

@@ -5,7 +5,7 @@ use super::record_repair::{Present, with_head};
 use super::{TenantCheck, named};
 use crate::domain::assets::asset::Asset;
 use crate::domain::catalog::Model;
-use crate::domain::history::event::{Event, Verb};
+use crate::domain::history::event::{Event, Verb, scans};
 use crate::domain::processes::process::Process;
 use crate::domain::record::{Kind, Record, Stored};
 use crate::domain::restore::{HistoryFields, Origin, Restore, RestoreError, replay, restore};
@@ -107,6 +107,7 @@ impl TenantCheck<'_> {
             process: process.as_ref(),
             asset: asset.as_ref(),
             submissions: Some(&past.submissions),
+            scans: Some(scans(&past.events)),
         };
         let (created_at, updated_at) = old.map_or((first.at, first.at), |old| (old.created_at, old.updated_at));
         Ok(restore(T::Id::from_uuid(id), &fields, &origin).map(|value| Stored {

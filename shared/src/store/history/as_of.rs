@@ -4,8 +4,8 @@ use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::catalog::{AssetKind, Model};
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::record::{Kind, Record, Stored};
-use crate::domain::restore::{Origin, PastState, state_at};
-use crate::domain::values::id::{AssetId, Id, ModelId};
+use crate::domain::restore::{Origin, PastState, held_state_at, state_at};
+use crate::domain::values::id::{AssetId, Id, ModelId, UserId};
 use crate::domain::values::text::Name;
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap};
 use uuid::Uuid;
 
 /// The longest time from a request to the id of the event of its change. Entries that are later need not be read.
-pub(in crate::store) const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minutes(1);
+const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minutes(1);
 /// The number of histories that are read at the same time.
 pub(in crate::store) const CONCURRENT_HISTORIES: usize = 8;
 
@@ -42,13 +42,30 @@ impl TenantStore {
         id: Uuid,
         at: Timestamp,
     ) -> Result<Option<PastState>, StoreError> {
-        let Some(mut state) = self.history_state_of(kind, id, None).await? else { return Ok(None) };
-        let last = state.last_version_until(at.plus(MAX_EVENT_AFTER_REQUEST));
+        let entries = self.entries_until(kind, id, at.plus(MAX_EVENT_AFTER_REQUEST)).await?;
+        state_at(&entries, at).map_err(StoreError::broken)
+    }
+
+    /// The asset as it was when the user had it at `at`; `None` if neither its history nor an import says so.
+    pub(in crate::store) async fn held_state(
+        &self,
+        id: AssetId,
+        at: Timestamp,
+        user: UserId,
+    ) -> Result<Option<PastState>, StoreError> {
+        let entries = self.entries_until(Asset::KIND, id.uuid(), self.store.now().plus(MAX_EVENT_AFTER_REQUEST)).await?;
+        held_state_at(&entries, at, user).map_err(StoreError::broken)
+    }
+
+    /// The beginning of a record's history, without events whose IDs are later.
+    async fn entries_until(&self, kind: Kind, id: Uuid, end: Timestamp) -> Result<Vec<HistoryEntry>, StoreError> {
+        let Some(mut state) = self.history_state_of(kind, id, None).await? else { return Ok(Vec::new()) };
+        let last = state.last_version_until(end);
         let entries: Vec<HistoryEntry> = self.history_entries(&mut state, 1..=last).await?.into_values().collect();
         if entries.len() as u64 != last {
             return Err(StoreError::broken(format!("the history of {} {id} lacks an entry", kind.noun())));
         }
-        state_at(&entries, at).map_err(StoreError::broken)
+        Ok(entries)
     }
 
     /// In the order of `states`, with the names of the catalog entries at `at`. Each entry's history is read once.

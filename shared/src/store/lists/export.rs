@@ -1,11 +1,12 @@
 //! Exports: all records of a kind that match a filter, in the order of their ids, read once and piece by piece.
 
 use crate::domain::assets::asset::Asset;
+use crate::domain::assets::listed::Cell;
 use crate::domain::record::{Record, Stored};
 use crate::domain::user::User;
 use crate::domain::values::id::Id;
 use crate::store::TenantStore;
-use crate::store::lists::filters::{AssetFilter, UserFilter};
+use crate::store::lists::filters::{AssetFilter, CatalogMatch, UserFilter};
 use crate::store::lists::list_index::{Columns, RowQuery, SortedRows, row_from_item};
 use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
@@ -22,10 +23,10 @@ pub struct Chunk<T: Record> {
     pub next: Option<T::Id>,
 }
 
-/// The filter of an export, with the asset types that it needs.
+/// The filter of an export, with the catalog entries that it needs.
 pub struct AssetExport {
     filter: AssetFilter,
-    logical_types: Vec<Uuid>,
+    catalog: CatalogMatch,
 }
 
 impl TenantStore {
@@ -33,20 +34,20 @@ impl TenantStore {
     ///
     /// Returns a [`StoreError`] when the table can't be read.
     pub async fn asset_export(&self, filter: AssetFilter) -> Result<AssetExport, StoreError> {
-        Ok(AssetExport { logical_types: self.logical_types(&filter).await?, filter })
+        Ok(AssetExport { catalog: self.catalog_match(&filter).await?, filter })
     }
 
     /// At most 1 MB of assets after `after`.
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::asset_export`].
+    /// As [`TenantStore::asset_export`], and [`StoreError::UnfitField`] if one of these assets has a value that filters don't know.
     pub async fn assets_after(
         &self,
         export: &AssetExport,
         after: Option<<Asset as Record>::Id>,
     ) -> Result<Chunk<Asset>, StoreError> {
-        self.chunk_after(&export.filter.row_query(export.logical_types.clone()), after).await
+        self.chunk_after(&export.filter.row_query(export.catalog.clone()), after).await
     }
 
     /// At most 1 MB of users after `after`.
@@ -76,7 +77,12 @@ impl TenantStore {
         let mut chunk = Chunk { records: Vec::new(), unreadable: Vec::new(), next };
         for item in page.items.unwrap_or_default() {
             // An item without a row can't be read as a record either.
-            let matches = row_from_item::<C>(&item).map_or(true, |row| {
+            let row = row_from_item::<C>(&item);
+            let unfit = row.iter().flat_map(|row| &row.coded).filter(|(_, cell)| *cell == Cell::Unfit);
+            if let Some(wanted) = query.coded.iter().find(|wanted| unfit.clone().any(|(name, _)| *name == wanted.column)) {
+                return Err(StoreError::UnfitField(wanted.column.clone()));
+            }
+            let matches = row.map_or(true, |row| {
                 let mut rows = SortedRows::default();
                 rows.upsert(row);
                 let mut is_matching = false;

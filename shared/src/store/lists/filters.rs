@@ -1,20 +1,23 @@
 //! Filters and orders of lists.
 
 use crate::domain::assets::asset::Status;
+use crate::domain::assets::listed::{CUSTOM_FIELD, MAX_NAME_CHARS};
 use crate::domain::catalog::{AssetKind, TypeCode};
 use crate::domain::keys::scope::Role;
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::{ProcessStatus, Slug};
 use crate::domain::user::Email;
+use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, ProcessId};
 use crate::domain::values::string_enum::string_enum;
-use crate::domain::values::text::Name;
+use crate::domain::values::text::{Name, fold};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::lists::filter_values::{Assignee, Statuses};
 use crate::store::lists::list_index::{
-    AssetColumns, AssetFacet, Filter, InstanceColumns, InstanceFacet, RowQuery, SearchTerms, SortBy, SortOrder, UserColumns,
-    UserFacet,
+    AssetColumns, AssetFacet, Filter, InstanceColumns, InstanceFacet, LOCATION, RowQuery, SearchTerms, SortBy, SortOrder,
+    UserColumns, UserFacet, Wanted,
 };
+use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 string_enum! {
@@ -30,19 +33,36 @@ string_enum! {
         AssetTag = "asset_tag",
         /// Its status, alphabetically.
         Status = "status",
+        /// Where it is.
+        Location = "location",
+        /// When it was bought.
+        PurchaseDate = "purchase_date",
+        /// Its purchase price.
+        PurchasePrice = "purchase_price",
+        /// The end of its warranty.
+        WarrantyUntil = "warranty_until",
+        /// When it was last seen.
+        LastSeenAt = "last_seen_at",
     }
 }
 
-/// An order of assets: a field, with `-` before it for descending. Equal assets are sorted by id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum SortKey {
+    Field(SortField),
+    /// By name, with its prefix.
+    CustomField(String),
+}
+
+/// An order of assets: a field, with `-` before it for descending. Assets without a value come last, equal ones are sorted by id.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssetSort {
-    field: SortField,
+    field: SortKey,
     descending: bool,
 }
 
 impl Default for AssetSort {
     fn default() -> Self {
-        Self { field: SortField::CreatedAt, descending: true }
+        Self { field: SortKey::Field(SortField::CreatedAt), descending: true }
     }
 }
 
@@ -50,23 +70,145 @@ impl std::str::FromStr for AssetSort {
     type Err = crate::domain::values::field_error::ValueError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (descending, field) = text.strip_prefix('-').map_or((false, text), |field| (true, field));
-        let field = field.parse().map_err(|error: Self::Err| Self::Err::new(format!("{error}, optionally preceded by -")))?;
-        Ok(Self { field, descending })
+        if let Some(name) = field.strip_prefix(CUSTOM_FIELD) {
+            check_field_name(name)?;
+            return Ok(Self { field: SortKey::CustomField(field.to_owned()), descending });
+        }
+        let hint = |error: Self::Err| Self::Err::new(format!("{error} or {CUSTOM_FIELD}<name>, optionally preceded by -"));
+        Ok(Self { field: SortKey::Field(field.parse().map_err(hint)?), descending })
+    }
+}
+
+/// # Errors
+///
+/// Lists know no custom field of this name.
+pub fn check_field_name(name: &str) -> Result<(), ValueError> {
+    match name.chars().count() {
+        1..=MAX_NAME_CHARS => Ok(()),
+        _ => Err(ValueError::new(format!("must name a custom field of 1 to {MAX_NAME_CHARS} characters"))),
     }
 }
 
 impl AssetSort {
     /// `None` for the default order of rows.
-    fn order(self) -> Option<SortOrder<AssetColumns>> {
-        let sort_by = match self.field {
+    fn order(&self) -> Option<SortOrder<AssetColumns>> {
+        let field = match &self.field {
+            SortKey::CustomField(name) => {
+                return Some(SortOrder { sort_by: SortBy::Coded(name.clone()), descending: self.descending });
+            }
+            SortKey::Field(field) => field,
+        };
+        let sort_by = match field {
             SortField::CreatedAt if self.descending => return None,
             SortField::CreatedAt => SortBy::CreatedAt,
             SortField::UpdatedAt => SortBy::Time(|columns: &AssetColumns| columns.updated_at),
             SortField::Name => SortBy::Searched(AssetColumns::NAME),
             SortField::AssetTag => SortBy::Exact(AssetColumns::compared("asset_tag")?),
             SortField::Status => SortBy::Facet(|facet: &AssetFacet| facet.status.map_or("", Status::as_str)),
+            SortField::Location => SortBy::Coded(LOCATION.to_owned()),
+            SortField::PurchaseDate => {
+                SortBy::Number(|columns: &AssetColumns| columns.purchase_date.map(|date| date.days().into()))
+            }
+            SortField::WarrantyUntil => {
+                SortBy::Number(|columns: &AssetColumns| columns.warranty_until.map(|date| date.days().into()))
+            }
+            SortField::PurchasePrice => {
+                SortBy::Number(|columns: &AssetColumns| columns.price().and_then(|price| price.try_into().ok()))
+            }
+            SortField::LastSeenAt => SortBy::Number(|columns: &AssetColumns| columns.last_seen_at().map(Timestamp::millis)),
         };
         Some(SortOrder { sort_by, descending: self.descending })
+    }
+}
+
+/// A range of values. An asset without a value is in none, unless the value is missing because something never happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range<T> {
+    /// Inclusive.
+    pub from: Option<T>,
+    /// Exclusive.
+    pub before: Option<T>,
+}
+
+impl<T> Default for Range<T> {
+    fn default() -> Self {
+        Self { from: None, before: None }
+    }
+}
+
+impl<T: PartialOrd + Copy> Range<T> {
+    fn is_set(&self) -> bool {
+        self.from.is_some() || self.before.is_some()
+    }
+
+    fn contains(&self, value: T) -> bool {
+        self.from.is_none_or(|from| value >= from) && self.before.is_none_or(|before| value < before)
+    }
+
+    fn contains_some(&self, value: Option<T>) -> bool {
+        !self.is_set() || value.is_some_and(|value| self.contains(value))
+    }
+}
+
+/// The bounds of several fields.
+#[derive(Debug, Clone, Default)]
+pub struct AssetRanges {
+    pub purchase_date: Range<Date>,
+    pub warranty: Range<Date>,
+    pub created: Range<Timestamp>,
+    pub updated: Range<Timestamp>,
+    /// An asset that was never seen was seen before any time.
+    pub last_seen: Range<Timestamp>,
+    /// In ten-thousandths, both inclusive.
+    pub min_price: Option<u64>,
+    pub max_price: Option<u64>,
+}
+
+impl AssetRanges {
+    fn has_columns(&self) -> bool {
+        let Self { purchase_date, warranty, created: _, updated, last_seen, min_price, max_price } = self;
+        let has_times = updated.is_set() || last_seen.is_set();
+        purchase_date.is_set() || warranty.is_set() || has_times || min_price.is_some() || max_price.is_some()
+    }
+
+    fn contain(&self, columns: &AssetColumns) -> bool {
+        let Self { purchase_date, warranty, created: _, updated, last_seen, min_price, max_price } = self;
+        let has_price = |price: u64| min_price.is_none_or(|min| price >= min) && max_price.is_none_or(|max| price <= max);
+        let was_seen = match columns.last_seen_at() {
+            Some(at) => last_seen.contains(at),
+            None => last_seen.from.is_none(),
+        };
+        purchase_date.contains_some(columns.purchase_date)
+            && warranty.contains_some(columns.warranty_until)
+            && updated.contains(columns.updated_at)
+            && was_seen
+            && (min_price.is_none() && max_price.is_none() || columns.price().is_some_and(has_price))
+    }
+}
+
+/// The catalog entries that a filter names by more than their ID.
+#[derive(Debug, Clone, Default)]
+pub struct CatalogMatch {
+    logical_types: HashSet<Uuid>,
+    types_with_code: HashSet<Uuid>,
+    /// By model, whether its manufacturer has the wanted name.
+    manufacturers: HashMap<Uuid, bool>,
+}
+
+impl CatalogMatch {
+    pub fn add_type(&mut self, id: Uuid, kind: Option<AssetKind>, code: Option<&str>, filter: &AssetFilter) {
+        if kind == Some(AssetKind::Logical) {
+            self.logical_types.insert(id);
+        }
+        if filter.asset_type_code.as_ref().is_some_and(|wanted| code == Some(wanted.as_str())) {
+            self.types_with_code.insert(id);
+        }
+    }
+
+    pub fn add_model(&mut self, id: Uuid, manufacturer: Option<&str>, filter: &AssetFilter) {
+        if let (Some(wanted), Some(name)) = (&filter.manufacturer, manufacturer) {
+            self.manufacturers.insert(id, fold(name) == fold(wanted));
+        }
     }
 }
 
@@ -81,18 +223,42 @@ pub struct AssetFilter {
     pub model_id: Option<ModelId>,
     /// Texts that are compared exactly, by the names of their fields.
     pub exact: Vec<(&'static str, String)>,
-    pub warranty_before: Option<Date>,
-    pub updated_since: Option<Timestamp>,
+    pub asset_type_code: Option<TypeCode>,
+    /// Of the catalog, for an asset with a model. Without regard to case.
+    pub manufacturer: Option<String>,
+    /// Places and custom fields.
+    pub values: Vec<Wanted>,
+    pub ranges: AssetRanges,
     pub sort: AssetSort,
 }
 
 impl AssetFilter {
-    /// `logical_types` are the ids of the asset types of kind `logical`, sorted.
-    pub(in crate::store) fn row_query(&self, logical_types: Vec<Uuid>) -> RowQuery<'_, AssetColumns> {
+    /// The coded columns that the request is about.
+    pub(in crate::store) fn columns(&self) -> impl Iterator<Item = &str> {
+        let sorted = if let SortKey::CustomField(name) = &self.sort.field { Some(name.as_str()) } else { None };
+        self.values.iter().map(|wanted| wanted.column.as_str()).chain(sorted)
+    }
+
+    /// The catalog must be read to decide what matches.
+    pub(in crate::store) fn needs_catalog(&self) -> bool {
+        self.kind.is_some() || self.asset_type_code.is_some() || self.manufacturer.is_some()
+    }
+
+    pub(in crate::store) fn row_query(&self, catalog: CatalogMatch) -> RowQuery<'_, AssetColumns> {
+        let CatalogMatch { logical_types, types_with_code, manufacturers } = catalog;
+        let manufacturer = self.manufacturer.as_deref().map(fold);
+        let has_manufacturer = move |facet: &AssetFacet| {
+            let Some(wanted) = &manufacturer else { return true };
+            let by_model = facet.model.and_then(|model| manufacturers.get(&model).copied());
+            by_model.unwrap_or_else(|| facet.manufacturer.as_deref().is_some_and(|name| fold(name) == *wanted))
+        };
+        let has_code = move |facet: &AssetFacet| {
+            self.asset_type_code.is_none() || facet.asset_type.is_some_and(|id| types_with_code.contains(&id))
+        };
         let (asset_type, model) = (self.asset_type_id.map(Id::uuid), self.model_id.map(Id::uuid));
         let assigned_to = self.assigned_to.map(|assignee| assignee.user().map(Id::uuid));
         let is_of_kind = move |kind: AssetKind, facet: &AssetFacet| {
-            let is_logical = facet.asset_type.is_some_and(|id| logical_types.binary_search(&id).is_ok());
+            let is_logical = facet.asset_type.is_some_and(|id| logical_types.contains(&id));
             is_logical == (kind == AssetKind::Logical)
         };
         let facets = move |facet: &AssetFacet| {
@@ -100,14 +266,15 @@ impl AssetFilter {
                 && asset_type.is_none_or(|id| facet.asset_type == Some(id))
                 && model.is_none_or(|id| facet.model == Some(id))
                 && self.kind.is_none_or(|kind| is_of_kind(kind, facet))
+                && has_code(facet)
+                && has_manufacturer(facet)
         };
         let columns = move |columns: &AssetColumns| {
-            assigned_to.is_none_or(|user| columns.assigned_to == user)
-                && self.warranty_before.is_none_or(|day| columns.warranty_until.is_some_and(|until| until < day))
-                && self.updated_since.is_none_or(|since| columns.updated_at >= since)
+            assigned_to.is_none_or(|user| columns.assigned_to == user) && self.ranges.contain(columns)
         };
-        let has_facets = self.status.is_some() || self.kind.is_some() || asset_type.is_some() || model.is_some();
-        let has_columns = self.warranty_before.is_some() || self.updated_since.is_some() || assigned_to.is_some();
+        let has_ids = self.status.is_some() || asset_type.is_some() || model.is_some();
+        let has_facets = has_ids || self.needs_catalog();
+        let has_columns = self.ranges.has_columns() || assigned_to.is_some();
         let exact = self
             .exact
             .iter()
@@ -117,6 +284,8 @@ impl AssetFilter {
             facets: if has_facets { Some(Box::new(facets)) } else { None },
             columns: if has_columns { Some(Box::new(columns)) } else { None },
             exact: exact.collect(),
+            coded: self.values.clone(),
+            created: (self.ranges.created.from, self.ranges.created.before),
             order: self.sort.order(),
         }
     }

@@ -9,7 +9,7 @@ use crate::domain::user::{Email, User};
 use crate::domain::values::id::UserId;
 use crate::store::TenantStore;
 use crate::store::lists::filter_values::Assignee;
-use crate::store::lists::filters::{AssetFilter, InstanceFilter, UserFilter};
+use crate::store::lists::filters::{AssetFilter, CatalogMatch, InstanceFilter, UserFilter};
 use crate::store::lists::list_index::{
     AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SortedRows, UserColumns,
 };
@@ -34,14 +34,15 @@ impl TenantStore {
         filter: &AssetFilter,
         request: PageRequest,
     ) -> Result<Page<(Stored<Asset>, CatalogNames)>, StoreError> {
-        let logical_types = Mutex::new(Vec::new());
-        let logical_types = || logical_types.lock().unwrap_or_else(PoisonError::into_inner);
+        let catalog = Mutex::new(CatalogMatch::default());
+        let catalog = || catalog.lock().unwrap_or_else(PoisonError::into_inner);
         let select = |index: &AssetIndex| {
-            logical_types().clone_from(&index.logical_types());
-            let (total, rows) = filter.row_query(logical_types().clone()).select(&index.assets, request);
-            (total, rows.iter().map(|row| (row.sort_key.id(), row.version, index.catalog_names(row.facet))).collect())
+            index.check_columns(filter.columns())?;
+            *catalog() = index.catalog(filter);
+            let (total, rows) = filter.row_query(catalog().clone()).select(&index.assets, request);
+            Ok((total, rows.iter().map(|row| (row.sort_key.id(), row.version, index.catalog_names(row.facet))).collect()))
         };
-        let arrange = |records: &[&Stored<Asset>]| self.arrange(&filter.row_query(logical_types().clone()), records);
+        let arrange = |records: &[&Stored<Asset>]| self.arrange(&filter.row_query(catalog().clone()), records);
         self.page_from_index::<AssetIndex, _>(request, select, arrange).await
     }
 
@@ -86,7 +87,7 @@ impl TenantStore {
     ) -> Result<Page<Stored<C::Record>>, StoreError> {
         let select = |index: &I| {
             let (total, rows) = query.select(rows(index), request);
-            (total, rows.iter().map(|row| (row.sort_key.id(), row.version, ())).collect())
+            Ok((total, rows.iter().map(|row| (row.sort_key.id(), row.version, ())).collect()))
         };
         let page = self.page_from_index::<I, _>(request, select, |records| self.arrange(query, records)).await?;
         Ok(page.map(|(stored, ())| stored))

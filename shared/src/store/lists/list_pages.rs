@@ -19,7 +19,7 @@ const MAX_CHANGES: u32 = 5;
 
 /// A page as the list index has it: the number of matching records, and id and version of each record of the page, with its other
 /// values in the index.
-type Selection<E> = (usize, Vec<(Uuid, u64, E)>);
+pub(in crate::store) type Selection<E> = (usize, Vec<(Uuid, u64, E)>);
 
 /// By id; `None` if the table does not have the record.
 type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
@@ -38,7 +38,7 @@ impl TenantStore {
     pub(in crate::store) async fn page_from_index<I: ListIndex, E>(
         &self,
         request: PageRequest,
-        select: impl Fn(&I) -> Selection<E>,
+        select: impl Fn(&I) -> Result<Selection<E>, StoreError>,
         arrange: impl Fn(&[&Stored<I::Entity>]) -> Result<Vec<Uuid>, StoreError>,
     ) -> Result<Page<(Stored<I::Entity>, E)>, StoreError> {
         let mut records = HashMap::new();
@@ -47,8 +47,9 @@ impl TenantStore {
         let mut is_refused = false;
         loop {
             let contradicting = contradictions.iter().map(|contradiction| contradiction.id);
-            let (((total, rows), unreadable), reread) =
+            let ((selection, unreadable), reread) =
                 try_join!(self.with_list_index(freshness, &select), self.records::<I::Entity>(contradicting))?;
+            let (total, rows) = selection?;
             records.extend(reread);
             let unread: Vec<Uuid> = rows.iter().map(|row| row.0).filter(|id| !records.contains_key(id)).collect();
             records.extend(self.records(unread).await?);

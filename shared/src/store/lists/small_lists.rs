@@ -1,7 +1,7 @@
 //! Lists of the kinds that a tenant has few records of: all of them are read (docs/adr/0008), or the one that has a unique
 //! value.
 
-use crate::domain::catalog::{AssetKind, AssetType, Manufacturer, Model};
+use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::keys::api_key::ApiKey;
 use crate::domain::processes::process::Process;
 use crate::domain::record::{Record, Stored, Unique};
@@ -9,15 +9,16 @@ use crate::domain::values::id::Id;
 use crate::domain::values::text::fold;
 use crate::store::TenantStore;
 use crate::store::keys::Item;
-use crate::store::lists::filters::{AssetFilter, AssetTypeFilter, ManufacturerFilter, ModelFilter, ProcessFilter};
+use crate::store::lists::filters::{AssetFilter, AssetTypeFilter, CatalogMatch, ManufacturerFilter, ModelFilter, ProcessFilter};
 use crate::store::lists::list_index::SearchTerms;
 use crate::store::lists::page::{MAX_UNREADABLE, Page, PageRequest};
 use crate::store::table::deduplicated_blobs::without_blob;
 use crate::store::table::error::StoreError;
 use crate::store::table::item;
 use futures_util::future::try_join_all;
+use futures_util::try_join;
 use std::cmp::{Ordering, Reverse};
-use uuid::Uuid;
+use std::collections::HashMap;
 
 /// The most bytes of records in memory for a list that reads all of a kind. Beyond that, the page is read again.
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
@@ -145,16 +146,22 @@ impl TenantStore {
         Ok(Page { items, total: page.total, request, unreadable })
     }
 
-    /// Sorted ids; empty if the filter doesn't need them.
-    pub(in crate::store) async fn logical_types(&self, filter: &AssetFilter) -> Result<Vec<Uuid>, StoreError> {
-        if filter.kind.is_none() {
-            return Ok(Vec::new());
+    /// The catalog entries that the filter names by more than their ID.
+    pub(in crate::store) async fn catalog_match(&self, filter: &AssetFilter) -> Result<CatalogMatch, StoreError> {
+        let mut found = CatalogMatch::default();
+        if filter.kind.is_some() || filter.asset_type_code.is_some() {
+            for AssetType { id, kind, code, .. } in self.all_without_blobs::<AssetType>().await?.into_iter().map(|it| it.value) {
+                found.add_type(id.uuid(), Some(kind), Some(code.as_str()), filter);
+            }
         }
-        let types = self.all_without_blobs::<AssetType>().await?;
-        let logical = types.iter().filter(|stored| stored.value.kind == AssetKind::Logical);
-        let mut ids: Vec<Uuid> = logical.map(|stored| stored.value.id.uuid()).collect();
-        ids.sort_unstable();
-        Ok(ids)
+        if filter.manufacturer.is_some() {
+            let (manufacturers, models) = try_join!(self.all_without_blobs::<Manufacturer>(), self.all_without_blobs::<Model>())?;
+            let names: HashMap<_, _> = manufacturers.iter().map(|it| (it.value.id, &*it.value.name)).collect();
+            for model in &models {
+                found.add_model(model.value.id.uuid(), names.get(&model.value.manufacturer_id).copied(), filter);
+            }
+        }
+        Ok(found)
     }
 }
 

@@ -1,34 +1,135 @@
 //! Statistics: counts of the rows of list indexes. Exact after every write, as lists are.
 
-use crate::domain::assets::asset::CatalogNames;
-use crate::domain::assets::stats::{AssetTally, CountedAssets};
+use crate::domain::assets::asset::{CatalogNames, Status};
+use crate::domain::assets::groups::{GroupedAssets, Groups};
+use crate::domain::assets::listed::{CUSTOM_FIELD, Cell};
+use crate::domain::assets::location::upper_levels;
+use crate::domain::assets::stats::{AssetSums, AssetTally, CountedAssets};
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::Process;
 use crate::domain::processes::stats::InstanceStats;
+use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::Id;
 use crate::store::TenantStore;
-use crate::store::lists::list_index::{AssetColumns, AssetFacet, AssetIndex, Freshness, InstanceColumns, SortedRows};
+use crate::store::lists::filters::{AssetFilter, check_field_name};
+use crate::store::lists::list_index::{AssetFacet, AssetIndex, Freshness, InstanceColumns, LOCATION, MODEL, SortedRows, summed};
 use crate::store::table::error::StoreError;
 use futures_util::try_join;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use uuid::Uuid;
 
 /// By status and process.
 type InstanceCounts = HashMap<(InstanceStatus, Option<Uuid>), u64>;
 
+/// The value by which assets are grouped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GroupBy {
+    Status,
+    /// By its name.
+    AssetType,
+    /// Of the catalog, for an asset with a model.
+    Manufacturer,
+    /// By the catalog model, or by the text of an asset without one.
+    Model,
+    Location,
+    AssignedTo,
+    /// By name, with its prefix.
+    CustomField(String),
+}
+
+impl std::str::FromStr for GroupBy {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        Ok(match text {
+            "status" => Self::Status,
+            "asset_type" => Self::AssetType,
+            "manufacturer" => Self::Manufacturer,
+            "model" => Self::Model,
+            "location" => Self::Location,
+            "assigned_to" => Self::AssignedTo,
+            text => match text.strip_prefix(CUSTOM_FIELD) {
+                Some(name) => check_field_name(name).map(|()| Self::CustomField(text.to_owned()))?,
+                None => {
+                    let names = "status, asset_type, manufacturer, model, location, assigned_to or custom_fields.<name>";
+                    return Err(ValueError::new(format!("must be one of {names}")));
+                }
+            },
+        })
+    }
+}
+
+impl GroupBy {
+    fn column(&self) -> Option<&str> {
+        match self {
+            Self::Location => Some(LOCATION),
+            Self::Model => Some(MODEL),
+            Self::CustomField(name) => Some(name),
+            Self::Status | Self::AssetType | Self::Manufacturer | Self::AssignedTo => None,
+        }
+    }
+
+    fn has_ids(&self) -> bool {
+        matches!(self, Self::Model | Self::AssignedTo)
+    }
+}
+
+/// Assets with the same facet, coded value and user, as far as their groups depend on them.
+#[derive(Debug, Clone, Copy)]
+struct Alike {
+    count: u64,
+    price: u128,
+    first: usize,
+}
+
 impl TenantStore {
-    /// Counts the tenant's assets, in the round trip in which a list reads the latest events.
+    /// Counts the matching assets, in the round trip in which a list reads the latest events.
     ///
     /// # Errors
     ///
     /// As [`TenantStore::list_assets`].
-    pub async fn asset_stats(&self) -> Result<AssetTally, StoreError> {
+    pub async fn asset_stats(&self, filter: &AssetFilter) -> Result<AssetTally, StoreError> {
         let from_index = |index: &AssetIndex| {
-            let mut tally = AssetTally::new(index.sums().clone());
-            count_facets(&mut tally, &index.assets, |facet| index.catalog_names(facet));
-            tally
+            index.check_columns(filter.columns())?;
+            let (rows, query) = (&index.assets, filter.row_query(index.catalog(filter)));
+            let (sums, counts) = if query.is_everything() {
+                (index.sums().clone(), rows.facets().counts())
+            } else {
+                let (mut sums, mut counts) = (AssetSums::default(), HashMap::new());
+                query.scan(rows, |position| {
+                    if let Some((number, columns, _)) = rows.values(position, None)
+                        && let Some(facet) = rows.facets().get(number)
+                    {
+                        *counts.entry(number).or_default() += 1;
+                        summed(facet, columns).iter().for_each(|asset| sums.add(asset));
+                    }
+                    ControlFlow::Continue(())
+                });
+                (sums, counts)
+            };
+            let mut tally = AssetTally::new(sums);
+            for (number, count) in counts {
+                if let Some(facet) = rows.facets().get(number) {
+                    count_assets(&mut tally, facet, count, index.catalog_names(facet));
+                }
+            }
+            Ok(tally)
         };
-        Ok(self.with_list_index(Freshness::Refreshed, from_index).await?.0)
+        self.with_list_index(Freshness::Refreshed, from_index).await?.0
+    }
+
+    /// Counts the matching assets by a value. `depth` is the number of levels of places.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::list_assets`].
+    pub async fn asset_groups(&self, filter: &AssetFilter, group_by: &GroupBy, depth: usize) -> Result<Groups, StoreError> {
+        let from_index = |index: &AssetIndex| {
+            index.check_columns(filter.columns().chain(group_by.column()))?;
+            Ok(grouped(index, filter, group_by, depth))
+        };
+        self.with_list_index(Freshness::Refreshed, from_index).await?.0
     }
 
     /// Cancelled instances count, too.
@@ -54,19 +155,71 @@ impl TenantStore {
     }
 }
 
-fn count_facets(tally: &mut AssetTally, rows: &SortedRows<AssetColumns>, names: impl Fn(&AssetFacet) -> CatalogNames) {
-    for (facet, count) in rows.facets().iter() {
-        // Every asset has a status.
-        let Some(status) = facet.status else { continue };
-        let names = names(facet);
-        tally.add(&CountedAssets {
-            status,
-            kind: names.kind,
-            asset_type: names.asset_type.as_deref().unwrap_or_default(),
-            manufacturer: names.manufacturer.as_deref().or(facet.manufacturer.as_deref()).unwrap_or_default(),
-            count: count as u64,
-        });
-    }
+fn count_assets(tally: &mut AssetTally, facet: &AssetFacet, count: u64, names: CatalogNames) {
+    // Every asset has a status.
+    let Some(status) = facet.status else { return };
+    tally.add(&CountedAssets {
+        status,
+        kind: names.kind,
+        asset_type: names.asset_type.as_deref().unwrap_or_default(),
+        manufacturer: names.manufacturer.as_deref().or(facet.manufacturer.as_deref()).unwrap_or_default(),
+        count,
+    });
+}
+
+fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: usize) -> Groups {
+    let (rows, query) = (&index.assets, filter.row_query(index.catalog(filter)));
+    let column = group_by.column().and_then(|name| rows.coded().column(name));
+    let (by_facet, by_value, by_user) = match group_by {
+        GroupBy::Status | GroupBy::AssetType | GroupBy::Manufacturer => (true, false, false),
+        GroupBy::Model => (true, true, false),
+        GroupBy::Location | GroupBy::CustomField(_) => (false, true, false),
+        GroupBy::AssignedTo => (false, false, true),
+    };
+    let (mut alike, mut place) = (HashMap::<(u32, u32, Option<Uuid>), Alike>::new(), 0);
+    query.scan(rows, |position| {
+        if let Some((facet, columns, number)) = rows.values(position, column) {
+            let key = (
+                if by_facet { facet } else { 0 },
+                if by_value { number } else { 0 },
+                if by_user { columns.assigned_to } else { None },
+            );
+            let assets = alike.entry(key).or_insert(Alike { count: 0, price: 0, first: place });
+            assets.count += 1;
+            assets.price += u128::from(columns.price().unwrap_or_default());
+            place += 1;
+        }
+        ControlFlow::Continue(())
+    });
+    let default = AssetFacet::default();
+    let named: Vec<(Option<String>, Option<Uuid>, Alike)> = alike
+        .into_iter()
+        .map(|((facet, number, user), assets)| {
+            let facet = if by_facet { rows.facets().get(facet).unwrap_or(&default) } else { &default };
+            let cell = column.and_then(|column| rows.coded().cell(column, number)).map(|cell: &Cell| cell.text().into_owned());
+            let names = || index.catalog_names(facet);
+            let text = |name: Option<_>| name.map(String::from);
+            let (value, id) = match group_by {
+                GroupBy::Status => (facet.status.map(|status: Status| status.to_string()), None),
+                GroupBy::AssetType => (text(names().asset_type), None),
+                GroupBy::Manufacturer => {
+                    (text(names().manufacturer).or_else(|| facet.manufacturer.as_deref().map(str::to_owned)), None)
+                }
+                GroupBy::Model => (text(names().model).or(cell), facet.model),
+                GroupBy::Location => (cell.map(|place| upper_levels(&place, depth).to_owned()), None),
+                GroupBy::AssignedTo => (user.map(|id| id.to_string()), user),
+                GroupBy::CustomField(_) => (cell, None),
+            };
+            (value, id, assets)
+        })
+        .collect();
+    Groups::of(named.iter().map(|(value, id, Alike { count, price, first })| GroupedAssets {
+        value: value.as_deref(),
+        id: group_by.has_ids().then_some(*id),
+        count: *count,
+        price: *price,
+        first: *first,
+    }))
 }
 
 fn count(counts: &mut InstanceCounts, rows: &SortedRows<InstanceColumns>) {

@@ -24,9 +24,13 @@ pub(in crate::store) const USES: &str = "uses";
 /// In a unique value's marker, the sort key of its record.
 pub(in crate::store) const OWNER: &str = "owner";
 
+/// Values that only lists need, as one text: [`Record::listed`].
+pub(in crate::store) const LISTED: &str = "listed";
+
 /// Without keys and metadata, and with the blob apart, which is stored in another item.
 pub(in crate::store) fn attributes<T: Record>(value: &T) -> Result<(Item, Option<Blob>), StoreError> {
-    let mut attributes = to_item(value).map_err(StoreError::broken)?;
+    let mut attributes: Item = to_item(value).map_err(StoreError::broken)?;
+    attributes.extend(value.listed().map(|text| (LISTED.to_owned(), AttributeValue::S(text))));
     let blob = take_blob(T::KIND, &mut attributes);
     Ok((attributes, blob))
 }

@@ -94,7 +94,7 @@ impl<'a> UnitOfWork<'a> {
         let Some(precondition) = self.context.precondition.as_ref().filter(|it| it.record_id == old.value.id().uuid()) else {
             return Ok(());
         };
-        if !precondition.expected.contains(old.version) {
+        if !precondition.expected.contains(old.tag_version()) {
             return Err(WriteError::PreconditionFailed);
         }
         self.precondition_met = true;

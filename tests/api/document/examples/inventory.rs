@@ -27,6 +27,8 @@ pub async fn buy(scenario: &Scenario, people: &People, catalog: &Catalog) -> Str
     scenario.get(&format!("/assets/by-tag/{tag}")).await;
     scenario.get("/assets?q=macbook&sort=-created_at&limit=2").await;
     scenario.get(&format!("{path}/processes")).await;
+    let scanned = json!({"location": "Berlin / 3rd floor", "items": [{"tag": tag}, {"serial_number": "C02ZX41PMD6N"}]});
+    scenario.post("/assets/seen", scanned).await;
 
     scenario.at("11:10");
     let by_serial = "/assets/by-serial/PF3XK201";

@@ -15,6 +15,7 @@ use crate::user::User;
 use crate::values::field_error::FieldError;
 use crate::values::id::{AssetId, AssetTypeId, Id, InstanceId, ModelId, UserId};
 use crate::values::text::{Line, Name, Notes};
+use crate::values::time::Date;
 
 record_change! {
     /// The fields that a POST or PATCH of an asset sets.
@@ -31,6 +32,8 @@ record_change! {
         pub asset_type_id: Patch<AssetTypeId>,
         pub model_id: Patch<ModelId>,
         pub assigned_to: Patch<UserId>,
+        /// Of an import: the day from which the assignment counts. It is not later than today.
+        pub assigned_since: Patch<Date>,
         pub custom_fields: Patch<CustomFields>,
         /// Set after `custom_fields`.
         pub custom_fields_patch: Option<CustomFieldsPatch>,
@@ -174,6 +177,9 @@ impl Asset {
             model: None,
             details: AssetDetails::default(),
             assigned_to: None,
+            assigned_since: None,
+            last_seen_at: None,
+            scans: 0,
             notes: None,
             custom_fields: CustomFields::default(),
             running_instance_id: None,
@@ -228,6 +234,7 @@ impl Asset {
         next.custom_fields = change.custom_fields.clone().or(Some(next.custom_fields)).unwrap_or_default();
         next.link_catalog(change, references, &mut errors);
         next.assign(&change.assigned_to, references.user.as_ref(), &mut errors);
+        next.claim(&change.assigned_since, &mut errors);
         // What could not be read can't be checked, and would seem to be missing.
         let is_read = !errors.iter().any(|error| error.is_at("custom_fields_patch"));
         if is_read
@@ -277,10 +284,24 @@ impl Asset {
     fn assign(&mut self, assigned_to: &Patch<UserId>, user: Option<&Stored<User>>, errors: &mut Vec<FieldError>) {
         match (assigned_to, user) {
             (Patch::Absent, _) => {}
-            (Patch::Null, _) => self.assigned_to = None,
-            (Patch::Value(id), Some(user)) if user.value.is_active => self.assigned_to = Some(*id),
+            (Patch::Null, _) => self.reassign(None),
+            (Patch::Value(id), Some(user)) if user.value.is_active => self.reassign(Some(*id)),
             (Patch::Value(_), Some(_)) => errors.push(FieldError::field("assigned_to", "is the id of a user who is not active")),
             (Patch::Value(_), None) => errors.push(FieldError::field("assigned_to", "is not the id of a user of this tenant")),
+        }
+    }
+
+    /// Notes since when it is assigned, as an import claims.
+    fn claim(&mut self, since: &Patch<Date>, errors: &mut Vec<FieldError>) {
+        match since {
+            Patch::Absent => {}
+            Patch::Null => self.assigned_since = None,
+            Patch::Value(_) if self.assigned_to.is_none() => {
+                if !errors.iter().any(|error| error.is_about("assigned_to")) {
+                    errors.push(FieldError::field("assigned_since", "needs the user to whom the asset is assigned"));
+                }
+            }
+            Patch::Value(since) => self.assigned_since = Some(*since),
         }
     }
 }

@@ -249,8 +249,8 @@ impl Instance {
         if self.status() == InstanceStatus::Completed {
             asset.status = self.target_status;
             match self.recipient() {
-                Some(user) => asset.assigned_to = Some(user),
-                None if asset.status.clears_assignment() => asset.assigned_to = None,
+                Some(user) => asset.reassign(Some(user)),
+                None if asset.status.clears_assignment() => asset.reassign(None),
                 None => {}
             }
         }

@@ -95,6 +95,7 @@ pub(super) fn asset_at_completion(instance: &Instance, asset_events: &[Event]) -
         asset_tag: instance.asset_tag.clone(),
         name: text("name").unwrap_or_else(|| instance.asset_name.to_string()),
         serial_number: text("serial_number"),
+        location: text("location"),
         manufacturer: text("manufacturer"),
         model: text("model"),
     }

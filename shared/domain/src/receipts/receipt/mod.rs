@@ -69,6 +69,9 @@ pub struct ReceiptAsset {
     /// Serial number.
     #[schema(required)]
     pub serial_number: Option<String>,
+    /// Where it was.
+    #[schema(required)]
+    pub location: Option<String>,
     /// Manufacturer.
     #[schema(required)]
     pub manufacturer: Option<String>,

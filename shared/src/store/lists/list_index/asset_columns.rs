@@ -4,13 +4,17 @@ use super::blocks::{Decoder, Encoder};
 use super::change_event::Inconsistent;
 use super::columns::{parse, parse_id};
 use super::other_columns::set_text;
-use super::rows::{Columns, Facet, Row, TextColumns, exact};
+use super::rows::{Columns, Facet, Row, TextColumns, exact, set_cell};
 use crate::domain::assets::asset::{Asset, Status};
+use crate::domain::assets::listed::{CUSTOM_FIELD, Cell, ListedCustomFields, ListedFields};
 use crate::domain::values::money::Price;
 use crate::domain::values::text::fold;
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::keys::Section;
+use crate::store::table::item::LISTED;
 use fields::{ASSET_FILTERS, serial_number};
+use serde_json::{Map, Value};
+use std::num::{NonZeroI64, NonZeroU64};
 use uuid::Uuid;
 
 /// The values that many assets share, by which lists filter and that statistics count.
@@ -51,12 +55,39 @@ impl Facet for AssetFacet {
 pub struct AssetColumns {
     pub updated_at: Timestamp,
     pub assigned_to: Option<Uuid>,
+    pub purchase_date: Option<Date>,
     pub warranty_until: Option<Date>,
-    /// The purchase price, in ten-thousandths; zero also without one.
-    pub price: u64,
+    /// One more than the price in ten-thousandths.
+    pub(super) price: Option<NonZeroU64>,
+    /// In milliseconds. No asset was seen at zero.
+    pub(super) last_seen_at: Option<NonZeroI64>,
 }
 
+/// The coded column of places.
+pub const LOCATION: &str = "location";
+/// The coded column of models as text.
+pub const MODEL: &str = "model";
+/// The coded column with the last name of custom fields after which an asset may have unfit ones.
+pub const UNFIT_AFTER: &str = "unfit_after";
+
 impl AssetColumns {
+    /// The purchase price, in ten-thousandths.
+    pub fn price(&self) -> Option<u64> {
+        self.price.map(|price| price.get() - 1)
+    }
+
+    pub fn set_price(&mut self, price: Option<u64>) {
+        self.price = price.and_then(|price| NonZeroU64::new(price.saturating_add(1)));
+    }
+
+    pub fn last_seen_at(&self) -> Option<Timestamp> {
+        self.last_seen_at.map(|at| Timestamp::from_millis(at.get()))
+    }
+
+    pub fn set_last_seen_at(&mut self, at: Option<Timestamp>) {
+        self.last_seen_at = at.and_then(|at| NonZeroI64::new(at.millis()));
+    }
+
     /// The name among the searched texts.
     pub const NAME: usize = 0;
     const TAG: usize = 1;
@@ -78,6 +109,7 @@ impl Columns for AssetColumns {
     type Facet = AssetFacet;
     const SECTIONS: &'static [Section] = &[Section::Assets];
     const TEXT_COLUMNS: TextColumns = TextColumns { searched: 3, exact: ASSET_FILTERS.len() };
+    const KEPT_COLUMNS: &'static [&'static str] = &[LOCATION, MODEL];
 
     fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
         if let Some(column) = Self::compared(field) {
@@ -89,7 +121,19 @@ impl Columns for AssetColumns {
             "asset_tag" => set_text(&mut row.searched, Self::TAG, fold(value.unwrap_or_default())),
             "serial_number" => set_text(&mut row.searched, Self::SERIAL, fold(value.unwrap_or_default())),
             "manufacturer" => facet.manufacturer = value.map(Box::from),
-            "purchase_price" => columns.price = value.map_or(Ok(0), |price| parse::<Price>(price).map(Price::ten_thousandths))?,
+            "purchase_price" => {
+                columns.set_price(value.map(|price| parse::<Price>(price).map(Price::ten_thousandths)).transpose()?);
+            }
+            "purchase_date" => columns.purchase_date = value.map(parse).transpose()?,
+            "last_seen_at" => columns.set_last_seen_at(value.map(parse).transpose()?),
+            LOCATION | MODEL => set_cell(&mut row.coded, field, value.map(|text| Cell::Text(text.into()))),
+            LISTED => {
+                let ListedFields { texts, custom_fields } = value.and_then(ListedFields::from_text).ok_or(Inconsistent)?;
+                for (field, text) in texts {
+                    Self::set_field(row, field, Some(&text))?;
+                }
+                set_listed(row, custom_fields);
+            }
             "status" => facet.status = value.map(parse).transpose()?,
             "asset_type_id" => facet.asset_type = value.map(parse_id).transpose()?,
             "model_id" => facet.model = value.map(parse_id).transpose()?,
@@ -100,24 +144,41 @@ impl Columns for AssetColumns {
         Ok(())
     }
 
+    fn set_custom_fields(row: &mut Row<Self>, fields: &Map<String, Value>) {
+        set_listed(row, ListedCustomFields::of(fields));
+    }
+
     fn set_updated_at(&mut self, at: Timestamp) {
         self.updated_at = at;
     }
 
     fn encode(&self, encoder: &mut Encoder) {
-        let Self { updated_at, assigned_to, warranty_until, price } = *self;
+        let Self { updated_at, assigned_to, purchase_date, warranty_until, price, last_seen_at } = *self;
+        let date = |encoder: &mut Encoder, date: Date| encoder.bytes(&date.days().to_le_bytes());
         encoder.bytes(&updated_at.millis().to_le_bytes());
         encoder.option(assigned_to, Encoder::id);
-        encoder.option(warranty_until, |encoder, date| encoder.bytes(&date.days().to_le_bytes()));
-        encoder.number(price);
+        encoder.option(purchase_date, date);
+        encoder.option(warranty_until, date);
+        encoder.number(price.map_or(0, NonZeroU64::get));
+        encoder.option(last_seen_at, |encoder, at| encoder.bytes(&at.get().to_le_bytes()));
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        let date = |decoder: &mut Decoder<'_>| Date::from_days(i32::from_le_bytes(decoder.array()?));
         Some(Self {
             updated_at: Timestamp::from_millis(i64::from_le_bytes(decoder.array()?)),
             assigned_to: decoder.option(Decoder::id)?,
-            warranty_until: decoder.option(|decoder| Date::from_days(i32::from_le_bytes(decoder.array()?)))?,
-            price: decoder.number()?,
+            purchase_date: decoder.option(date)?,
+            warranty_until: decoder.option(date)?,
+            price: NonZeroU64::new(decoder.number()?),
+            last_seen_at: decoder.option(|decoder| NonZeroI64::new(i64::from_le_bytes(decoder.array()?)))?,
         })
     }
+}
+
+fn set_listed(row: &mut Row<AssetColumns>, fields: ListedCustomFields) {
+    let ListedCustomFields { cells, unfit_after } = fields;
+    row.coded.retain(|(name, _)| name != UNFIT_AFTER && !name.starts_with(CUSTOM_FIELD));
+    row.coded.extend(cells.into_iter().map(|(name, cell)| (format!("{CUSTOM_FIELD}{name}"), cell)));
+    row.coded.extend(unfit_after.map(|name| (UNFIT_AFTER.to_owned(), Cell::Text(name.into()))));
 }

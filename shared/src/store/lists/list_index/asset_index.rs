@@ -1,17 +1,20 @@
 //! The list index of assets, with the catalog entries whose names they show, and with their sums for statistics.
 
-use super::asset_columns::{AssetColumns, AssetFacet};
+use super::asset_columns::{AssetColumns, AssetFacet, UNFIT_AFTER};
 use super::blocks::{Decoder, Encoder};
 use super::change_event::{ChangeEvent, Inconsistent};
 use super::columns::{id_and_version, parse, parse_id, text_attributes};
 use super::index::ListIndex;
-use super::rows::{Columns, RowRef, SortedRows};
+use super::rows::{Columns, SortedRows};
 use crate::domain::assets::asset::{Asset, CatalogNames};
+use crate::domain::assets::listed::{CUSTOM_FIELD, Cell};
 use crate::domain::assets::stats::{AssetSums, SummedAsset};
 use crate::domain::catalog::AssetKind;
 use crate::domain::record::Kind;
 use crate::domain::values::text::Name;
 use crate::store::keys::{Item, Section};
+use crate::store::lists::filters::{AssetFilter, CatalogMatch};
+use crate::store::table::error::StoreError;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use uuid::Uuid;
@@ -21,6 +24,8 @@ struct CatalogEntry {
     version: u64,
     name: Option<Name>,
     kind: Option<AssetKind>,
+    /// Of an asset type.
+    code: Option<Box<str>>,
     manufacturer: Option<Uuid>,
 }
 
@@ -29,6 +34,7 @@ impl CatalogEntry {
         match (field, value) {
             ("name", Some(name)) => self.name = Some(Name::from_stored(name.to_owned())),
             ("kind", Some(kind)) => self.kind = Some(parse(kind)?),
+            ("code", Some(code)) => self.code = Some(code.into()),
             ("manufacturer_id", Some(id)) => self.manufacturer = Some(parse_id(id)?),
             _ => {}
         }
@@ -46,22 +52,23 @@ pub struct AssetIndex {
 }
 
 /// `None` for an asset without a status, of which there are none.
-fn summed(row: &RowRef<'_, AssetColumns>) -> Option<SummedAsset> {
-    let AssetColumns { assigned_to, warranty_until, price, .. } = *row.columns;
-    Some(SummedAsset { status: row.facet.status?, price, is_assigned: assigned_to.is_some(), warranty_until })
+pub fn summed(facet: &AssetFacet, columns: &AssetColumns) -> Option<SummedAsset> {
+    let price = columns.price().unwrap_or_default();
+    let (is_assigned, warranty_until) = (columns.assigned_to.is_some(), columns.warranty_until);
+    Some(SummedAsset { status: facet.status?, price, is_assigned, warranty_until })
 }
 
 impl AssetIndex {
     pub fn sums(&self) -> &AssetSums {
         self.sums.get_or_init(|| {
             let mut sums = AssetSums::default();
-            self.assets.iter().filter_map(|row| summed(&row)).for_each(|asset| sums.add(&asset));
+            self.assets.iter().filter_map(|row| summed(row.facet, row.columns)).for_each(|asset| sums.add(&asset));
             sums
         })
     }
 
     fn summed(&self, id: Uuid) -> Option<SummedAsset> {
-        summed(&self.assets.find(id)?)
+        self.assets.find(id).and_then(|row| summed(row.facet, row.columns))
     }
 
     /// Changes an asset, and the sums if there are any.
@@ -83,12 +90,42 @@ impl AssetIndex {
         self.catalog.get(&(kind, id?))
     }
 
-    /// Sorted ids. An asset of any other type, or of no type, is physical.
-    pub fn logical_types(&self) -> Vec<Uuid> {
-        let logical = self.catalog.iter().filter(|(_, entry)| entry.kind == Some(AssetKind::Logical));
-        let mut ids: Vec<Uuid> = logical.map(|((_, id), _)| *id).collect();
-        ids.sort_unstable();
-        ids
+    /// The entries that filters name by more than their ID.
+    pub fn catalog(&self, filter: &AssetFilter) -> CatalogMatch {
+        let mut found = CatalogMatch::default();
+        for ((kind, id), entry) in &self.catalog {
+            match kind {
+                Kind::AssetType => found.add_type(*id, entry.kind, entry.code.as_deref(), filter),
+                Kind::Model => {
+                    let manufacturer = self.catalog_entry(Kind::Manufacturer, entry.manufacturer);
+                    found.add_model(*id, manufacturer.and_then(|entry| entry.name.as_deref()), filter);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Lists can be asked about these columns.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::FieldsLeftOut`] for a custom field, if there is no memory for them, and [`StoreError::UnfitField`] if
+    /// some asset has a value that lists don't know.
+    pub fn check_columns<'a>(&self, columns: impl IntoIterator<Item = &'a str>) -> Result<(), StoreError> {
+        let coded = self.assets.coded();
+        for column in columns {
+            let Some(name) = column.strip_prefix(CUSTOM_FIELD) else { continue };
+            if coded.is_left_out() {
+                return Err(StoreError::FieldsLeftOut);
+            }
+            let may_be_later = |cell: &Cell| matches!(cell, Cell::Text(last) if name > &**last);
+            let is_later = coded.column(UNFIT_AFTER).is_some_and(|unfit| coded.cells(unfit).any(may_be_later));
+            if is_later || coded.column(column).is_some_and(|number| coded.has_unfit(number)) {
+                return Err(StoreError::UnfitField(column.to_owned()));
+            }
+        }
+        Ok(())
     }
 
     pub fn catalog_names(&self, facet: &AssetFacet) -> CatalogNames {
@@ -170,19 +207,28 @@ impl ListIndex for AssetIndex {
         let mut entries: Vec<_> = self.catalog.iter().collect();
         entries.sort_unstable_by_key(|((kind, id), _)| (kind.noun(), *id));
         encoder.number(entries.len() as u64);
-        for ((kind, id), CatalogEntry { version, name, kind: asset_kind, manufacturer }) in entries {
+        for ((kind, id), CatalogEntry { version, name, kind: asset_kind, code, manufacturer }) in entries {
             encoder.text(kind.noun());
             encoder.id(*id);
             encoder.number(*version);
             encoder.text(name.as_deref().unwrap_or_default());
             encoder.text(asset_kind.map_or("", AssetKind::as_str));
+            encoder.option(code.as_deref(), Encoder::text);
             encoder.option(*manufacturer, Encoder::id);
             encoder.may_end_block();
         }
         self.assets.encode(encoder);
     }
 
-    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+    fn optional_bytes(&self) -> usize {
+        self.assets.optional_bytes()
+    }
+
+    fn leave_out(&mut self) -> bool {
+        self.assets.leave_out()
+    }
+
+    fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self> {
         let mut catalog = HashMap::new();
         for _ in 0..decoder.number()? {
             let noun = decoder.text()?;
@@ -191,10 +237,11 @@ impl ListIndex for AssetIndex {
             let version = decoder.number()?;
             let name = Some(decoder.text()?).filter(|name| !name.is_empty()).map(|name| Name::from_stored(name.to_owned()));
             let asset_kind = decoder.parsed()?;
+            let code = decoder.option(|decoder| decoder.text().map(Box::from))?;
             let manufacturer = decoder.option(Decoder::id)?;
-            catalog.insert((kind, id), CatalogEntry { version, name, kind: asset_kind, manufacturer });
+            catalog.insert((kind, id), CatalogEntry { version, name, kind: asset_kind, code, manufacturer });
         }
-        Some(Self { assets: SortedRows::decode(decoder)?, catalog, sums: OnceLock::new() })
+        Some(Self { assets: SortedRows::decode(decoder, with_optional)?, catalog, sums: OnceLock::new() })
     }
 }
 
@@ -230,13 +277,13 @@ mod tests {
                     continue;
                 }
                 let facet = AssetFacet { status: Some(Status::ALL[status]), ..AssetFacet::default() };
-                let columns = AssetColumns {
-                    price,
+                let mut columns = AssetColumns {
                     assigned_to: (choice == 1).then_some(id),
                     warranty_until: Date::from_days(739_940 + 20 * day),
                     ..AssetColumns::default()
                 };
-                let row = Row { id, version: 1, facet, columns, searched: Vec::new(), exact: Vec::new() };
+                columns.set_price(Some(price));
+                let row = Row { id, version: 1, facet, columns, searched: Vec::new(), exact: Vec::new(), coded: Vec::new() };
                 index.change_asset(id, |assets| assets.upsert(row));
             }
             let followed = finish(index.sums());

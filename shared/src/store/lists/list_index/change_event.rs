@@ -107,6 +107,11 @@ impl ChangeEvent {
         self.changes.get().ok()?.get(field)?.get("new")?.as_str()
     }
 
+    /// `None` if the event does not change the field, or its new value is no object.
+    pub fn new_object(&self, field: &str) -> Option<&Map<String, Value>> {
+        self.changes.get().ok()?.get(field)?.get("new")?.as_object()
+    }
+
     /// Such fields count for `updated_at`.
     pub fn changes_shown_field<T: Record>(&self) -> bool {
         self.changes.get().is_ok_and(|changes| changes.keys().any(|field| T::is_shown(field)))

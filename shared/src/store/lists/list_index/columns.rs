@@ -18,6 +18,7 @@ pub(super) fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
         columns: C::default(),
         searched: vec![String::new(); searched],
         exact: vec![String::new(); exact],
+        coded: Vec::new(),
     }
 }
 

@@ -48,7 +48,19 @@ pub trait ListIndex: Default + Send + 'static {
     fn encode(&self, encoder: &mut Encoder);
 
     /// From a snapshot; `None` if [`ListIndex::encode`] can't have written it.
-    fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
+    ///
+    /// Without `with_optional`, what can be left out is, and the rest of the snapshot is not read.
+    fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self>;
+
+    /// The part of [`ListIndex::bytes`] that can be left out.
+    fn optional_bytes(&self) -> usize {
+        0
+    }
+
+    /// Frees the memory of what only some lists need, for good. Returns whether there was any.
+    fn leave_out(&mut self) -> bool {
+        false
+    }
 
     /// The index does not have the event's record any more, and never will again.
     fn is_removed_by(event: &ChangeEvent) -> bool {
@@ -85,6 +97,9 @@ impl<C: Columns> ListIndex for SortedRows<C> {
             let (field, value) = field?;
             C::set_field(&mut row, field, value)?;
         }
+        if let Some(fields) = event.new_object("custom_fields") {
+            C::set_custom_fields(&mut row, fields);
+        }
         row.version = event.version;
         if event.changes_shown_field::<C::Record>() {
             row.columns.set_updated_at(event.at);
@@ -113,7 +128,15 @@ impl<C: Columns> ListIndex for SortedRows<C> {
         SortedRows::encode(self, encoder);
     }
 
-    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
-        SortedRows::decode(decoder)
+    fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self> {
+        SortedRows::decode(decoder, with_optional)
+    }
+
+    fn optional_bytes(&self) -> usize {
+        SortedRows::optional_bytes(self)
+    }
+
+    fn leave_out(&mut self) -> bool {
+        SortedRows::leave_out(self)
     }
 }

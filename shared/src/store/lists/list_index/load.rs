@@ -6,7 +6,7 @@ use super::cache::{CacheSlot, LoadedIndex, SharedSlot};
 use super::change_event::UnknownEvent;
 use super::index::ListIndex;
 use super::partial_index::{BucketRange, Cursor, PartialIndex, bucket, bucket_count, bucket_number, split};
-use super::refresh::Events;
+use super::refresh::{Events, log_left_out};
 use super::refresh_error::RefreshError;
 use crate::domain::record::Kind;
 use crate::domain::values::time::Timestamp;
@@ -60,6 +60,9 @@ impl<'l, I: ListIndex> Loading<'l, I> {
         let budget = store.list_indexes.budget();
         if partial.exceeds(budget) {
             partial.index.shrink_to_fit();
+        }
+        if partial.exceeds(budget) && partial.index.leave_out() {
+            log_left_out::<I>(store);
         }
         let bytes = partial.index.bytes();
         if partial.exceeds(budget) { Err(RefreshError::TooLarge) } else { Ok(bytes) }

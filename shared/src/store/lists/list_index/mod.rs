@@ -5,6 +5,8 @@
 //!   records of a page are then read from the table.
 //! - *Facets*: values that many rows share, such as the status, are stored once with the number of their rows. Totals and
 //!   statistics by them take no look at the rows.
+//! - *Coded columns*: places, models and custom fields are texts that many rows share. Each is stored once, and rows have its
+//!   number. If custom fields exceed the memory, they alone are left out.
 //! - *Segments*: rows are sorted newest first, in segments of at most 256, column by column, with all their texts in one
 //!   string. A search skips segments that lack three letters of a word, and scans the others' memory in sequence. A change
 //!   moves a few kilobytes, however many rows there are.
@@ -40,8 +42,8 @@ mod rows;
 mod snapshot_writer;
 mod snapshots;
 
-pub(in crate::store) use asset_columns::{AssetColumns, AssetFacet};
-pub(in crate::store) use asset_index::AssetIndex;
+pub(in crate::store) use asset_columns::{AssetColumns, AssetFacet, LOCATION, MODEL};
+pub(in crate::store) use asset_index::{AssetIndex, summed};
 pub(in crate::store) use cache::ListIndexCache;
 pub(in crate::store) use change_event::ChangeEvent;
 pub(in crate::store) use columns::row_from_item;
@@ -49,6 +51,7 @@ pub(in crate::store) use index::ListIndex;
 pub(in crate::store) use open_instances::OpenInstances;
 pub(in crate::store) use other_columns::{InstanceColumns, InstanceFacet, MovementColumns, UserColumns, UserFacet};
 pub(in crate::store) use refresh::Freshness;
+pub use rows::Wanted;
 pub(in crate::store) use rows::{Columns, Filter, RowQuery, SearchTerms, SortBy, SortOrder, SortedRows};
 pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub(in crate::store) use snapshots::pace::Pace;

@@ -67,7 +67,7 @@ impl ListIndex for OpenInstances {
         self.0.encode(encoder);
     }
 
-    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
-        SortedRows::decode(decoder).map(Self)
+    fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self> {
+        SortedRows::decode(decoder, with_optional).map(Self)
     }
 }

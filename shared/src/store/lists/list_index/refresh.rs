@@ -10,13 +10,13 @@ use super::snapshots::format::SnapshotError;
 use crate::domain::record::Record;
 use crate::domain::values::id::EventId;
 use crate::domain::values::time::Timestamp;
-use crate::store::TenantStore;
 use crate::store::keys::{ENTRY, Keys};
 use crate::store::table::delays::{
     CLOCK_SKEW, SECONDARY_INDEX_LAG, USUAL_EVENT_DELAY, max_event_delay, max_secondary_index_delay,
 };
 use crate::store::table::error::StoreError;
 use crate::store::table::torn_reads::TornReadRetry;
+use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, Select};
 use chrono::TimeDelta;
 use futures_util::future::try_join_all;
@@ -145,6 +145,10 @@ impl TenantStore {
             loaded.index.shrink_to_fit();
             bytes = loaded.index.bytes();
         }
+        if bytes > budget && loaded.index.leave_out() {
+            log_left_out::<I>(&self.store);
+            bytes = loaded.index.bytes();
+        }
         if bytes > budget { Err(RefreshError::TooLarge) } else { Ok((loaded, bytes)) }
     }
 
@@ -236,6 +240,12 @@ impl TenantStore {
         }
         Ok(count)
     }
+}
+
+/// The operator can give the function more memory.
+pub(super) fn log_left_out<I: ListIndex>(store: &Store) {
+    let (kind, budget) = (I::Entity::KIND.noun(), store.list_indexes.budget());
+    tracing::warn!(kind, budget, "custom fields exceed the memory budget of a list index");
 }
 
 /// The time without an index after it could not be made consistent: by then the secondary index

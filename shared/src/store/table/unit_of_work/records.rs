@@ -51,7 +51,7 @@ impl UnitOfWork<'_> {
         self.count_references(&[], &value.references());
         self.store.note_assigned(&value.id().to_string());
         let created = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, last_event };
-        let stored = self.add_changes(created, 1, later.into_iter().zip(event_ids))?;
+        let stored = self.add_changes(created, (Verb::Updated, 1), later.into_iter().zip(event_ids))?;
         let (item, blob) = item::from_record(&self.store.keys, &stored)?;
         self.put_blob(blob);
         self.items.insert(place, TransactionItem::put_new(Purpose::RecordState, item));
@@ -67,7 +67,7 @@ impl UnitOfWork<'_> {
     /// Returns [`WriteError::PreconditionFailed`] when the request expects another version than `old`'s, and
     /// [`WriteError::Store`] when the record can't be stored.
     pub fn update<T: Record>(&mut self, old: &Stored<T>, next: T) -> Result<Stored<T>, WriteError> {
-        self.replace(old, vec![next], false)
+        self.replace(old, vec![next], Verb::Updated, false)
     }
 
     /// Replaces `old` by each of `versions`, one after another, if the record is still at `old`'s version. The record is written
@@ -78,7 +78,16 @@ impl UnitOfWork<'_> {
     ///
     /// As [`UnitOfWork::update`].
     pub fn update_in_steps<T: Record>(&mut self, old: &Stored<T>, versions: Vec<T>) -> Result<Stored<T>, WriteError> {
-        self.replace(old, versions, false)
+        self.replace(old, versions, Verb::Updated, false)
+    }
+
+    /// As [`UnitOfWork::update`], with an event that says that the record was seen.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnitOfWork::update`].
+    pub fn update_seen<T: Record>(&mut self, old: &Stored<T>, next: T) -> Result<Stored<T>, WriteError> {
+        self.replace(old, vec![next], Verb::Seen, false)
     }
 
     /// Requires that the record is still at `old`'s version, and leaves it as it is. The request's precondition is not about
@@ -94,10 +103,16 @@ impl UnitOfWork<'_> {
     ///
     /// As [`UnitOfWork::update`]. If the record is referenced, [`UnitOfWork::commit`] returns [`WriteError::InUse`].
     pub fn update_unreferenced<T: Record>(&mut self, old: &Stored<T>, next: T) -> Result<Stored<T>, WriteError> {
-        self.replace(old, vec![next], true)
+        self.replace(old, vec![next], Verb::Updated, true)
     }
 
-    fn replace<T: Record>(&mut self, old: &Stored<T>, versions: Vec<T>, is_unreferenced: bool) -> Result<Stored<T>, WriteError> {
+    fn replace<T: Record>(
+        &mut self,
+        old: &Stored<T>,
+        versions: Vec<T>,
+        verb: Verb,
+        is_unreferenced: bool,
+    ) -> Result<Stored<T>, WriteError> {
         self.check_precondition(old)?;
         // The audited fields can't decide this: an API key's secret, for one, is stored and never shown.
         let mut states = vec![old.value.clone()];
@@ -109,7 +124,7 @@ impl UnitOfWork<'_> {
         }
         let place = self.items.len();
         let event_ids = self.store.event_ids(versions.len())?;
-        let stored = self.add_changes(old.clone(), old.version + 1, versions.into_iter().zip(event_ids))?;
+        let stored = self.add_changes(old.clone(), (verb, old.version + 1), versions.into_iter().zip(event_ids))?;
         let (before, _) = item::attributes(&old.value)?;
         let (after, blob) = item::attributes(&stored.value)?;
         self.updated_bytes += item::size(&after);
@@ -127,7 +142,7 @@ impl UnitOfWork<'_> {
     fn add_changes<T: Record>(
         &mut self,
         mut stored: Stored<T>,
-        transaction_start: u64,
+        (verb, transaction_start): (Verb, u64),
         versions: impl Iterator<Item = (T, EventId)>,
     ) -> Result<Stored<T>, StoreError> {
         for (next, event_id) in versions {
@@ -136,7 +151,7 @@ impl UnitOfWork<'_> {
             let change = RecordChange {
                 event_id,
                 record: (T::KIND, next.id().uuid()),
-                verb: Verb::Updated,
+                verb,
                 version,
                 changes,
                 personal_fields: T::PERSONAL_FIELDS,

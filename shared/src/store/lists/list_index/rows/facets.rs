@@ -44,6 +44,12 @@ impl<F: Facet> Facets<F> {
         self.entries.iter().filter(|(_, rows)| *rows > 0).map(|(facet, rows)| (facet, *rows))
     }
 
+    /// The numbers of facets, with their numbers of rows.
+    pub fn counts(&self) -> HashMap<u32, u64> {
+        let counted = self.entries.iter().enumerate().filter(|(_, (_, rows))| *rows > 0);
+        counted.map(|(number, (_, rows))| (to_u32(number), *rows as u64)).collect()
+    }
+
     /// Whether each facet passes the filter, by number, and the number of rows of those that do.
     pub fn select(&self, filter: impl Fn(&F) -> bool) -> (Vec<bool>, usize) {
         let selected: Vec<bool> = self.entries.iter().map(|(facet, rows)| *rows > 0 && filter(facet)).collect();

@@ -1,6 +1,6 @@
 //! The first rows in an order. Of a million rows, a page needs few, so most are compared once and forgotten.
 
-use super::order::{SortOrder, SortValue};
+use super::order::{RowOrder, SortValue};
 use super::row::Columns;
 use super::sorted_rows::{RowPosition, SortedRows};
 use std::cmp::Ordering;
@@ -10,7 +10,7 @@ type Candidate<'r> = (SortValue<'r>, RowPosition);
 /// Keeps the first `limit`, in an order, of the rows that are offered.
 pub struct FirstRows<'r, C: Columns> {
     rows: &'r SortedRows<C>,
-    order: &'r SortOrder<C>,
+    order: &'r RowOrder<'r, C>,
     limit: usize,
     /// At most twice the limit. Those behind the limit were offered since the last selection.
     candidates: Vec<Candidate<'r>>,
@@ -19,7 +19,7 @@ pub struct FirstRows<'r, C: Columns> {
 }
 
 impl<'r, C: Columns> FirstRows<'r, C> {
-    pub fn new(rows: &'r SortedRows<C>, order: &'r SortOrder<C>, limit: usize) -> Self {
+    pub fn new(rows: &'r SortedRows<C>, order: &'r RowOrder<'r, C>, limit: usize) -> Self {
         Self { rows, order, limit, candidates: Vec::new(), is_selected: false }
     }
 
@@ -31,7 +31,7 @@ impl<'r, C: Columns> FirstRows<'r, C> {
     }
 
     pub fn offer(&mut self, position: RowPosition) {
-        let Some(value) = self.rows.sort_value(position, &self.order.sort_by) else { return };
+        let Some(value) = self.rows.sort_value(position, self.order) else { return };
         let candidate = (value, position);
         if self.is_selected
             && self.last().is_some_and(|last| compare(self.rows, self.order, &candidate, last) == Ordering::Greater)
@@ -71,7 +71,7 @@ impl<'r, C: Columns> FirstRows<'r, C> {
     }
 }
 
-fn compare<C: Columns>(rows: &SortedRows<C>, order: &SortOrder<C>, a: &Candidate<'_>, b: &Candidate<'_>) -> Ordering {
+fn compare<C: Columns>(rows: &SortedRows<C>, order: &RowOrder<'_, C>, a: &Candidate<'_>, b: &Candidate<'_>) -> Ordering {
     let id = |position| rows.sort_key(position).map(|key| key.id());
     order.compare_values(&a.0, &b.0).then_with(|| id(a.1).cmp(&id(b.1)))
 }

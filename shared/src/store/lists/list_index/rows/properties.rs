@@ -1,5 +1,6 @@
 //! Properties of rows: they answer every query as a plain list of the same rows would.
 
+use super::coded::Wanted;
 use super::facets::Facet;
 use super::first_rows::FirstRows;
 use super::order::{SortBy, SortOrder};
@@ -8,12 +9,14 @@ use super::row_query::{Filter, RowQuery};
 use super::search_terms::SearchTerms;
 use super::sorted_rows::{RowPosition, SortedRows};
 use crate::domain::assets::asset::Status;
+use crate::domain::assets::listed::Cell;
+use crate::domain::values::natural_order::natural_cmp;
 use crate::domain::values::text::fold;
 use crate::domain::values::time::Timestamp;
 use crate::store::lists::list_index::{AssetColumns, AssetFacet};
 use crate::store::lists::page::PageRequest;
 use proptest::prelude::*;
-use std::cell::Cell;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
 
@@ -21,7 +24,7 @@ type AssetRow = Row<AssetColumns>;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Upsert(u16, AssetFacet, AssetColumns, String, String),
+    Upsert(u16, AssetFacet, AssetColumns, [String; 2], Vec<(String, Cell)>),
     Remove(u16),
 }
 
@@ -31,19 +34,33 @@ fn id(n: u16) -> Uuid {
     Uuid::from_u128((n / 3) << 80 | n)
 }
 
+/// Of a place, which is kept, and two custom fields.
+fn cells() -> impl Strategy<Value = Vec<(String, Cell)>> {
+    let text = |pattern: &'static str| pattern.prop_map(|text: String| Cell::Text(text.into()));
+    let place = text("[aÄ]( / [bB]){0,2}");
+    let value = prop_oneof![(0..9i32).prop_map(|number| Cell::Number(number.into())), text("[aA]?[019]{0,2}")];
+    let fields = (proptest::option::of(place), proptest::option::of(value.clone()), proptest::option::of(value));
+    fields.prop_map(|(place, first, second)| {
+        let cells = COLUMNS.iter().zip([place, first, second]);
+        cells.filter_map(|(name, cell)| Some(((*name).to_owned(), cell?))).collect()
+    })
+}
+
+const COLUMNS: [&str; 3] = ["location", "custom_fields.a", "custom_fields.b"];
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let facet = (0..Status::ALL.len(), proptest::option::of("[AB]")).prop_map(|(status, manufacturer)| AssetFacet {
         status: Some(Status::ALL[status]),
         manufacturer: manufacturer.map(Box::from),
         ..AssetFacet::default()
     });
-    let columns = (0..50i64, any::<u64>()).prop_map(|(updated_at, price)| AssetColumns {
-        updated_at: Timestamp::from_millis(updated_at),
-        price,
-        ..AssetColumns::default()
+    let columns = (0..50i64, proptest::option::of(0..20u64)).prop_map(|(updated_at, price)| {
+        let mut columns = AssetColumns { updated_at: Timestamp::from_millis(updated_at), ..AssetColumns::default() };
+        columns.set_price(price);
+        columns
     });
-    let upsert = (any::<u16>(), facet, columns, "[abß]{0,6}", "[aB]{0,3}");
-    let upsert = upsert.prop_map(|(n, facet, columns, name, tag)| Step::Upsert(n, facet, columns, name, tag));
+    let upsert = (any::<u16>(), facet, columns, ("[abß]{0,6}", "[aB01]{0,3}"), cells());
+    let upsert = upsert.prop_map(|(n, facet, columns, (name, tag), cells)| Step::Upsert(n, facet, columns, [name, tag], cells));
     proptest::collection::vec(prop_oneof![4 => upsert, 1 => any::<u16>().prop_map(Step::Remove)], 0..1500)
 }
 
@@ -59,9 +76,9 @@ fn build(steps: Vec<Step>, search_at: usize) -> (SortedRows<AssetColumns>, BTree
             let _ = rows.segments().iter().filter(|segment| segment.may_have(&SearchTerms::of(Some("aab")))).count();
         }
         match step {
-            Step::Upsert(n, facet, columns, name, tag) => {
+            Step::Upsert(n, facet, columns, [name, tag], coded) => {
                 let (version, searched, exact) = (version as u64, vec![fold(&name), fold(&tag)], vec![tag]);
-                let row = Row { id: id(n), version, facet, columns, searched, exact };
+                let row = Row { id: id(n), version, facet, columns, searched, exact, coded };
                 map.insert(SortKey::of(id(n)), row.clone());
                 rows.upsert(row);
             }
@@ -74,8 +91,10 @@ fn build(steps: Vec<Step>, search_at: usize) -> (SortedRows<AssetColumns>, BTree
     (rows, map)
 }
 
-/// As text: columns have no equality.
+/// As text: columns have no equality, and coded values no order.
 fn text(row: &AssetRow) -> String {
+    let mut row = row.clone();
+    row.coded.sort_by(|(a, _), (b, _)| a.cmp(b));
     format!("{row:?}")
 }
 
@@ -89,6 +108,8 @@ struct Query {
     status: Option<Status>,
     updated_since: Option<i64>,
     tag: Option<String>,
+    wanted: Option<Wanted>,
+    created: (Option<i64>, Option<i64>),
     /// 0 for the default.
     order: usize,
     descending: bool,
@@ -99,16 +120,47 @@ fn queries() -> impl Strategy<Value = Query> {
     let status = proptest::option::of((0..Status::ALL.len()).prop_map(|n| Status::ALL[n]));
     let page = (1..8u32, prop_oneof![1..30u32, Just(u32::MAX)]).prop_map(|(number, limit)| PageRequest { number, limit });
     let filters =
-        (proptest::option::of("[abs]{1,4}( b)?"), status, proptest::option::of(0..50i64), proptest::option::of("[aB]{0,3}"));
-    (filters, 0..6usize, any::<bool>(), page).prop_map(|((words, status, updated_since, tag), order, descending, page)| Query {
-        words,
-        status,
-        updated_since,
-        tag: tag.filter(|tag| !tag.is_empty()),
-        order,
-        descending,
-        page,
-    })
+        (proptest::option::of("[abs]{1,4}( b)?"), status, proptest::option::of(0..50i64), proptest::option::of("[aB01]{0,3}"));
+    let bounds = (proptest::option::of(0..250i64), proptest::option::of(0..250i64));
+    let values = (proptest::option::of(wanted()), prop_oneof![3 => Just((None, None)), 1 => bounds]);
+    (filters, values, 0..9usize, any::<bool>(), page).prop_map(
+        |((words, status, updated_since, tag), (wanted, created), order, descending, page)| Query {
+            words,
+            status,
+            updated_since,
+            tag: tag.filter(|tag| !tag.is_empty()),
+            wanted,
+            created,
+            order,
+            descending,
+            page,
+        },
+    )
+}
+
+fn wanted() -> impl Strategy<Value = Wanted> {
+    let place =
+        "[aäÄ]( / b)?".prop_map(|place| Wanted { column: "location".into(), texts: vec![], place: Some(place), none: false });
+    let texts = (1..3usize, proptest::collection::vec("[aA]?[019]{0,2}", 0..3), any::<bool>());
+    let texts = texts.prop_map(|(column, texts, none)| Wanted { column: COLUMNS[column].into(), texts, place: None, none });
+    let unknown =
+        any::<bool>().prop_map(|none| Wanted { column: "custom_fields.x".into(), texts: vec!["a".into()], place: None, none });
+    prop_oneof![place, texts, unknown]
+}
+
+/// As a plain reading of the values would decide.
+fn is_wanted(row: &AssetRow, wanted: &Wanted) -> bool {
+    let Some((_, cell)) = row.coded.iter().find(|(name, _)| *name == wanted.column) else { return wanted.none };
+    let text = fold(&cell.text());
+    let is_number = |wanted: &String| matches!(cell, Cell::Number(number) if wanted.parse() == Ok(*number) && !has_zero(wanted));
+    let is_text = |wanted: &String| matches!(cell, Cell::Text(_)) && fold(wanted) == text;
+    let is_inside = |place: &String| text == fold(place) || text.starts_with(&(fold(place) + " / "));
+    wanted.texts.iter().any(|wanted| is_number(wanted) || is_text(wanted)) || wanted.place.iter().any(is_inside)
+}
+
+/// 01 is no number in JSON.
+fn has_zero(text: &str) -> bool {
+    text.len() > 1 && text.starts_with('0')
 }
 
 impl Query {
@@ -119,7 +171,9 @@ impl Query {
             2 => Some(SortBy::Time(|columns: &AssetColumns| columns.updated_at)),
             3 => Some(SortBy::Facet(|facet: &AssetFacet| facet.status.map_or("", Status::as_str))),
             4 => Some(SortBy::Searched(0)),
-            _ => Some(SortBy::Exact(0)),
+            5 => Some(SortBy::Exact(0)),
+            6 => Some(SortBy::Number(|columns: &AssetColumns| columns.price().and_then(|price| price.try_into().ok()))),
+            order => Some(SortBy::Coded(COLUMNS[order - 7].to_owned())),
         };
         let facets = self.status.map(|status| Box::new(move |facet: &AssetFacet| facet.status == Some(status)) as Filter<'_, _>);
         let columns = self
@@ -130,6 +184,8 @@ impl Query {
             facets,
             columns,
             exact: self.tag.iter().map(|tag| (0, tag.clone())).collect(),
+            coded: self.wanted.clone().into_iter().collect(),
+            created: (self.created.0.map(Timestamp::from_millis), self.created.1.map(Timestamp::from_millis)),
             order: sort_by.map(|sort_by| SortOrder { sort_by, descending: self.descending }),
         }
     }
@@ -140,26 +196,39 @@ impl Query {
             && self.status.is_none_or(|status| row.facet.status == Some(status))
             && self.updated_since.is_none_or(|since| row.columns.updated_at.millis() >= since)
             && self.tag.as_ref().is_none_or(|tag| row.exact[0] == *tag)
+            && self.wanted.as_ref().is_none_or(|wanted| is_wanted(row, wanted))
+            && self.created.0.is_none_or(|from| SortKey::of(row.id).created_at().millis() >= from)
+            && self.created.1.is_none_or(|before| SortKey::of(row.id).created_at().millis() < before)
     }
 
-    /// As text that sorts like the value.
-    fn sort_value(&self, row: &AssetRow) -> String {
-        match self.order {
-            1 => format!("{:020}", SortKey::of(row.id).created_at().millis()),
-            2 => format!("{:020}", row.columns.updated_at.millis()),
-            3 => row.facet.status.map_or("", Status::as_str).to_owned(),
-            4 => row.searched[0].clone(),
-            _ => row.exact[0].clone(),
-        }
+    fn compare(&self, a: &AssetRow, b: &AssetRow) -> Ordering {
+        let created_at = |row: &AssetRow| SortKey::of(row.id).created_at();
+        let status = |row: &AssetRow| row.facet.status.map_or("", Status::as_str);
+        let ascending = match self.order {
+            1 => created_at(a).cmp(&created_at(b)),
+            2 => a.columns.updated_at.cmp(&b.columns.updated_at),
+            3 => status(a).cmp(status(b)),
+            4 => natural_cmp(&a.searched[0], &b.searched[0]),
+            5 => natural_cmp(&a.exact[0], &b.exact[0]),
+            order => {
+                let cell = |row: &AssetRow| match order {
+                    6 => row.columns.price().map(|price| Cell::Number(f64::from(u32::try_from(price).unwrap()))),
+                    order => row.coded.iter().find(|(name, _)| *name == COLUMNS[order - 7]).map(|(_, cell)| cell.clone()),
+                };
+                match (cell(a), cell(b)) {
+                    (Some(a), Some(b)) => a.compare(&b),
+                    // Without a value is last in both directions.
+                    (a, b) => return a.is_none().cmp(&b.is_none()),
+                }
+            }
+        };
+        if self.descending { ascending.reverse() } else { ascending }
     }
 
     fn plain_page(&self, map: &BTreeMap<SortKey, AssetRow>) -> (usize, Vec<String>) {
         let mut rows: Vec<&AssetRow> = map.values().filter(|row| self.matches(row)).collect();
         if self.order > 0 {
-            rows.sort_by(|a, b| {
-                let order = self.sort_value(a).cmp(&self.sort_value(b));
-                if self.descending { order.reverse() } else { order }.then(a.id.cmp(&b.id))
-            });
+            rows.sort_by(|a, b| self.compare(a, b).then(a.id.cmp(&b.id)));
         }
         let page = rows.iter().skip(self.page.skip()).take(self.page.limit as usize);
         (rows.len(), page.map(|row| text(row)).collect())
@@ -205,9 +274,44 @@ fn many_rows() -> SortedRows<AssetColumns> {
         let serial = fold(&format!("SN{:010X}", (n * 2_654_435_761) % 0xFF_FFFF_FFFF));
         let searched = vec![format!("thinkpad x1 of room {:04}", n % 7919), serial.clone()];
         let columns = AssetColumns::default();
-        rows.upsert(Row { id: Uuid::from_u128(n << 80), version: 1, facet, columns, searched, exact: vec![serial] });
+        rows.upsert(Row {
+            id: Uuid::from_u128(n << 80),
+            version: 1,
+            facet,
+            columns,
+            searched,
+            exact: vec![serial],
+            coded: Vec::new(),
+        });
     }
     rows
+}
+
+/// 1,000,000 assets with five custom fields each may take 500 MB: of these, two are different in each asset.
+#[test]
+fn an_asset_with_five_custom_fields_needs_at_most_500_bytes() {
+    let mut rows: SortedRows<AssetColumns> = SortedRows::default();
+    for n in 0..20_000_u128 {
+        let field = |name: &str, text: String| (format!("custom_fields.{name}"), Cell::Text(text.into()));
+        let coded = vec![
+            ("location".to_owned(), Cell::Text(format!("Berlin / {} / {}", n % 9, n % 200).into())),
+            ("model".to_owned(), Cell::Text(format!("ThinkPad T{}", n % 40).into())),
+            field("cost_center", (4_700 + n % 60).to_string()),
+            field("imei", (356_938_035_000_000 + n * 7).to_string()),
+            field("os", "Windows 11".to_owned()),
+            ("custom_fields.ram_gb".to_owned(), Cell::Number(16.0)),
+            field("hostname", format!("LT-{n:08}")),
+        ];
+        let searched = vec![format!("ThinkPad T14 of {n}"), format!("ast-{n:06}"), format!("pf{n:06x}")];
+        let (facet, columns) = (AssetFacet::default(), AssetColumns::default());
+        let id = Uuid::from_u128((20_000 - n) << 80);
+        rows.upsert(Row { id, version: 1, facet, columns, exact: searched[1..].to_vec(), searched, coded });
+    }
+    rows.shrink_to_fit();
+    let each = rows.bytes() / rows.len();
+    assert!(each <= 500, "{each} bytes an asset");
+    assert!(rows.optional_bytes() < rows.bytes() / 2 && rows.leave_out() && !rows.leave_out());
+    assert!(rows.bytes() / rows.len() <= 300, "{} bytes", rows.bytes());
 }
 
 #[test]
@@ -230,7 +334,7 @@ fn a_search_looks_at_few_segments_without_its_words() {
 #[test]
 fn a_filter_by_facets_looks_at_them_and_not_at_rows() {
     let rows = many_rows();
-    let seen = Cell::new(0);
+    let seen = std::cell::Cell::new(0);
     let (facets, count) = rows.facets().select(|facet| {
         seen.set(seen.get() + 1);
         facet.status == Some(Status::InUse)
@@ -248,7 +352,8 @@ fn a_page_sorted_by_text_looks_at_few_segments() {
         let query = RowQuery { facets: Some(Box::new(is_in_use)), order: Some(order), ..RowQuery::default() };
         let (total, page) = query.select(&rows, PageRequest { number: 2, limit: 20 });
 
-        let order = query.order.as_ref().expect("an order");
+        let order = query.order.as_ref().expect("an order").of_rows(rows.coded());
+        let order = &order;
         let (mut first, mut segments) = (FirstRows::new(&rows, order, 40), 0);
         for (at, segment) in rows.segments_by(order) {
             if first.may_take_from(at) {
@@ -264,7 +369,10 @@ fn a_page_sorted_by_text_looks_at_few_segments() {
         };
         let mut plain: Vec<_> = rows.iter().filter(|row| is_in_use(row.facet)).collect();
         plain.sort_by_key(|row| row.sort_key.id());
-        plain.sort_by(|a, b| if descending { value(b).cmp(&value(a)) } else { value(a).cmp(&value(b)) });
+        plain.sort_by(|a, b| {
+            let ascending = natural_cmp(&value(a), &value(b));
+            if descending { ascending.reverse() } else { ascending }
+        });
         assert_eq!((total, found(page)), (plain.len(), found(plain[20..40].to_vec())));
     }
 }

@@ -1,12 +1,15 @@
 //! Rows: one record each in a list index.
 
+use super::coded::{CodedColumns, SegmentColumn};
 use super::facets::Facet;
+use crate::domain::assets::listed::Cell;
 use crate::domain::record::Record;
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::Section;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder};
 use crate::store::lists::list_index::change_event::Inconsistent;
+use serde_json::{Map, Value};
 use std::fmt::Debug;
 use uuid::Uuid;
 
@@ -57,6 +60,8 @@ pub trait Columns: Debug + Clone + Default + Send + 'static {
     /// The sections of the secondary index with these rows.
     const SECTIONS: &'static [Section];
     const TEXT_COLUMNS: TextColumns;
+    /// The coded columns that are never left out for want of memory.
+    const KEPT_COLUMNS: &'static [&'static str] = &[];
 
     /// Fields that lists don't need are ignored.
     ///
@@ -64,6 +69,9 @@ pub trait Columns: Debug + Clone + Default + Send + 'static {
     ///
     /// Returns [`Inconsistent`] when this version of the service can't read the value.
     fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent>;
+
+    /// Sets the record's custom fields, if it has any.
+    fn set_custom_fields(_row: &mut Row<Self>, _fields: &Map<String, Value>) {}
 
     /// Sets the time of the last change, if lists sort by it.
     fn set_updated_at(&mut self, _at: Timestamp) {}
@@ -86,6 +94,8 @@ pub struct Row<C: Columns> {
     pub searched: Vec<String>,
     /// Compared exactly.
     pub exact: Vec<String>,
+    /// The values in coded columns, by the columns' names.
+    pub coded: Vec<(String, Cell)>,
 }
 
 /// A row as segments store it.
@@ -97,6 +107,8 @@ pub struct PackedRow<C> {
     pub(super) columns: C,
     pub(super) searched: String,
     pub(super) exact: String,
+    /// Column and number of each value.
+    pub(super) coded: Vec<(u32, u32)>,
 }
 
 /// A row of a segment, which doesn't know the facet of its number.
@@ -108,6 +120,8 @@ pub struct RowValues<'a, C> {
     pub(super) columns: &'a C,
     pub(super) searched: &'a str,
     pub(super) exact: &'a str,
+    /// The segment's columns, and the row's place in them.
+    pub(super) coded: (&'a [SegmentColumn], usize),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -118,6 +132,7 @@ pub struct RowRef<'a, C: Columns> {
     pub columns: &'a C,
     pub(super) searched: &'a str,
     pub(super) exact: &'a str,
+    pub(super) coded: (&'a [SegmentColumn], usize, &'a CodedColumns),
 }
 
 /// One of a row's joined texts.
@@ -142,6 +157,11 @@ impl<'a, C: Columns> RowRef<'a, C> {
 
     pub fn to_row(&self) -> Row<C> {
         let texts = |text: &str| text.split_terminator(TEXT_END).map(str::to_owned).collect();
+        let (columns, place, coded) = self.coded;
+        let cell = |column: &SegmentColumn| {
+            let cell = coded.cell(column.column, column.get(place))?.clone();
+            Some((coded.name(column.column)?.to_owned(), cell))
+        };
         Row {
             id: self.sort_key.id(),
             version: self.version,
@@ -149,6 +169,7 @@ impl<'a, C: Columns> RowRef<'a, C> {
             columns: self.columns.clone(),
             searched: texts(self.searched),
             exact: texts(self.exact),
+            coded: columns.iter().filter_map(cell).collect(),
         }
     }
 }
@@ -156,6 +177,12 @@ impl<'a, C: Columns> RowRef<'a, C> {
 /// Returns the exact text of a row for a record's text.
 pub fn exact(text: Option<&str>) -> String {
     text.map_or("", |text| if text.is_empty() { EMPTY } else { text }).to_owned()
+}
+
+/// Sets the value of a coded column.
+pub fn set_cell(cells: &mut Vec<(String, Cell)>, column: &str, cell: Option<Cell>) {
+    cells.retain(|(name, _)| name != column);
+    cells.extend(cell.map(|cell| (column.to_owned(), cell)));
 }
 
 /// Joins the texts of a row, each with its end.

@@ -1,11 +1,13 @@
 //! Queries of a list index: filter, search, sort, count, and cut out a page.
 
+use super::coded::{Selected, Wanted, is_selected};
 use super::first_rows::FirstRows;
 use super::order::SortOrder;
 use super::row::{Columns, RowRef, nth_exact};
 use super::search_terms::SearchTerms;
 use super::segment::Segment;
 use super::sorted_rows::{RowPosition, SortedRows};
+use crate::domain::values::time::Timestamp;
 use crate::store::lists::page::PageRequest;
 use std::ops::ControlFlow;
 
@@ -21,54 +23,91 @@ pub struct RowQuery<'q, C: Columns> {
     pub columns: Option<Filter<'q, C>>,
     /// Exact texts that must have this value, by their column.
     pub exact: Vec<(usize, String)>,
+    /// Values in coded columns.
+    pub coded: Vec<Wanted>,
+    /// Inclusive and exclusive bounds of the time of creation.
+    pub created: (Option<Timestamp>, Option<Timestamp>),
     /// `None` for the default, newest first.
     pub order: Option<SortOrder<C>>,
 }
 
+/// The conditions of a query on the values of certain rows.
+struct Selection {
+    /// Whether each facet passes, by number; `None` if all pass.
+    facets: Option<Vec<bool>>,
+    coded: Vec<Selected>,
+}
+
 impl<C: Columns> Default for RowQuery<'_, C> {
     fn default() -> Self {
-        Self { terms: SearchTerms::default(), facets: None, columns: None, exact: Vec::new(), order: None }
+        Self {
+            terms: SearchTerms::default(),
+            facets: None,
+            columns: None,
+            exact: Vec::new(),
+            coded: Vec::new(),
+            created: (None, None),
+            order: None,
+        }
     }
 }
 
 impl<C: Columns> RowQuery<'_, C> {
-    /// Visits every matching row, in the default order, until `visit` breaks.
-    pub fn scan(&self, rows: &SortedRows<C>, mut visit: impl FnMut(RowPosition) -> ControlFlow<()>) {
-        let facets = self.selected_facets(rows);
-        let mut segments = rows.segments().iter().enumerate();
-        let _ = segments.try_for_each(|(at, segment)| self.scan_segment((at, segment), facets.as_deref(), &mut visit));
+    /// Every row matches.
+    pub fn is_everything(&self) -> bool {
+        self.facets.is_none() && self.is_of_facets()
     }
 
-    /// Whether each facet passes, by number; `None` if all pass.
-    fn selected_facets(&self, rows: &SortedRows<C>) -> Option<Vec<bool>> {
-        self.facets.as_ref().map(|filter| rows.facets().select(filter).0)
+    /// Whether a row matches depends on its facet alone.
+    fn is_of_facets(&self) -> bool {
+        let has_values = !self.exact.is_empty() || !self.coded.is_empty() || self.created != (None, None);
+        self.terms.is_empty() && self.columns.is_none() && !has_values
+    }
+
+    /// Visits every matching row, in the default order, until `visit` breaks.
+    pub fn scan(&self, rows: &SortedRows<C>, mut visit: impl FnMut(RowPosition) -> ControlFlow<()>) {
+        let selection = self.selection(rows);
+        let mut segments = rows.segments().iter().enumerate();
+        let _ = segments.try_for_each(|(at, segment)| self.scan_segment((at, segment), &selection, &mut visit));
+    }
+
+    fn selection(&self, rows: &SortedRows<C>) -> Selection {
+        Selection {
+            facets: self.facets.as_ref().map(|filter| rows.facets().select(filter).0),
+            coded: self.coded.iter().map(|wanted| rows.coded().select(wanted)).collect(),
+        }
     }
 
     fn scan_segment(
         &self,
         (at, segment): (usize, &Segment<C>),
-        facets: Option<&[bool]>,
+        Selection { facets, coded }: &Selection,
         mut visit: impl FnMut(RowPosition) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        if !segment.may_have(&self.terms) {
-            return ControlFlow::Continue(());
-        }
+        let columns: Option<Vec<_>> = coded.iter().map(|selected| selected.in_segment(segment)).collect();
+        let Some(coded) = columns.filter(|_| segment.may_have(&self.terms)) else { return ControlFlow::Continue(()) };
+        let facets = facets.as_deref();
         let has_facet = |row: usize| {
             let facet = || segment.facets.get(row).map(|facet| *facet as usize);
             facets.is_none_or(|facets| facet().and_then(|facet| facets.get(facet)) == Some(&true))
         };
         let has_columns = |row| self.columns.as_ref().is_none_or(|filter| segment.columns.get(row).is_some_and(filter));
         let has_texts = |row| self.exact.iter().all(|(column, text)| nth_exact(segment.exact.get(row), *column) == Some(text));
+        let has_values = |row| coded.iter().all(|column| is_selected(*column, row));
+        let (from, before) = self.created;
+        let is_created = |row: usize| {
+            let created_at = || segment.keys.get(row).map(|key| key.created_at());
+            from.is_none_or(|from| created_at() >= Some(from)) && before.is_none_or(|before| created_at() < Some(before))
+        };
         segment.search(&self.terms, |row| {
-            let is_match = has_facet(row) && has_columns(row) && has_texts(row);
+            let is_match = has_facet(row) && has_values(row) && is_created(row) && has_columns(row) && has_texts(row);
             if is_match { visit(RowPosition::new(at, row)) } else { ControlFlow::Continue(()) }
         })
     }
 
     /// The number of matching rows, if that reads no rows.
     fn known_total(&self, rows: &SortedRows<C>) -> Option<usize> {
-        let is_of_facets = self.terms.is_empty() && self.columns.is_none() && self.exact.is_empty();
-        is_of_facets.then(|| self.facets.as_ref().map_or(rows.len(), |filter| rows.facets().select(filter).1))
+        self.is_of_facets().then(|| self.facets.as_ref().map_or(rows.len(), |filter| rows.facets().select(filter).1))
     }
 
     /// The number of matching rows, and those of the page.
@@ -80,8 +119,9 @@ impl<C: Columns> RowQuery<'_, C> {
             None if known_total == Some(rows.len()) => (0, rows.slice(skip, limit)),
             None => self.first_in_order(rows, skip, limit, known_total.is_some()),
             Some(order) => {
+                let order = &order.of_rows(rows.coded());
                 let mut first = FirstRows::new(rows, order, skip.saturating_add(limit));
-                let (mut total, facets) = (0, self.selected_facets(rows));
+                let (mut total, selection) = (0, self.selection(rows));
                 // Matching rows that must be counted may be in any segment, or in few.
                 let all = || rows.segments().iter().enumerate().collect();
                 for (at, segment) in known_total.map_or_else(all, |_| rows.segments_by(order)) {
@@ -89,7 +129,7 @@ impl<C: Columns> RowQuery<'_, C> {
                     if is_wanted == Some(false) {
                         continue;
                     }
-                    let _ = self.scan_segment((at, segment), facets.as_deref(), |position| {
+                    let _ = self.scan_segment((at, segment), &selection, |position| {
                         total += 1;
                         if *is_wanted.get_or_insert_with(|| first.may_take_from(at)) {
                             first.offer(position);

@@ -1,11 +1,12 @@
 //! A segment: up to a few hundred rows, column by column, so that a query reads only the columns that it needs.
 
+use super::coded::{CodedColumns, NO_VALUE, SegmentColumn};
 use super::row::{Columns, PackedRow, RowValues, SortKey};
 use super::search_terms::SearchTerms;
 use super::texts::{Texts, insert};
 use super::trigrams::TrigramSet;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
 
 /// A segment with more rows is split in two.
@@ -20,6 +21,8 @@ pub struct Segment<C> {
     pub columns: Vec<C>,
     pub searched: Texts,
     pub exact: Texts,
+    /// In the order of their columns. A column of which no row has a value may be missing.
+    pub coded: Vec<SegmentColumn>,
     /// Those of the searched texts, and perhaps of earlier ones. They are collected for the first search.
     trigrams: OnceLock<TrigramSet>,
 }
@@ -33,6 +36,7 @@ impl<C> Default for Segment<C> {
             columns: Vec::new(),
             searched: Texts::default(),
             exact: Texts::default(),
+            coded: Vec::new(),
             trigrams: OnceLock::new(),
         }
     }
@@ -57,12 +61,34 @@ impl<C> Segment<C> {
             columns: self.columns.get(row)?,
             searched: self.searched.get(row),
             exact: self.exact.get(row),
+            coded: (&self.coded, row),
         })
     }
 
-    /// Adds a row, or replaces the row with the same key. Returns the facet of the replaced row.
-    pub fn upsert(&mut self, row: PackedRow<C>) -> Option<u32> {
-        let PackedRow { sort_key, version, facet, columns, searched, exact } = row;
+    /// Column and number of each of the row's values.
+    fn coded_of(&self, row: usize) -> Vec<(u32, u32)> {
+        let numbers = self.coded.iter().map(|column| (column.column, column.get(row)));
+        numbers.filter(|(_, number)| *number != NO_VALUE).collect()
+    }
+
+    fn set_coded(&mut self, row: usize, coded: &[(u32, u32)]) {
+        let rows = self.keys.len();
+        for (column, _) in coded {
+            if let Err(place) = self.coded.binary_search_by_key(column, |it| it.column) {
+                self.coded.insert(place, SegmentColumn::new(*column, vec![NO_VALUE; rows]));
+            }
+        }
+        for column in &mut self.coded {
+            let number = coded.iter().find(|(other, _)| *other == column.column).map_or(NO_VALUE, |(_, number)| *number);
+            if number != column.get(row) {
+                column.changed().get_mut(row).into_iter().for_each(|present| *present = number);
+            }
+        }
+    }
+
+    /// Adds a row, or replaces the row with the same key. Returns the facet and the coded values of the replaced row.
+    pub fn upsert(&mut self, row: PackedRow<C>) -> Option<(u32, Vec<(u32, u32)>)> {
+        let PackedRow { sort_key, version, facet, columns, searched, exact, coded } = row;
         if let Some(trigrams) = self.trigrams.get_mut() {
             trigrams.add(&searched);
         }
@@ -72,7 +98,9 @@ impl<C> Segment<C> {
                 self.exact.replace(at, &exact);
                 self.versions.splice(at..=at, [version]);
                 self.columns.splice(at..=at, [columns]);
-                self.facets.splice(at..=at, [facet]).next()
+                let replaced = self.coded_of(at);
+                self.set_coded(at, &coded);
+                self.facets.splice(at..=at, [facet]).next().map(|facet| (facet, replaced))
             }
             Err(at) => {
                 self.searched.insert(at, &searched);
@@ -81,19 +109,25 @@ impl<C> Segment<C> {
                 insert(&mut self.versions, at, version);
                 insert(&mut self.facets, at, facet);
                 insert(&mut self.columns, at, columns);
+                self.coded.iter_mut().for_each(|column| insert(column.changed(), at, NO_VALUE));
+                self.set_coded(at, &coded);
                 None
             }
         }
     }
 
-    /// Returns the facet of the row.
-    pub fn remove(&mut self, row: usize) -> u32 {
+    /// Returns the facet and the coded values of the row.
+    pub fn remove(&mut self, row: usize) -> (u32, Vec<(u32, u32)>) {
+        let coded = self.coded_of(row);
         self.searched.remove(row);
         self.exact.remove(row);
         self.keys.remove(row);
         self.versions.remove(row);
         self.columns.remove(row);
-        self.facets.remove(row)
+        for column in &mut self.coded {
+            column.changed().remove(row);
+        }
+        (self.facets.remove(row), coded)
     }
 
     pub fn split_off_half(&mut self) -> Self {
@@ -105,6 +139,7 @@ impl<C> Segment<C> {
             columns: self.columns.split_off(half),
             searched: self.searched.split_off(half),
             exact: self.exact.split_off(half),
+            coded: self.coded.iter_mut().map(|it| SegmentColumn::new(it.column, it.changed().split_off(half))).collect(),
             trigrams: OnceLock::new(),
         };
         self.trigrams.take();
@@ -119,9 +154,24 @@ impl<C> Segment<C> {
         self.columns.shrink_to_fit();
         self.searched.shrink_to_fit();
         self.exact.shrink_to_fit();
+        self.coded.retain(|column| column.numbers.iter().any(|number| *number != NO_VALUE));
+        self.coded.iter_mut().for_each(|column| column.numbers.shrink_to_fit());
+        self.coded.shrink_to_fit();
     }
 
-    /// Counts the trigrams also before they are collected, so that a search doesn't exceed the budget.
+    /// Forgets all coded columns but the first `kept`.
+    pub fn leave_out(&mut self, kept: usize) {
+        self.coded.retain(|column| (column.column as usize) < kept);
+        self.coded.shrink_to_fit();
+    }
+
+    /// Of the coded columns in this range.
+    pub fn coded_bytes(&self, columns: &Range<usize>) -> usize {
+        let bytes = |column: &SegmentColumn| size_of::<SegmentColumn>() + column.numbers.capacity() * size_of::<u32>();
+        self.coded.iter().filter(|column| columns.contains(&(column.column as usize))).map(bytes).sum()
+    }
+
+    /// Without the coded columns. Counts the trigrams also before they are collected, so that a search doesn't exceed the budget.
     pub fn bytes(&self) -> usize {
         let row = size_of::<SortKey>() + size_of::<u64>() + size_of::<u32>() + size_of::<C>();
         let trigrams = if self.searched.joined().is_empty() { 0 } else { TrigramSet::BYTES };
@@ -151,7 +201,33 @@ impl<C> Segment<C> {
 }
 
 impl<C: Columns> Segment<C> {
-    /// Into a snapshot.
+    /// The coded columns in this range, into a snapshot.
+    pub fn encode_coded(&self, columns: &Range<usize>, encoder: &mut Encoder) {
+        let has_values = |column: &&SegmentColumn| {
+            columns.contains(&(column.column as usize)) && column.numbers.iter().any(|number| *number != NO_VALUE)
+        };
+        encoder.number(self.coded.iter().filter(has_values).count() as u64);
+        for column in self.coded.iter().filter(has_values) {
+            encoder.number(u64::from(column.column));
+            column.numbers.iter().for_each(|number| encoder.number(u64::from(*number)));
+        }
+    }
+
+    /// Adds the coded columns in this range from a snapshot, and counts their values; `None` if [`Segment::encode_coded`] can't have
+    /// written them.
+    pub fn decode_coded(&mut self, columns: &Range<usize>, decoder: &mut Decoder<'_>, coded: &mut CodedColumns) -> Option<()> {
+        let count = decoder.count().filter(|count| *count <= columns.len())?;
+        for _ in 0..count {
+            let column = u32::try_from(decoder.number()?).ok().filter(|column| columns.contains(&(*column as usize)))?;
+            (self.coded.last().is_none_or(|last| last.column < column)).then_some(())?;
+            let numbers = decoder.many(self.len(), |decoder| u32::try_from(decoder.number()?).ok())?;
+            coded.count(column, &numbers)?;
+            self.coded.push(SegmentColumn::new(column, numbers));
+        }
+        Some(())
+    }
+
+    /// Into a snapshot, without the coded columns.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.number(self.len() as u64);
         self.keys.iter().for_each(|key| encoder.bytes(&key.0));
@@ -179,6 +255,6 @@ impl<C: Columns> Segment<C> {
         if !searched.joined().is_empty() {
             trigrams.set(TrigramSet::from_bytes(decoder.bytes(TrigramSet::BYTES)?)).ok()?;
         }
-        Some(Self { keys, versions, facets, columns, searched, exact, trigrams })
+        Some(Self { keys, versions, facets, columns, searched, exact, coded: Vec::new(), trigrams })
     }
 }

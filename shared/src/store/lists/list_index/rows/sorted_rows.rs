@@ -1,11 +1,13 @@
 //! All rows of one kind, in segments: newest first, searchable.
 
+use super::coded::{CodedColumns, NO_VALUE};
 use super::facets::Facets;
-use super::order::{SortBy, SortOrder, SortValue};
+use super::order::{RowOrder, SortBy, SortValue};
 use super::row::{Columns, PackedRow, Row, RowRef, RowValues, SortKey, join_texts, nth_exact, nth_text};
 use super::segment::{MAX_SEGMENT_ROWS, Segment};
 use super::texts::Extremes;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
+use std::ops::Range;
 use uuid::Uuid;
 
 /// The position of a row until the next change of the rows.
@@ -26,12 +28,13 @@ impl RowPosition {
 pub struct SortedRows<C: Columns> {
     segments: Vec<Segment<C>>,
     facets: Facets<C::Facet>,
+    coded: CodedColumns,
     len: usize,
 }
 
 impl<C: Columns> Default for SortedRows<C> {
     fn default() -> Self {
-        Self { segments: Vec::new(), facets: Facets::default(), len: 0 }
+        Self { segments: Vec::new(), facets: Facets::default(), coded: CodedColumns::new(C::KEPT_COLUMNS), len: 0 }
     }
 }
 
@@ -44,7 +47,33 @@ impl<C: Columns> SortedRows<C> {
         // Extremes are counted also before they are found, so that a list doesn't exceed the budget.
         let extremes = (C::TEXT_COLUMNS.searched + C::TEXT_COLUMNS.exact) * size_of::<Extremes>();
         let segments = self.segments.capacity() * (size_of::<Segment<C>>() + extremes);
-        segments + self.segments.iter().map(Segment::bytes).sum::<usize>() + self.facets.bytes()
+        let coded = self.coded_bytes(0..self.coded.len());
+        segments + self.segments.iter().map(Segment::bytes).sum::<usize>() + self.facets.bytes() + coded
+    }
+
+    /// The part of [`SortedRows::bytes`] that can be left out.
+    pub fn optional_bytes(&self) -> usize {
+        self.coded_bytes(self.optional_columns())
+    }
+
+    fn optional_columns(&self) -> Range<usize> {
+        C::KEPT_COLUMNS.len()..self.coded.len()
+    }
+
+    fn coded_bytes(&self, columns: Range<usize>) -> usize {
+        let segments: usize = self.segments.iter().map(|segment| segment.coded_bytes(&columns)).sum();
+        segments + self.coded.bytes(columns)
+    }
+
+    /// Forgets the optional columns, and their values in later rows. Returns whether they were there.
+    pub fn leave_out(&mut self) -> bool {
+        if self.coded.is_left_out() || self.optional_columns().is_empty() {
+            return false;
+        }
+        let kept = C::KEPT_COLUMNS.len();
+        self.segments.iter_mut().for_each(|segment| segment.leave_out(kept));
+        self.coded.leave_out(kept);
+        true
     }
 
     /// The text's part of [`SortedRows::bytes`].
@@ -58,6 +87,11 @@ impl<C: Columns> SortedRows<C> {
         self.segments.iter_mut().for_each(Segment::shrink_to_fit);
         self.segments.shrink_to_fit();
         self.facets.shrink_to_fit();
+        self.coded.shrink_to_fit();
+    }
+
+    pub fn coded(&self) -> &CodedColumns {
+        &self.coded
     }
 
     pub fn facets(&self) -> &Facets<C::Facet> {
@@ -89,9 +123,13 @@ impl<C: Columns> SortedRows<C> {
             columns: row.columns,
             searched: join_texts(&row.searched),
             exact: join_texts(&row.exact),
+            coded: self.coded.add(row.coded, C::KEPT_COLUMNS.len()),
         });
         match replaced {
-            Some(facet) => self.facets.remove(facet),
+            Some((facet, coded)) => {
+                self.facets.remove(facet);
+                self.coded.remove(&coded);
+            }
             None => self.len += 1,
         }
         if segment.len() > MAX_SEGMENT_ROWS {
@@ -112,28 +150,42 @@ impl<C: Columns> SortedRows<C> {
     }
 
     fn row_ref<'r>(&'r self, row: RowValues<'r, C>) -> Option<RowRef<'r, C>> {
-        let RowValues { sort_key, version, facet, columns, searched, exact } = row;
-        Some(RowRef { sort_key, version, facet: self.facets.get(facet)?, columns, searched, exact })
+        let RowValues { sort_key, version, facet, columns, searched, exact, coded: (coded, row) } = row;
+        let coded = (coded, row, &self.coded);
+        Some(RowRef { sort_key, version, facet: self.facets.get(facet)?, columns, searched, exact, coded })
     }
 
     pub fn sort_key(&self, position: RowPosition) -> Option<SortKey> {
         self.segments.get(position.segment as usize)?.keys.get(position.row as usize).copied()
     }
 
-    /// Reads only the column that the order is by.
-    pub fn sort_value(&self, position: RowPosition, sort_by: &SortBy<C>) -> Option<SortValue<'_>> {
+    /// The number of the row's facet, its columns, and the number of its value in a coded column.
+    pub fn values(&self, position: RowPosition, column: Option<u32>) -> Option<(u32, &C, u32)> {
         let (segment, row) = (self.segments.get(position.segment as usize)?, position.row as usize);
-        Some(match sort_by {
+        let number = segment.coded.iter().find(|it| Some(it.column) == column).map_or(NO_VALUE, |column| column.get(row));
+        Some((*segment.facets.get(row)?, segment.columns.get(row)?, number))
+    }
+
+    /// Reads only the column that the order is by.
+    pub fn sort_value(&self, position: RowPosition, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
+        let (segment, row) = (self.segments.get(position.segment as usize)?, position.row as usize);
+        Some(match order.sort_by {
             SortBy::CreatedAt => SortValue::Time(segment.keys.get(row)?.created_at()),
             SortBy::Time(time) => SortValue::Time(time(segment.columns.get(row)?)),
-            SortBy::Facet(text) => SortValue::Text(text(self.facets.get(*segment.facets.get(row)?)?).into()),
-            SortBy::Searched(column) => SortValue::Text(nth_text(segment.searched.get(row), *column).into()),
-            SortBy::Exact(column) => SortValue::Text(nth_exact(segment.exact.get(row), *column).unwrap_or_default().into()),
+            SortBy::Number(number) => number(segment.columns.get(row)?).map_or(SortValue::Missing, SortValue::Number),
+            SortBy::Facet(text) => SortValue::Text(text(self.facets.get(*segment.facets.get(row)?)?)),
+            SortBy::Searched(column) => SortValue::Text(nth_text(segment.searched.get(row), *column)),
+            SortBy::Exact(column) => SortValue::Text(nth_exact(segment.exact.get(row), *column).unwrap_or_default()),
+            SortBy::Coded(_) => {
+                let column = segment.coded.iter().find(|it| Some(it.column) == order.column);
+                let cell = column.and_then(|column| self.coded.cell(column.column, column.get(row)));
+                cell.map_or(SortValue::Missing, SortValue::Cell)
+            }
         })
     }
 
     /// With their numbers. In an order by texts, those with the first values come first, so that a page needs few of them.
-    pub fn segments_by(&self, order: &SortOrder<C>) -> Vec<(usize, &Segment<C>)> {
+    pub fn segments_by(&self, order: &RowOrder<'_, C>) -> Vec<(usize, &Segment<C>)> {
         let mut segments: Vec<_> = self.segments.iter().enumerate().map(|at| (self.first_value(at.0, order), at)).collect();
         segments.sort_by(|(a, _), (b, _)| match (a, b) {
             (Some(a), Some(b)) => order.compare_values(a, b),
@@ -143,15 +195,22 @@ impl<C: Columns> SortedRows<C> {
     }
 
     /// The value of the segment's first row in an order by texts, filters apart.
-    pub fn first_value(&self, segment: usize, order: &SortOrder<C>) -> Option<SortValue<'_>> {
-        let (texts, column) = match order.sort_by {
-            SortBy::Searched(column) => (&self.segments.get(segment)?.searched, column),
-            SortBy::Exact(column) => (&self.segments.get(segment)?.exact, column),
-            SortBy::CreatedAt | SortBy::Time(_) | SortBy::Facet(_) => return None,
+    pub fn first_value(&self, segment: usize, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
+        let values = self.segments.get(segment)?;
+        let (least, greatest) = match order.sort_by {
+            SortBy::Searched(column) => values.searched.extremes(*column)?.into(),
+            SortBy::Exact(column) => values.exact.extremes(*column)?.into(),
+            SortBy::Coded(_) => {
+                let column = values.coded.iter().find(|it| Some(it.column) == order.column);
+                let Some(extremes) = column.and_then(|column| column.extremes(&self.coded)) else {
+                    return Some(SortValue::Missing);
+                };
+                extremes
+            }
+            SortBy::CreatedAt | SortBy::Time(_) | SortBy::Number(_) | SortBy::Facet(_) => return None,
         };
-        let extremes = texts.extremes(column)?;
-        let row = if order.descending { extremes.greatest } else { extremes.least };
-        self.sort_value(RowPosition { segment: to_u32(segment), row }, &order.sort_by)
+        let row = if order.descending { greatest } else { least };
+        self.sort_value(RowPosition { segment: to_u32(segment), row }, order)
     }
 
     pub fn find(&self, id: Uuid) -> Option<RowRef<'_, C>> {
@@ -167,7 +226,9 @@ impl<C: Columns> SortedRows<C> {
         let Some(position) = self.position(id) else { return };
         let at = position.segment as usize;
         let Some(segment) = self.segments.get_mut(at) else { return };
-        self.facets.remove(segment.remove(position.row as usize));
+        let (facet, coded) = segment.remove(position.row as usize);
+        self.facets.remove(facet);
+        self.coded.remove(&coded);
         self.len -= 1;
         if segment.len() == 0 {
             self.segments.remove(at);
@@ -203,10 +264,34 @@ impl<C: Columns> SortedRows<C> {
             segment.encode(encoder);
             encoder.may_end_block();
         }
+        self.encode_coded(0..C::KEPT_COLUMNS.len(), encoder);
+        // Last, since a reader may have no memory for them.
+        encoder.byte(self.coded.is_left_out().into());
+        self.encode_coded(self.optional_columns(), encoder);
     }
 
-    /// From a snapshot; `None` if the rows are not in order, or impossible in segments.
-    pub fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+    fn encode_coded(&self, columns: Range<usize>, encoder: &mut Encoder) {
+        self.coded.encode(columns.clone(), encoder);
+        for segment in &self.segments {
+            segment.encode_coded(&columns, encoder);
+            encoder.may_end_block();
+        }
+    }
+
+    /// Counts the rows' values in further coded columns.
+    fn decode_coded(&mut self, decoder: &mut Decoder<'_>) -> Option<()> {
+        let first = self.coded.len();
+        self.coded.decode_more(decoder)?;
+        let columns = first..self.coded.len();
+        for segment in &mut self.segments {
+            segment.decode_coded(&columns, decoder, &mut self.coded)?;
+        }
+        self.coded.finish(columns)
+    }
+
+    /// From a snapshot; `None` if the rows are not in order, or impossible in segments. Without `with_optional`, the columns that can
+    /// be left out are, and the rest of the snapshot is not read.
+    pub fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self> {
         let mut facets = Facets::decode(decoder)?;
         let (mut segments, mut len) = (Vec::new(), 0);
         let mut last = None;
@@ -218,7 +303,19 @@ impl<C: Columns> SortedRows<C> {
             len += segment.len();
             segments.push(segment);
         }
-        Some(Self { segments, facets: facets.finish()?, len })
+        let mut rows = Self { segments, facets: facets.finish()?, coded: CodedColumns::default(), len };
+        rows.decode_coded(decoder)?;
+        let mut names = C::KEPT_COLUMNS.iter().enumerate();
+        let are_kept = names.all(|(at, name)| rows.coded.name(to_u32(at)) == Some(*name));
+        (are_kept && rows.coded.len() == C::KEPT_COLUMNS.len()).then_some(())?;
+        let is_left_out = decoder.flag()?;
+        if with_optional {
+            rows.decode_coded(decoder)?;
+        }
+        if is_left_out || !with_optional {
+            rows.coded.set_left_out();
+        }
+        Some(rows)
     }
 }
 
@@ -233,7 +330,7 @@ mod tests {
     fn row(n: u128, name: &str, exact: &str) -> Row<MovementColumns> {
         let searched = vec![fold(name), fold(exact)];
         let id = Uuid::from_u128(n << 80);
-        Row { id, version: 1, facet: (), columns: MovementColumns, searched, exact: vec![exact.to_owned()] }
+        Row { id, version: 1, facet: (), columns: MovementColumns, searched, exact: vec![exact.to_owned()], coded: Vec::new() }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The texts of a segment's rows in one string, which a search scans in sequence.
 
 use super::row::TEXT_END;
+use crate::domain::values::natural_order::natural_cmp;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
+use std::cmp::Ordering;
 use std::sync::OnceLock;
 
 /// The growth of the string, in bytes. Doubling could waste half of the memory budget.
@@ -15,7 +17,7 @@ pub struct Texts {
     joined: String,
     /// The end of each row's text in the string.
     ends: Vec<u32>,
-    /// By column. They are found for the first list that is sorted by text, until the next change.
+    /// By column, in the natural order. They are found for the first list that is sorted by text, until the next change.
     extremes: OnceLock<Vec<Extremes>>,
 }
 
@@ -24,6 +26,12 @@ pub struct Texts {
 pub struct Extremes {
     pub least: u32,
     pub greatest: u32,
+}
+
+impl From<Extremes> for (u32, u32) {
+    fn from(Extremes { least, greatest }: Extremes) -> Self {
+        (least, greatest)
+    }
 }
 
 /// Adds a value to a column.
@@ -68,8 +76,12 @@ impl Texts {
             for (column, text) in self.get(row).split_terminator(TEXT_END).enumerate() {
                 match found.get_mut(column) {
                     Some([least, greatest]) => {
-                        *least = (*least).min((text, row));
-                        *greatest = (*greatest).max((text, row));
+                        if natural_cmp(text, least.0) == Ordering::Less {
+                            *least = (text, row);
+                        }
+                        if natural_cmp(text, greatest.0) == Ordering::Greater {
+                            *greatest = (text, row);
+                        }
                     }
                     None => found.push([(text, row); 2]),
                 }

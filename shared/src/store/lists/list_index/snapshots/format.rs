@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 const MAGIC: [u8; 8] = *b"ALSNAPSH";
 /// Every change of the written bytes must raise it: of the columns, of how texts are folded, of the order of rows; a new filter
 /// of assets need not. Snapshots of other formats are ignored, and written anew by the version that is deployed.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 const CHECKSUM_BYTES: usize = 32;
 /// No header is larger than this.
 pub const MAX_HEADER_BYTES: usize = 1024;
@@ -82,10 +82,19 @@ pub struct SnapshotHeader {
     pub rows: u64,
     /// The size in memory.
     pub index_bytes: u64,
+    /// The part of it that can be left out.
+    pub optional_bytes: u64,
     body_bytes: u64,
     /// The bytes of the body without compression.
     raw_bytes: u64,
     body_checksum: [u8; CHECKSUM_BYTES],
+}
+
+impl SnapshotHeader {
+    /// The size in memory without all that can be left out.
+    pub fn least_bytes(&self) -> u64 {
+        self.index_bytes.saturating_sub(self.optional_bytes)
+    }
 }
 
 fn put_text(header: &mut Vec<u8>, text: &str) {
@@ -128,7 +137,7 @@ pub fn encode_snapshot<I: ListIndex>(
         snapshot.extend_from_slice(&time.millis().to_le_bytes());
     }
     snapshot.extend_from_slice(latest_event.uuid().as_bytes());
-    for number in [loaded.index.len(), loaded.index.bytes(), body.len(), raw_bytes] {
+    for number in [loaded.index.len(), loaded.index.bytes(), loaded.index.optional_bytes(), body.len(), raw_bytes] {
         snapshot.extend_from_slice(&(number as u64).to_le_bytes());
     }
     snapshot.extend_from_slice(&Sha256::digest(&body));
@@ -156,6 +165,7 @@ fn read_header<'b>(snapshot: &[u8], rest: &'b [u8]) -> Option<(SnapshotHeader, &
     let (latest_event, rest) = rest.split_first_chunk()?;
     let (rows, rest) = rest.split_first_chunk()?;
     let (index_bytes, rest) = rest.split_first_chunk()?;
+    let (optional_bytes, rest) = rest.split_first_chunk()?;
     let (body_bytes, rest) = rest.split_first_chunk()?;
     let (raw_bytes, rest) = rest.split_first_chunk()?;
     let (body_checksum, rest) = rest.split_first_chunk()?;
@@ -168,6 +178,7 @@ fn read_header<'b>(snapshot: &[u8], rest: &'b [u8]) -> Option<(SnapshotHeader, &
         latest_event: EventId::from_uuid(uuid::Uuid::from_bytes(*latest_event)),
         rows: u64::from_le_bytes(*rows),
         index_bytes: u64::from_le_bytes(*index_bytes),
+        optional_bytes: u64::from_le_bytes(*optional_bytes),
         body_bytes: u64::from_le_bytes(*body_bytes),
         raw_bytes: u64::from_le_bytes(*raw_bytes),
         body_checksum: *body_checksum,
@@ -187,7 +198,7 @@ pub fn check_snapshot<'b>(
     now: Timestamp,
 ) -> Result<(SnapshotHeader, &'b [u8]), SnapshotError> {
     let (header, body) = decode_header(source, snapshot)?;
-    if header.index_bytes > max_bytes as u64 {
+    if header.least_bytes() > max_bytes as u64 {
         return Err(SnapshotError::TooLarge);
     }
     if body.len() as u64 != header.body_bytes || Sha256::digest(body).as_slice() != header.body_checksum {
@@ -211,7 +222,10 @@ pub fn decode_index<I: ListIndex>(
     max_bytes: usize,
     now: Timestamp,
 ) -> Result<LoadedIndex<I>, SnapshotError> {
-    let loaded: LoadedIndex<I> = decode_body(header, body, max_bytes, now).ok_or(SnapshotError::Body)?;
+    let mut loaded: LoadedIndex<I> = decode_body(header, body, max_bytes, now).ok_or(SnapshotError::Body)?;
+    if loaded.index.bytes() > max_bytes {
+        loaded.index.leave_out();
+    }
     if loaded.index.bytes() > max_bytes { Err(SnapshotError::TooLarge) } else { Ok(loaded) }
 }
 
@@ -219,8 +233,9 @@ fn decode_body<I: ListIndex>(header: &SnapshotHeader, body: &[u8], max_bytes: us
     let mut decoder = Decoder::new(body, usize::try_from(header.raw_bytes).ok()?.min(max_bytes));
     let unknown_events =
         (0..decoder.number()?).map(|_| Some(UnknownEvent(EventId::from_uuid(decoder.id()?)))).collect::<Option<_>>()?;
-    let index = I::decode(&mut decoder)?;
-    let is_whole = decoder.is_at_end() && index.len() as u64 == header.rows;
+    let with_optional = header.index_bytes <= max_bytes as u64;
+    let index = I::decode(&mut decoder, with_optional)?;
+    let is_whole = (decoder.is_at_end() || !with_optional) && index.len() as u64 == header.rows;
     is_whole.then_some(LoadedIndex {
         index,
         synced_at: header.synced_at,

@@ -40,7 +40,8 @@ impl TenantStore {
             }
         };
         let decoded = check_snapshot(source, &bytes, budget, now).and_then(|(header, body)| {
-            make_room(usize::try_from(header.index_bytes).unwrap_or(usize::MAX));
+            let whole = Some(header.index_bytes).filter(|bytes| *bytes <= budget as u64).unwrap_or(header.least_bytes());
+            make_room(usize::try_from(whole).unwrap_or(usize::MAX));
             Ok((header, decode_index(&header, body, budget, now)?))
         });
         drop(bytes);

@@ -2,6 +2,7 @@
 
 use super::format::{SnapshotError, SnapshotSource, check_snapshot, decode_header, decode_index, encode_snapshot};
 use crate::domain::assets::asset::Status;
+use crate::domain::assets::listed::Cell;
 use crate::domain::keys::scope::Role;
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::hex;
@@ -55,14 +56,20 @@ fn body(snapshot: &[u8]) -> &[u8] {
 }
 
 fn asset_columns() -> impl Strategy<Value = AssetColumns> {
-    (any::<Option<u128>>(), any::<i64>(), proptest::option::of(700_000..720_000i32), any::<u64>()).prop_map(
-        |(assigned_to, updated_at, days, price)| AssetColumns {
+    let times = (any::<i64>(), any::<Option<i64>>());
+    let dates = (proptest::option::of(700_000..720_000i32), proptest::option::of(700_000..720_000i32));
+    (any::<Option<u128>>(), times, dates, any::<Option<u64>>()).prop_map(|(assigned_to, (updated_at, seen_at), dates, price)| {
+        let mut columns = AssetColumns {
             updated_at: Timestamp::from_millis(updated_at),
             assigned_to: assigned_to.map(Uuid::from_u128),
-            warranty_until: days.and_then(Date::from_days),
-            price,
-        },
-    )
+            purchase_date: dates.0.and_then(Date::from_days),
+            warranty_until: dates.1.and_then(Date::from_days),
+            ..AssetColumns::default()
+        };
+        columns.set_price(price);
+        columns.set_last_seen_at(seen_at.map(Timestamp::from_millis));
+        columns
+    })
 }
 
 fn asset_facet() -> impl Strategy<Value = AssetFacet> {
@@ -79,13 +86,21 @@ fn asset_facet() -> impl Strategy<Value = AssetFacet> {
 
 /// Rows with few different ids, so that some replace others.
 fn assets() -> impl Strategy<Value = AssetIndex> {
-    let row = (any::<u16>(), any::<u64>(), asset_facet(), asset_columns(), "[aßZ \u{1F600}]{0,12}", "[A-Z]{0,8}");
+    let cell = prop_oneof![
+        any::<i32>().prop_map(|n| Cell::Number(n.into())),
+        "[aß]{0,3}".prop_map(|text: String| Cell::Text(text.into())),
+        Just(Cell::Unfit)
+    ];
+    let coded = proptest::collection::btree_map("(location|custom_fields\\.[ab])", cell, 0..3);
+    let texts = ("[aßZ \u{1F600}]{0,12}", "[A-Z]{0,8}");
+    let row = (any::<u16>(), any::<u64>(), asset_facet(), asset_columns(), texts, coded);
     proptest::collection::vec(row, 0..700).prop_map(|rows| {
         let mut index = AssetIndex::default();
-        for (n, version, facet, columns, name, tag) in rows {
+        for (n, version, facet, columns, (name, tag), coded) in rows {
             let id = Uuid::from_u128(u128::from(n / 2) << 80 | u128::from(n));
             let searched = vec![name, tag.to_lowercase(), String::new()];
-            index.assets.upsert(Row { id, version, facet, columns, searched, exact: vec![tag, String::new()] });
+            let coded = coded.into_iter().collect();
+            index.assets.upsert(Row { id, version, facet, columns, searched, exact: vec![tag, String::new()], coded });
         }
         index
     })
@@ -149,8 +164,8 @@ proptest! {
         let mut encoder = Encoder::default();
         encoder.bytes(&bytes);
         let (body, raw_bytes) = encoder.finish();
-        let _ = AssetIndex::decode(&mut Decoder::new(&body, raw_bytes));
-        let _ = Movements::decode(&mut Decoder::new(&body, raw_bytes));
+        let _ = AssetIndex::decode(&mut Decoder::new(&body, raw_bytes), true);
+        let _ = Movements::decode(&mut Decoder::new(&body, raw_bytes), true);
     }
 }
 
@@ -159,7 +174,7 @@ fn no_number_of_facets_without_values_fills_the_memory() {
     let mut encoder = Encoder::default();
     encoder.number(u64::MAX);
     let (body, raw_bytes) = encoder.finish();
-    assert!(Movements::decode(&mut Decoder::new(&body, raw_bytes)).is_none());
+    assert!(Movements::decode(&mut Decoder::new(&body, raw_bytes), true).is_none());
 }
 
 #[test]
@@ -182,7 +197,7 @@ fn a_snapshot_that_exceeds_the_budget_or_is_from_the_future_is_ignored() {
     let searched = vec!["a".repeat(5_000), String::new(), String::new()];
     let exact = vec![String::new(); 2];
     let (facet, columns) = (AssetFacet::default(), AssetColumns::default());
-    index.assets.upsert(Row { id: Uuid::from_u128(1), version: 1, facet, columns, searched, exact });
+    index.assets.upsert(Row { id: Uuid::from_u128(1), version: 1, facet, columns, searched, exact, coded: Vec::new() });
     let (_, bytes) = write(index);
     assert!(bytes.len() < 1_000, "the text is compressed");
     let at = |max_bytes, now| decode::<AssetIndex>(source(Kind::Asset), &bytes, max_bytes, now).map(|_| ());
@@ -190,6 +205,33 @@ fn a_snapshot_that_exceeds_the_budget_or_is_from_the_future_is_ignored() {
     assert_eq!(at(10_000, now()), Ok(()));
     assert_eq!(at(10_000, Timestamp::from_millis(now().millis() - 2_000)), Ok(()));
     assert_eq!(at(10_000, Timestamp::from_millis(now().millis() - 2_001)), Err(SnapshotError::Future));
+}
+
+/// A function with less memory than the writer's.
+#[test]
+fn custom_fields_are_left_out_of_a_snapshot_that_is_too_large_with_them() {
+    let mut index = AssetIndex::default();
+    for n in 0..100 {
+        let coded = vec![
+            ("location".to_owned(), Cell::Text("Bonn".into())),
+            ("custom_fields.a".to_owned(), Cell::Text(format!("{n:0200}").into())),
+        ];
+        let (facet, columns, searched) = (AssetFacet::default(), AssetColumns::default(), vec![String::new(); 3]);
+        let id = Uuid::from_u128(n << 80);
+        index.assets.upsert(Row { id, version: 1, facet, columns, searched, exact: vec![String::new(); 2], coded });
+    }
+    index.shrink_to_fit();
+    let whole = index.bytes();
+    let (_, bytes) = write(index);
+    let columns = |max_bytes| {
+        let read = decode::<AssetIndex>(source(Kind::Asset), &bytes, max_bytes, now()).expect("an index").index;
+        assert_eq!(read.len(), 100);
+        (read.assets.coded().len(), read.assets.coded().is_left_out())
+    };
+    // Vectors that grow have some room.
+    assert_eq!(columns(whole + 10_000), (3, false));
+    assert_eq!(columns(whole - 1), (2, true));
+    assert!(decode::<AssetIndex>(source(Kind::Asset), &bytes, 1_000, now()).is_err());
 }
 
 #[test]
@@ -218,14 +260,17 @@ fn the_format_is_the_one_that_its_number_names() {
     let id = Uuid::from_u128(5 << 80);
     let (mut assets, mut users, mut instances) = (AssetIndex::default(), SortedRows::default(), SortedRows::default());
     let facet = AssetFacet { status: Some(Status::InUse), manufacturer: Some("Dell".into()), ..AssetFacet::default() };
-    let columns = AssetColumns { warranty_until: Date::from_days(730_000), price: 300, ..AssetColumns::default() };
+    let mut columns = AssetColumns { warranty_until: Date::from_days(730_000), ..AssetColumns::default() };
+    columns.set_price(Some(300));
+    let coded = vec![("location".to_owned(), Cell::Text("Bonn".into())), ("custom_fields.a".to_owned(), Cell::Number(1.5))];
     let searched = ["name", "tag", "serial"].map(str::to_owned).into();
-    assets.assets.upsert(Row { id, version: 300, facet, columns, searched, exact: ["Tag", "Serial"].map(str::to_owned).into() });
+    let exact = ["Tag", "Serial"].map(str::to_owned).into();
+    assets.assets.upsert(Row { id, version: 300, facet, columns, searched, exact, coded });
     let facet = UserFacet { role: Some(Role::Viewer), is_active: true };
     let searched = vec!["ada".to_owned(), "a@b.c".to_owned()];
-    users.upsert(Row { id, version: 1, facet, columns: UserColumns, searched, exact: Vec::new() });
+    users.upsert(Row { id, version: 1, facet, columns: UserColumns, searched, exact: Vec::new(), coded: Vec::new() });
     let (facet, columns) = (InstanceFacet::default(), InstanceColumns { asset: Some(id) });
-    instances.upsert(Row { id, version: 2, facet, columns, searched: Vec::new(), exact: Vec::new() });
+    instances.upsert(Row { id, version: 2, facet, columns, searched: Vec::new(), exact: Vec::new(), coded: Vec::new() });
     let hashes = [body_hash(assets), body_hash(users), body_hash(instances)];
     assert_eq!(hashes, ["880e9df600d06b03", "59112b9c4fdf2771", "100d49ce9a992c00"]);
 }

@@ -1,0 +1,409 @@
+//! The endpoint of scans, as for stock-taking.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use shared::auth::{Command, Operation, Principal, UnverifiedRequest};
+use shared::domain::assets::asset::Asset;
+use shared::domain::assets::asset_tag::RowTag;
+use shared::domain::assets::location::Location;
+use shared::domain::assets::seen::SeenOutcome;
+use shared::domain::keys::scope::Scope;
+use shared::domain::record::Stored;
+use shared::domain::request::StoredResponse;
+use shared::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
+use shared::domain::values::id::{AssetId, UserId};
+use shared::domain::values::text::{Line, Name};
+use shared::domain::values::time::Timestamp;
+use shared::fields::serial_number;
+use shared::http::error::{ApiError, Dependency};
+use shared::http::openapi::InputErrors;
+use shared::http::requests::body::{Fields, FromJson};
+use shared::http::requests::extract::JsonBody;
+use shared::http::responses::Json;
+use shared::store::{BatchGet, CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
+use std::collections::{BTreeSet, HashMap};
+use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+
+const MAX_ITEMS: usize = 100;
+/// A scan that was stored on a device may be sent so much later.
+const MAX_AGE_SECONDS: u32 = 7 * 24 * 60 * 60;
+/// The assets that an ambiguous serial number names.
+const MAX_CANDIDATES: usize = 20;
+const SEEN_ITEM: &str = "SeenItem";
+
+shared::body! {
+    /// Assets that were seen.
+    pub struct SeenAssets {
+        /// Where they were seen.
+        optional location: Location,
+        /// When they were seen: not later than now, and at most 7 days ago. Default: now.
+        optional at: Timestamp,
+        /// Whether `location` becomes the location of assets that are neither there nor below. Default false.
+        optional r#move: bool,
+        /// The assets, 1 to 100.
+        required items: SeenItems,
+    }
+    read_only: &[]
+}
+
+/// What was scanned.
+#[derive(Debug, Clone)]
+enum SeenItem {
+    Tag(String),
+    Serial(String),
+    Id(AssetId),
+}
+
+#[derive(Debug, Clone)]
+pub struct SeenItems(Vec<SeenItem>);
+
+impl SeenItem {
+    fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
+        let mut fields = Fields::parse(text.as_bytes()).map_err(|error| match error {
+            ApiError::Invalid(errors) => errors,
+            error => vec![FieldError::whole(error.to_string())],
+        })?;
+        let tag = fields.optional::<RowTag>("tag").map(|RowTag(tag)| Self::Tag(Asset::unique_tag(&tag).value));
+        let serial = fields.optional::<Line>("serial_number").map(|serial| Self::Serial(serial_number::key(&serial)));
+        let id = fields.optional::<AssetId>("id").map(Self::Id);
+        let mut errors = fields.finish(&[]);
+        let mut given = [tag, serial, id].into_iter().flatten();
+        match (given.next(), given.next()) {
+            (Some(item), None) if errors.is_empty() => return Ok(item),
+            _ if !errors.is_empty() => {}
+            _ => errors.push(FieldError { location: ErrorLocation::Pointer(String::new()), detail: ONE_OF.to_owned() }),
+        }
+        Err(errors)
+    }
+}
+
+const ONE_OF: &str = "must have one of tag, serial_number and id";
+
+impl FromJson for SeenItems {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json_with_locations(text).map_err(|_| ValueError::new("must be a list of items"))
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        let bounds = || vec![(String::new(), format!("must be a list of 1 to {MAX_ITEMS} items"))];
+        let entries: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| bounds())?;
+        if !(1..=MAX_ITEMS).contains(&entries.len()) {
+            return Err(bounds());
+        }
+        let (mut items, mut errors) = (Vec::new(), Vec::new());
+        for (index, entry) in entries.into_iter().enumerate() {
+            match SeenItem::parse(entry.get()) {
+                Ok(item) => items.push(item),
+                Err(more) => errors.extend(more.into_iter().filter_map(|error| match error.location {
+                    ErrorLocation::Pointer(pointer) => Some((format!("/{index}{pointer}"), error.detail)),
+                    _ => None,
+                })),
+            }
+        }
+        if errors.is_empty() { Ok(Self(items)) } else { Err(errors) }
+    }
+}
+
+impl PartialSchema for SeenItems {
+    fn schema() -> RefOr<Schema> {
+        let item = Ref::from_schema_name(SEEN_ITEM);
+        ArrayBuilder::new().items(item).min_items(Some(1)).max_items(Some(MAX_ITEMS)).into()
+    }
+}
+
+impl ToSchema for SeenItems {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        let text = |description: &str| {
+            let text = ObjectBuilder::new().schema_type(utoipa::openapi::schema::Type::String);
+            text.description(Some(description.to_owned()))
+        };
+        let item = ObjectBuilder::new()
+            .description(Some("What was scanned: one of the members."))
+            .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
+            .property("tag", text("Asset tag."))
+            .property("serial_number", text("Serial number."))
+            .property("id", text("ID."));
+        schemas.push((SEEN_ITEM.to_owned(), item.into()));
+    }
+}
+
+/// An asset with an ambiguous serial number.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SeenCandidate {
+    /// ID.
+    id: AssetId,
+    /// Asset tag.
+    asset_tag: String,
+    /// Display name.
+    name: Name,
+    /// Where it is.
+    #[schema(required)]
+    location: Option<Location>,
+}
+
+/// What became of an item.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SeenAsset {
+    /// Place of the item in the request, from zero.
+    index: usize,
+    /// What was found.
+    outcome: SeenOutcome,
+    /// ID of the asset; null if none was found.
+    #[schema(required)]
+    id: Option<AssetId>,
+    /// Asset tag.
+    #[schema(required)]
+    asset_tag: Option<String>,
+    /// Display name.
+    #[schema(required)]
+    name: Option<Name>,
+    /// Where it is, after the scan.
+    #[schema(required)]
+    location: Option<Location>,
+    /// Assigned user.
+    #[schema(required)]
+    assigned_to: Option<UserId>,
+    /// The assets with an ambiguous serial number, at most 20. Absent for other items.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    candidates: Vec<SeenCandidate>,
+}
+
+/// Number of different items by outcome.
+#[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
+pub struct SeenCounts {
+    /// All items of the request. The others count an asset that was sent twice once.
+    items: usize,
+    /// Seen.
+    seen: usize,
+    /// Seen and moved.
+    moved: usize,
+    /// Seen, with another location.
+    elsewhere: usize,
+    /// No asset.
+    unknown: usize,
+    /// Several assets.
+    ambiguous: usize,
+}
+
+/// What became of the items.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SeenResult {
+    /// The items, in their order.
+    data: Vec<SeenAsset>,
+    /// How many had which outcome.
+    meta: SeenCounts,
+}
+
+/// What an item stands for, before the scan is stored.
+enum Found {
+    Asset(Box<Stored<Asset>>),
+    /// The asset of an earlier item.
+    SameAs(usize),
+    Several(Vec<SeenCandidate>),
+    Nothing,
+}
+
+/// The scan of one item.
+struct Scan {
+    index: usize,
+    found: Found,
+    location: Option<Location>,
+    at: Timestamp,
+    moves: bool,
+}
+
+/// The stored form of an item's response.
+#[derive(Debug, Serialize, Deserialize)]
+struct ScanResponse {
+    entry: SeenAsset,
+    same_as: Option<usize>,
+}
+
+impl Scan {
+    fn respond(&self, outcome: SeenOutcome, asset: Option<&Asset>) -> ScanResponse {
+        let (same_as, candidates) = match &self.found {
+            Found::SameAs(index) => (Some(*index), Vec::new()),
+            Found::Several(candidates) => (None, candidates.clone()),
+            Found::Asset(_) | Found::Nothing => (None, Vec::new()),
+        };
+        let entry = SeenAsset {
+            index: self.index,
+            outcome,
+            id: asset.map(|asset| asset.id),
+            asset_tag: asset.map(|asset| asset.asset_tag.clone()),
+            name: asset.map(|asset| asset.name.clone()),
+            location: asset.and_then(|asset| asset.details.location.clone()),
+            assigned_to: asset.and_then(|asset| asset.assigned_to),
+            candidates,
+        };
+        ScanResponse { entry, same_as }
+    }
+}
+
+impl Command for Scan {
+    type Inputs = Option<Stored<Asset>>;
+    type Outcome = ScanResponse;
+
+    async fn read(&self, reads: &TenantStore) -> Result<Self::Inputs, ApiError> {
+        match &self.found {
+            Found::Asset(asset) => Ok(reads.get::<Asset>(asset.value.id).await?),
+            Found::SameAs(_) | Found::Several(_) | Found::Nothing => Ok(None),
+        }
+    }
+
+    fn decide(
+        &self,
+        _: &Principal,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &Self::Inputs,
+    ) -> Result<ScanResponse, CommitFailure<ApiError>> {
+        let Some(old) = inputs else {
+            let is_ambiguous = matches!(self.found, Found::Several(_));
+            let outcome = if is_ambiguous { SeenOutcome::Ambiguous } else { SeenOutcome::Unknown };
+            return Ok(self.respond(outcome, None));
+        };
+        let (next, outcome) = old.value.seen(self.at, self.location.as_ref(), self.moves);
+        let seen = unit.update_seen(old, next)?;
+        Ok(self.respond(outcome, Some(&seen.value)))
+    }
+
+    fn stored_response(&self, response: &ScanResponse) -> Result<StoredResponse, StoreError> {
+        let body = serde_json::to_string(response).map_err(StoreError::broken)?;
+        Ok(StoredResponse { is_nameless: true, ..StoredResponse::new(200, body) })
+    }
+}
+
+impl Operation for Scan {
+    async fn prepare(_: &Principal, _: &[&Self]) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// No two scans of a request are of the same asset.
+    fn subjects(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn inputs(&self, principal: &Principal, is_retry: bool) -> Result<Self::Inputs, ApiError> {
+        match &self.found {
+            Found::Asset(asset) if !is_retry => Ok(Some(asset.as_ref().clone())),
+            _ => self.read(&principal.store).await,
+        }
+    }
+
+    fn note(&self, _: &ScanResponse) {}
+}
+
+/// Note that assets were seen
+///
+/// Sets `last_seen_at` of up to 100 assets, each in a transaction with an event `asset.seen`. Says of each whether it is at the
+/// place, elsewhere, or unknown; with `move`, those elsewhere get the place as their location. Unless its location changes, an
+/// asset's `updated_at` and the version that `If-Match` compares stay. A time before the last scan changes nothing.
+#[utoipa::path(post, path = "/assets/seen", tag = "assets", security(("api_key" = ["assets:write"])), responses(InputErrors))]
+pub async fn see_assets(request: UnverifiedRequest, body: JsonBody<SeenAssets>) -> Result<Json<SeenResult>, ApiError> {
+    let caller = request.authorize(Scope::AssetsWrite).await?;
+    let SeenAssets { location, at, r#move, items: SeenItems(items) } = body.parse(&caller)?;
+    let (now, moves) = (caller.context.at, r#move.unwrap_or_default());
+    let mut errors = Vec::new();
+    if let Some(at) = at {
+        if at > now {
+            errors.push(FieldError::field("at", format!("must not be in the future; server time: {now}")));
+        } else if at.plus_seconds(MAX_AGE_SECONDS) < now {
+            errors.push(FieldError::field("at", "must not be more than 7 days ago"));
+        }
+    }
+    if moves && location.is_none() {
+        errors.push(FieldError::field("location", "is required with move"));
+    }
+    if !errors.is_empty() {
+        return Err(ApiError::Invalid(errors));
+    }
+    caller.refuse_precondition()?;
+    let found = find(&caller.store, &items).await?;
+    let scan = |(index, found)| Scan { index, found, location: location.clone(), at: at.unwrap_or(now), moves };
+    let scans: Vec<Scan> = found.into_iter().enumerate().map(scan).collect();
+    let executed = caller.execute_each(&scans).await?;
+    let mut responses = Vec::new();
+    for response in executed.responses {
+        match response.status {
+            ..300 => {}
+            // Others scan the same asset, or the same request is in progress.
+            409 => return Err(WriteError::InProgress.into()),
+            _ => return Err(ApiError::Unavailable(Dependency::Table, "a scan was not stored".into())),
+        }
+        responses.push(serde_json::from_str::<ScanResponse>(&response.body).map_err(StoreError::broken)?);
+    }
+    Ok(Json(result(&responses)))
+}
+
+fn result(responses: &[ScanResponse]) -> SeenResult {
+    let mut meta = SeenCounts { items: responses.len(), ..SeenCounts::default() };
+    let entry = |response: &ScanResponse| {
+        let first = response.same_as.and_then(|index| responses.get(index));
+        match first {
+            Some(first) => SeenAsset { index: response.entry.index, ..first.entry.clone() },
+            None => response.entry.clone(),
+        }
+    };
+    for response in responses.iter().filter(|response| response.same_as.is_none()) {
+        let count = match response.entry.outcome {
+            SeenOutcome::Seen => &mut meta.seen,
+            SeenOutcome::Moved => &mut meta.moved,
+            SeenOutcome::Elsewhere => &mut meta.elsewhere,
+            SeenOutcome::Unknown => &mut meta.unknown,
+            SeenOutcome::Ambiguous => &mut meta.ambiguous,
+        };
+        *count += 1;
+    }
+    SeenResult { data: responses.iter().map(entry).collect(), meta }
+}
+
+/// Takes two round trips at most, and more for a list index that is not in memory.
+async fn find(store: &TenantStore, items: &[SeenItem]) -> Result<Vec<Found>, ApiError> {
+    let (mut tags, mut serials, mut ids) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for item in items {
+        match item {
+            SeenItem::Tag(tag) => drop(tags.insert(tag.clone())),
+            SeenItem::Serial(serial) => drop(serials.insert(serial.clone())),
+            SeenItem::Id(id) => drop(ids.insert(*id)),
+        }
+    }
+    let tags: Vec<_> = tags.iter().map(|tag| Asset::unique_tag(tag)).collect();
+    let (owners, by_serial) = tokio::try_join!(store.owners::<Asset>(&tags), store.assets_by_serial(&serials))?;
+    ids.extend(owners.values().copied());
+    let records = store.batch_get(BatchGet::new().with_all::<Asset>(ids)).await?;
+    let mut first: HashMap<AssetId, usize> = HashMap::new();
+    let mut found = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let asset = match item {
+            SeenItem::Tag(tag) => records.get::<Asset>(owners.get(tag).copied())?,
+            SeenItem::Id(id) => records.get::<Asset>(Some(*id))?,
+            SeenItem::Serial(serial) => {
+                let matched = by_serial.get(serial).cloned().unwrap_or_default();
+                if let Some(record) = matched.unreadable {
+                    return Err(ApiError::Unreadable(record));
+                }
+                if matched.assets.len() > 1 {
+                    found.push(Found::Several(matched.assets.into_iter().take(MAX_CANDIDATES).map(candidate).collect()));
+                    continue;
+                }
+                matched.assets.into_iter().next()
+            }
+        };
+        found.push(match asset {
+            None => Found::Nothing,
+            Some(asset) => match *first.entry(asset.value.id).or_insert(index) {
+                earlier if earlier < index => Found::SameAs(earlier),
+                _ => Found::Asset(Box::new(asset)),
+            },
+        });
+    }
+    Ok(found)
+}
+
+fn candidate(asset: Stored<Asset>) -> SeenCandidate {
+    let Asset { id, asset_tag, name, details, .. } = asset.value;
+    SeenCandidate { id, asset_tag, name, location: details.location }
+}

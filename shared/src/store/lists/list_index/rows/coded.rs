@@ -1,0 +1,502 @@
+//! Coded columns: places, models and custom fields, of which many rows have the same. Each value is stored once, and a row has the
+//! number of its value.
+
+use super::row::Columns;
+use super::segment::Segment;
+use crate::domain::assets::listed::{Cell, number_text};
+use crate::domain::assets::location::is_at_or_below;
+use crate::domain::values::text::fold;
+use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// The number of no value. Others are one more than the place of the value.
+pub const NO_VALUE: u32 = 0;
+/// The end of a chain of values with the same hash.
+const END: u32 = u32::MAX;
+
+/// The values of one column.
+#[derive(Debug)]
+struct Dictionary {
+    name: Box<str>,
+    values: Vec<Entry>,
+    /// By the hash of the folded text, the first of the values that have it.
+    by_hash: HashMap<u32, u32>,
+    free: Vec<u32>,
+    text_bytes: usize,
+    unfit_rows: u32,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// `None` if it is free.
+    cell: Option<Cell>,
+    rows: u32,
+    /// The place of the next value with the same hash.
+    next: u32,
+}
+
+/// The coded columns of an index.
+#[derive(Debug, Default)]
+pub struct CodedColumns {
+    columns: Vec<Dictionary>,
+    by_name: HashMap<Box<str>, u32>,
+    /// The memory does not suffice for the optional ones.
+    is_left_out: bool,
+}
+
+/// Values of a column that match. A number that is no value of the column matches if rows without one do.
+pub struct Selected {
+    column: Option<u32>,
+    /// By the number of a value.
+    are_selected: Vec<bool>,
+}
+
+/// The values of a column that a list wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    pub column: String,
+    /// Texts, without regard to case. Numbers have any form.
+    pub texts: Vec<String>,
+    /// A place, and all below it.
+    pub place: Option<String>,
+    /// Rows without a value.
+    pub none: bool,
+}
+
+fn hash_of(folded: &str) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    folded.hash(&mut hasher);
+    (hasher.finish() & u64::from(u32::MAX)) as u32
+}
+
+impl Dictionary {
+    fn new(name: &str) -> Self {
+        Self { name: name.into(), values: Vec::new(), by_hash: HashMap::new(), free: Vec::new(), text_bytes: 0, unfit_rows: 0 }
+    }
+
+    fn chain(&self, hash: u32) -> impl Iterator<Item = (u32, &Entry)> {
+        let entry = |place: u32| self.values.get(place as usize).map(|entry| (place, entry));
+        let first = self.by_hash.get(&hash).copied().and_then(entry);
+        std::iter::successors(first, move |(_, previous)| entry(previous.next))
+    }
+
+    /// Counts a row with this value. Returns the value's number.
+    fn add(&mut self, cell: Cell) -> u32 {
+        let hash = hash_of(&fold(&cell.text()));
+        self.unfit_rows += u32::from(cell == Cell::Unfit);
+        let present = self.chain(hash).find(|(_, entry)| entry.cell.as_ref() == Some(&cell)).map(|(place, _)| place);
+        let place = present.unwrap_or_else(|| self.insert(cell, hash));
+        self.values.get_mut(place as usize).into_iter().for_each(|entry| entry.rows += 1);
+        place + 1
+    }
+
+    fn insert(&mut self, cell: Cell, hash: u32) -> u32 {
+        let place = self.free.pop().unwrap_or_else(|| to_u32(self.values.len()));
+        self.text_bytes += heap_bytes(&cell);
+        let next = self.by_hash.insert(hash, place).unwrap_or(END);
+        let entry = Entry { cell: Some(cell), rows: 0, next };
+        match self.values.get_mut(place as usize) {
+            Some(free) => *free = entry,
+            None => self.values.push(entry),
+        }
+        place
+    }
+
+    /// No longer counts a row with this value. A value without rows is forgotten.
+    fn remove(&mut self, number: u32) {
+        let Some(place) = number.checked_sub(1) else { return };
+        let Some(entry) = self.values.get_mut(place as usize) else { return };
+        entry.rows = entry.rows.saturating_sub(1);
+        self.unfit_rows -= u32::from(entry.cell == Some(Cell::Unfit));
+        if entry.rows > 0 {
+            return;
+        }
+        let (Some(cell), next) = (entry.cell.take(), entry.next) else { return };
+        let hash = hash_of(&fold(&cell.text()));
+        let previous = self.chain(hash).find(|(_, entry)| entry.next == place).map(|(previous, _)| previous);
+        match previous.and_then(|previous| self.values.get_mut(previous as usize)) {
+            Some(previous) => previous.next = next,
+            None if next == END => drop(self.by_hash.remove(&hash)),
+            None => drop(self.by_hash.insert(hash, next)),
+        }
+        self.text_bytes -= heap_bytes(&cell);
+        self.free.push(place);
+    }
+
+    fn cell(&self, number: u32) -> Option<&Cell> {
+        self.values.get(number.checked_sub(1)? as usize)?.cell.as_ref()
+    }
+
+    fn select(&self, wanted: &Wanted) -> Vec<bool> {
+        let mut are_selected = vec![false; self.values.len() + 1];
+        if let Some(none) = are_selected.first_mut() {
+            *none = wanted.none;
+        }
+        let mut select = |place: u32| are_selected.get_mut(place as usize + 1).into_iter().for_each(|it| *it = true);
+        for text in &wanted.texts {
+            let folded = fold(text);
+            for (place, entry) in self.chain(hash_of(&folded)) {
+                if matches!(&entry.cell, Some(Cell::Text(other)) if fold(other) == folded) {
+                    select(place);
+                }
+            }
+            let Some(number) = number_text(text) else { continue };
+            for (place, entry) in self.chain(hash_of(&fold(&number))) {
+                if entry.cell.as_ref().is_some_and(|cell| matches!(cell, Cell::Number(_)) && cell.text() == number) {
+                    select(place);
+                }
+            }
+        }
+        if let Some(place) = wanted.place.as_deref().map(fold) {
+            for (at, entry) in self.values.iter().enumerate() {
+                if matches!(&entry.cell, Some(Cell::Text(text)) if is_inside(&place, text)) {
+                    select(to_u32(at));
+                }
+            }
+        }
+        are_selected
+    }
+
+    fn bytes(&self) -> usize {
+        let by_hash = self.by_hash.capacity() * (size_of::<(u32, u32)>() + 1);
+        let values = self.values.capacity() * size_of::<Entry>() + self.free.capacity() * size_of::<u32>();
+        size_of::<Self>() + 2 * self.name.len() + size_of::<(Box<str>, u32)>() + by_hash + values + self.text_bytes
+    }
+
+    fn encode(&self, encoder: &mut Encoder) {
+        encoder.text(&self.name);
+        encoder.number(self.values.len() as u64);
+        for entry in &self.values {
+            match &entry.cell {
+                None => encoder.byte(0),
+                Some(Cell::Number(number)) => {
+                    encoder.byte(1);
+                    encoder.bytes(&number.to_le_bytes());
+                }
+                Some(Cell::Text(text)) => {
+                    encoder.byte(2);
+                    encoder.text(text);
+                }
+                Some(Cell::Unfit) => encoder.byte(3),
+            }
+            encoder.may_end_block();
+        }
+    }
+
+    /// Without the numbers of rows.
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        let mut dictionary = Self::new(decoder.text()?);
+        for _ in 0..decoder.number()? {
+            let cell = match decoder.byte()? {
+                0 => None,
+                1 => Some(Cell::Number(Some(f64::from_le_bytes(decoder.array()?)).filter(|number| number.is_finite())?)),
+                2 => Some(Cell::Text(decoder.text()?.into())),
+                3 => Some(Cell::Unfit),
+                _ => return None,
+            };
+            dictionary.values.push(Entry { cell, rows: 0, next: END });
+        }
+        Some(dictionary)
+    }
+
+    /// After all rows were counted. `None` if a value has no rows, or is there twice.
+    fn finish(&mut self) -> Option<()> {
+        for place in 0..self.values.len() {
+            let Some(entry) = self.values.get(place) else { continue };
+            let Some(cell) = &entry.cell else {
+                (entry.rows == 0).then_some(())?;
+                self.free.push(to_u32(place));
+                continue;
+            };
+            (entry.rows > 0).then_some(())?;
+            let hash = hash_of(&fold(&cell.text()));
+            self.chain(hash).all(|(_, other)| other.cell.as_ref() != Some(cell)).then_some(())?;
+            self.text_bytes += heap_bytes(cell);
+            self.unfit_rows += if *cell == Cell::Unfit { entry.rows } else { 0 };
+            let next = self.by_hash.insert(hash, to_u32(place)).unwrap_or(END);
+            self.values.get_mut(place)?.next = next;
+        }
+        self.values.shrink_to_fit();
+        Some(())
+    }
+}
+
+fn heap_bytes(cell: &Cell) -> usize {
+    // The allocator's least is about this much.
+    if let Cell::Text(text) = cell { text.len().max(16) } else { 0 }
+}
+
+/// Most places differ in their first characters, and are not folded as a whole.
+fn is_inside(folded_place: &str, location: &str) -> bool {
+    let may_be_inside = match (folded_place.as_bytes().first(), location.as_bytes().first()) {
+        (Some(a), Some(b)) if a.is_ascii() && b.is_ascii() => a.eq_ignore_ascii_case(b),
+        _ => true,
+    };
+    may_be_inside && is_at_or_below(folded_place, &fold(location))
+}
+
+impl CodedColumns {
+    /// With the columns that are never left out.
+    pub fn new(kept: &[&str]) -> Self {
+        let mut columns = Self::default();
+        for name in kept {
+            columns.number_of(name);
+        }
+        columns
+    }
+
+    fn number_of(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.by_name.get(name) {
+            return *number;
+        }
+        let number = to_u32(self.columns.len());
+        self.columns.push(Dictionary::new(name));
+        self.by_name.insert(name.into(), number);
+        number
+    }
+
+    pub fn column(&self, name: &str) -> Option<u32> {
+        self.by_name.get(name).copied()
+    }
+
+    pub fn cell(&self, column: u32, number: u32) -> Option<&Cell> {
+        self.columns.get(column as usize)?.cell(number)
+    }
+
+    pub fn name(&self, column: u32) -> Option<&str> {
+        self.columns.get(column as usize).map(|column| &*column.name)
+    }
+
+    /// All values of a column that some row has.
+    pub fn cells(&self, column: u32) -> impl Iterator<Item = &Cell> {
+        self.columns.get(column as usize).into_iter().flat_map(|column| column.values.iter().filter_map(|it| it.cell.as_ref()))
+    }
+
+    /// Some row has a value in the column that the column doesn't know.
+    pub fn has_unfit(&self, column: u32) -> bool {
+        self.columns.get(column as usize).is_some_and(|column| column.unfit_rows > 0)
+    }
+
+    pub fn is_left_out(&self) -> bool {
+        self.is_left_out
+    }
+
+    /// Counts a row's values, as far as their columns are not left out. Returns column and number of each, by column.
+    pub fn add(&mut self, cells: Vec<(String, Cell)>, kept: usize) -> Vec<(u32, u32)> {
+        let mut numbers = Vec::with_capacity(cells.len());
+        for (name, cell) in cells {
+            let known = self.column(&name).filter(|column| !self.is_left_out || (*column as usize) < kept);
+            let Some(column) = known.or_else(|| (!self.is_left_out).then(|| self.number_of(&name))) else { continue };
+            if let Some(dictionary) = self.columns.get_mut(column as usize) {
+                numbers.push((column, dictionary.add(cell)));
+            }
+        }
+        numbers.sort_unstable();
+        numbers
+    }
+
+    pub fn remove(&mut self, numbers: &[(u32, u32)]) {
+        for (column, number) in numbers {
+            self.columns.get_mut(*column as usize).into_iter().for_each(|dictionary| dictionary.remove(*number));
+        }
+    }
+
+    /// Forgets all columns but the first `kept` for good.
+    pub fn leave_out(&mut self, kept: usize) {
+        self.columns.truncate(kept);
+        self.by_name.retain(|_, number| (*number as usize) < kept);
+        self.by_name.shrink_to_fit();
+        self.columns.shrink_to_fit();
+        self.is_left_out = true;
+    }
+
+    pub fn select(&self, wanted: &Wanted) -> Selected {
+        match self.column(&wanted.column).and_then(|number| Some((number, self.columns.get(number as usize)?))) {
+            Some((number, dictionary)) => Selected { column: Some(number), are_selected: dictionary.select(wanted) },
+            None => Selected { column: None, are_selected: vec![wanted.none] },
+        }
+    }
+
+    pub fn shrink_to_fit(&mut self) {
+        for dictionary in &mut self.columns {
+            dictionary.values.shrink_to_fit();
+            dictionary.by_hash.shrink_to_fit();
+        }
+        self.columns.shrink_to_fit();
+    }
+
+    /// Of the columns in this range.
+    pub fn bytes(&self, columns: Range<usize>) -> usize {
+        self.columns.iter().skip(columns.start).take(columns.len()).map(Dictionary::bytes).sum()
+    }
+
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    pub fn encode(&self, columns: Range<usize>, encoder: &mut Encoder) {
+        encoder.number(columns.len() as u64);
+        for dictionary in self.columns.iter().skip(columns.start).take(columns.len()) {
+            dictionary.encode(encoder);
+            encoder.may_end_block();
+        }
+    }
+
+    /// Adds columns from a snapshot, without the numbers of their rows: all rows must be counted, and
+    /// [`CodedColumns::finish`] must follow. `None` for a name that is there twice.
+    pub fn decode_more(&mut self, decoder: &mut Decoder<'_>) -> Option<()> {
+        for _ in 0..decoder.number()? {
+            let dictionary = Dictionary::decode(decoder)?;
+            let number = to_u32(self.columns.len());
+            self.by_name.insert(dictionary.name.clone(), number).is_none().then_some(())?;
+            self.columns.push(dictionary);
+        }
+        Some(())
+    }
+
+    /// Counts rows of a snapshot; `None` for a number that the column doesn't have.
+    pub fn count(&mut self, column: u32, numbers: &[u32]) -> Option<()> {
+        let dictionary = self.columns.get_mut(column as usize)?;
+        for number in numbers.iter().filter(|number| **number != NO_VALUE) {
+            dictionary.values.get_mut(*number as usize - 1)?.rows += 1;
+        }
+        Some(())
+    }
+
+    /// `None` if the columns can't be those of rows.
+    pub fn finish(&mut self, columns: Range<usize>) -> Option<()> {
+        self.columns.iter_mut().skip(columns.start).take(columns.len()).try_for_each(Dictionary::finish)
+    }
+
+    pub fn set_left_out(&mut self) {
+        self.is_left_out = true;
+    }
+}
+
+/// A column of a segment: the number of each row's value.
+#[derive(Debug)]
+pub struct SegmentColumn {
+    pub column: u32,
+    pub numbers: Vec<u32>,
+    /// The rows with the least and the greatest value. They are found for the first list in the order of the column, until the
+    /// next change.
+    extremes: OnceLock<Option<(u32, u32)>>,
+}
+
+impl SegmentColumn {
+    pub fn new(column: u32, numbers: Vec<u32>) -> Self {
+        Self { column, numbers, extremes: OnceLock::new() }
+    }
+
+    pub fn get(&self, row: usize) -> u32 {
+        self.numbers.get(row).copied().unwrap_or(NO_VALUE)
+    }
+
+    /// `None` if no row has a value.
+    pub fn extremes(&self, coded: &CodedColumns) -> Option<(u32, u32)> {
+        *self.extremes.get_or_init(|| {
+            let cell = |row: u32| coded.cell(self.column, self.get(row as usize));
+            let rows = (0..to_u32(self.numbers.len())).filter_map(|row| Some((row, cell(row)?)));
+            let least = rows.clone().min_by(|(_, a), (_, b)| a.compare(b))?;
+            let greatest = rows.max_by(|(_, a), (_, b)| a.compare(b))?;
+            Some((least.0, greatest.0))
+        })
+    }
+
+    pub fn changed(&mut self) -> &mut Vec<u32> {
+        self.extremes.take();
+        &mut self.numbers
+    }
+}
+
+impl Selected {
+    /// The numbers of a segment's rows in the column, and whether each number is selected. `None` if no row of the segment matches.
+    pub fn in_segment<'s, C: Columns>(&'s self, segment: &'s Segment<C>) -> Option<(&'s [u32], &'s [bool])> {
+        let column = self.column.and_then(|column| segment.coded.iter().find(|it| it.column == column));
+        match column {
+            Some(column) => Some((&column.numbers, &self.are_selected)),
+            None if self.are_selected.first() == Some(&true) => Some((&[], &self.are_selected)),
+            None => None,
+        }
+    }
+}
+
+/// Whether the row's value is among the selected ones.
+pub fn is_selected((numbers, are_selected): (&[u32], &[bool]), row: usize) -> bool {
+    let number = numbers.get(row).copied().unwrap_or(NO_VALUE);
+    are_selected.get(number as usize) == Some(&true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Cell {
+        Cell::Text(text.into())
+    }
+
+    fn wanted(texts: &[&str]) -> Wanted {
+        let texts = texts.iter().map(|text| (*text).to_owned()).collect();
+        Wanted { column: "c".to_owned(), texts, place: None, none: false }
+    }
+
+    fn selected(coded: &CodedColumns, wanted: &Wanted) -> Vec<u32> {
+        let selected = coded.select(wanted).are_selected;
+        selected.iter().enumerate().filter(|(_, is_selected)| **is_selected).map(|(number, _)| to_u32(number)).collect()
+    }
+
+    #[test]
+    fn a_value_is_stored_once_and_forgotten_with_its_last_row() {
+        let mut coded = CodedColumns::new(&["c"]);
+        let mut add = |cell| coded.add(vec![("c".to_owned(), cell)], 1);
+        let (first, second, other) = (add(text("Room")), add(text("Room")), add(text("ROOM")));
+        assert_eq!((&first, &second, &other), (&vec![(0, 1)], &vec![(0, 1)], &vec![(0, 2)]));
+        assert_eq!(selected(&coded, &wanted(&["room"])), [1, 2]);
+        coded.remove(&first);
+        assert_eq!(selected(&coded, &wanted(&["room"])), [1, 2]);
+        coded.remove(&second);
+        assert_eq!((selected(&coded, &wanted(&["room"])), coded.cell(0, 1)), (vec![2], None));
+        assert_eq!(coded.add(vec![("c".to_owned(), text("new"))], 1), [(0, 1)], "a free number is given again");
+        coded.remove(&[(0, 1), (0, 2)]);
+        assert!(coded.columns[0].by_hash.is_empty() && coded.columns[0].text_bytes == 0);
+    }
+
+    #[test]
+    fn numbers_are_found_in_any_form_and_texts_in_their_own() {
+        let mut coded = CodedColumns::new(&["c"]);
+        for cell in [Cell::Number(1.0), text("1"), text("1.0"), text("none"), Cell::Unfit] {
+            coded.add(vec![("c".to_owned(), cell)], 1);
+        }
+        for (texts, numbers) in [(&["1.0"][..], &[1, 3][..]), (&["1"], &[1, 2]), (&["1e0", "NONE"], &[1, 4]), (&[""], &[])] {
+            assert_eq!(selected(&coded, &wanted(texts)), numbers, "{texts:?}");
+        }
+        assert!(coded.has_unfit(0));
+        coded.remove(&[(0, 5)]);
+        assert!(!coded.has_unfit(0));
+    }
+
+    #[test]
+    fn a_place_is_found_with_all_below_it() {
+        let mut coded = CodedColumns::new(&["c"]);
+        for place in ["Straße", "STRASSE / 1", "Strassen", "Ärzte / 2"] {
+            coded.add(vec![("c".to_owned(), text(place))], 1);
+        }
+        for (place, numbers) in [("strasse", &[1, 2][..]), ("ÄRZTE", &[4]), ("Ärzte / 2", &[4]), ("a", &[])] {
+            let wanted = Wanted { place: Some(place.to_owned()), none: true, ..wanted(&[]) };
+            assert_eq!(selected(&coded, &wanted), [&[0], numbers].concat(), "{place}");
+        }
+    }
+
+    #[test]
+    fn left_out_columns_take_no_memory_and_are_not_filled_again() {
+        let mut coded = CodedColumns::new(&["kept"]);
+        let cells = || vec![("kept".to_owned(), text("a")), ("c".to_owned(), text("b"))];
+        assert_eq!(coded.add(cells(), 1), [(0, 1), (1, 1)]);
+        coded.leave_out(1);
+        assert_eq!(coded.add(cells(), 1), [(0, 1)]);
+        assert!(coded.is_left_out() && coded.column("c").is_none() && coded.len() == 1);
+    }
+}

@@ -1,0 +1,248 @@
+//! Places of assets, and filters and orders by places, ranges and custom fields.
+
+use crate::support::bulk::{outcomes, row_errors};
+use crate::support::{Api, Client, Replica, over_http};
+use serde_json::{Value, json};
+
+const BERLIN: &str = "Berlin / 3rd floor / 3.14";
+
+#[tokio::test(start_paused = true)]
+async fn a_place_has_one_form_wherever_it_is_sent() {
+    let (api, client) = Api::with_tenant().await;
+    let sent = "Berlin/3rd floor/ 3.14";
+    let created = client.post("/assets", json!({"name": "a", "location": sent, "serial_number": "s1"})).await;
+    assert_eq!(created.data()["location"], BERLIN);
+    let path = format!("/assets/{}", created.id());
+    let before = api.now();
+    let same = client.patch(&path, json!({"location": BERLIN})).await;
+    assert_eq!(same.header("etag"), created.header("etag"), "another spelling is no change");
+    api.advance_clock(60);
+    let put = r#"{"name": "a", "location": "Bonn"}"#;
+    let put = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), put).await;
+    assert_eq!(put.data()["location"], "Bonn");
+    let batch =
+        client.batch("/assets/batch", &[json!({"op": "update", "id": created.id(), "body": {"location": "Bonn/ 2"}})]).await;
+    assert_eq!(batch.data()[0]["data"]["location"], "Bonn / 2");
+    let csv = format!("id,location\n{},Köln/1\n", created.id());
+    assert_eq!(outcomes(&client.import("/assets", "?match=id", &csv).await), ["updated"]);
+    let exported = client.export("/assets/export").await.concat();
+    assert!(exported.contains(",Köln / 1,"), "{exported}");
+    assert_eq!(outcomes(&client.import("/assets", "?match=id", &exported).await), ["unchanged"]);
+    let history = client.get(&format!("{path}/history")).await.data();
+    assert_eq!(history[0]["changes"]["location"], json!({"old": "Bonn / 2", "new": "Köln / 1"}));
+    assert_eq!(client.get(&format!("{path}?as_of={before}")).await.data()["location"], BERLIN);
+    assert_eq!(client.patch(&path, json!({"location": null})).await.data()["location"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_place_with_an_empty_level_or_too_many_is_refused() {
+    let client = over_http().await;
+    for wrong in ["", "a//b", "a/", "1/2/3/4/5/6/7/8/9", "a\nb"] {
+        let reply = client.post("/assets", json!({"name": "a", "location": wrong})).await;
+        assert_eq!(reply.field_errors(), ["/location"], "{wrong}");
+        assert_eq!(client.get(&format!("/assets?location={}", wrong.replace('\n', "%0A"))).await.field_errors(), ["location"]);
+    }
+}
+
+/// The names of all matching assets: in a list from the index, from the table, and in an export.
+async fn check(client: &Client, without_index: &Replica, query: &str, expected: &[&str]) {
+    let names = async |client: &Client, path: &str| -> Vec<String> {
+        let data = client.get(path).await.data();
+        data.as_array().unwrap().iter().map(|asset| asset["name"].as_str().unwrap().to_owned()).collect()
+    };
+    for client in [client, &without_index.client(client)] {
+        assert_eq!(names(client, &format!("/assets?sort=name&{query}")).await, expected, "{query}");
+        let counted = client.get(&format!("/stats?{query}")).await.data()["assets"]["total"].clone();
+        assert_eq!(counted, expected.len(), "statistics with {query}");
+    }
+    let lines = client.export(&format!("/assets/export?format=ndjson&{query}")).await.concat();
+    let name = |line: &str| serde_json::from_str::<Value>(line).unwrap()["name"].as_str().unwrap().to_owned();
+    let mut exported: Vec<String> = lines.lines().map(name).collect();
+    exported.sort();
+    assert_eq!(exported, expected, "an export with {query}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn assets_are_found_by_place_custom_fields_catalog_and_ranges() {
+    let (api, client) = Api::with_tenant().await;
+    let without_index = api.replica(0, 0);
+    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
+    let model = client.model("Dell", "XPS", &laptop).await;
+    let a = json!({"name": "a", "location": BERLIN, "model_id": model, "purchase_date": "2026-01-01", "purchase_price": 10,
+        "custom_fields": {"ram": 16, "os": "Windows, 11", "room": "none"}});
+    let b = json!({"name": "b", "location": "berlin", "manufacturer": "DELL", "purchase_date": "2026-02-01",
+        "purchase_price": 20.5, "warranty_until": "2028-01-01", "custom_fields": {"ram": "16", "os": "Linux", "room": null}});
+    let c = json!({"name": "c", "location": "Berlin-Mitte", "custom_fields": {"ram": 32.0}});
+    for body in [a, b, c, json!({"name": "d"})] {
+        client.post("/assets", body).await.data();
+        api.advance_clock(60);
+    }
+    let created = client.get("/assets?q=b").await.data()[0]["created_at"].as_str().unwrap().to_owned();
+    let (from, before) = (format!("created_from={created}"), format!("updated_before={created}"));
+    for (query, expected) in [
+        ("location=BERLIN", &["a", "b"][..]),
+        ("location=Berlin/3rd%20floor", &["a"]),
+        ("location=none", &["d"]),
+        ("location=Hamburg", &[]),
+        ("custom_fields.ram=16", &["a", "b"]),
+        ("custom_fields.ram=32,none", &["c", "d"]),
+        ("custom_fields.ram=16&custom_fields.ram=32", &["a", "b", "c"]),
+        ("custom_fields.os=windows\\,%2011", &["a"]),
+        ("custom_fields.os=Windows,%2011", &[]),
+        ("custom_fields.room=none", &["b", "c", "d"]),
+        ("custom_fields.room=\\none", &["a"]),
+        ("custom_fields.nobody=x", &[]),
+        ("asset_type_code=LAP", &["a"]),
+        ("asset_type_code=NO", &[]),
+        ("manufacturer=dell", &["a", "b"]),
+        ("purchase_date_from=2026-01-01&purchase_date_before=2026-02-01", &["a"]),
+        ("purchase_price_min=10&purchase_price_max=20.50", &["a", "b"]),
+        ("purchase_price_min=10.01", &["b"]),
+        ("warranty_from=2028-01-01", &["b"]),
+        ("warranty_before=2028-01-01", &[]),
+        (&from, &["b", "c", "d"]),
+        (&before, &["a"]),
+        ("last_seen_before=2027-01-01T00:00:00Z", &["a", "b", "c", "d"]),
+        ("last_seen_from=2020-01-01T00:00:00Z", &[]),
+        ("location=berlin&custom_fields.ram=16&q=b&manufacturer=dell", &["b"]),
+    ] {
+        check(&client, &without_index, query, expected).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_sort_by_value_with_missing_ones_last() {
+    let (api, client) = Api::with_tenant().await;
+    let without_index = api.replica(0, 0).client(&client);
+    for (name, body) in [
+        ("x9", json!({"location": "Room 9", "purchase_price": 9, "custom_fields": {"n": 10}})),
+        ("x10", json!({"location": "room 10", "purchase_price": 10, "custom_fields": {"n": 9.5}})),
+        ("x009", json!({"purchase_date": "2026-01-01", "custom_fields": {"n": "9"}})),
+        ("none", json!({})),
+    ] {
+        let mut body = body;
+        body["name"] = json!(name);
+        client.post("/assets", body).await.data();
+        api.advance_clock(1);
+    }
+    for (sort, expected) in [
+        ("name", ["none", "x009", "x9", "x10"]),
+        ("location", ["x9", "x10", "x009", "none"]),
+        ("-location", ["x10", "x9", "x009", "none"]),
+        ("-purchase_price", ["x10", "x9", "x009", "none"]),
+        ("purchase_date", ["x009", "x9", "x10", "none"]),
+        ("custom_fields.n", ["x10", "x9", "x009", "none"]),
+        ("-custom_fields.n", ["x009", "x9", "x10", "none"]),
+        ("custom_fields.nobody", ["x9", "x10", "x009", "none"]),
+    ] {
+        for client in [&client, &without_index] {
+            let data = client.get(&format!("/assets?sort={sort}")).await.data();
+            let names: Vec<&str> = data.as_array().unwrap().iter().map(|asset| asset["name"].as_str().unwrap()).collect();
+            assert_eq!(names, expected, "{sort}");
+        }
+    }
+    assert_eq!(client.get("/assets?sort=custom_fields.").await.field_errors(), ["sort"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_custom_field_that_lists_do_not_know_is_refused_and_never_missing() {
+    let (api, client) = Api::with_tenant().await;
+    let without_index = api.replica(0, 0).client(&client);
+    client.post("/assets", json!({"name": "a", "custom_fields": {"long": "x", "list": "x", "short": "x"}})).await.data();
+    let long = client.post("/assets", json!({"name": "b", "custom_fields": {"long": "x".repeat(201)}})).await.id();
+    let list = client.post("/assets", json!({"name": "c", "custom_fields": {"list": [1]}})).await.id();
+    for client in [&client, &without_index] {
+        for field in ["long", "list"] {
+            let parameter = format!("custom_fields.{field}");
+            for path in ["/assets?", "/assets/export?", "/stats?", "/stats?group_by=status&"] {
+                let reply = client.get(&format!("{path}{parameter}=x")).await;
+                assert_eq!(reply.field_errors(), [parameter.as_str()], "{path}");
+            }
+            assert_eq!(client.get(&format!("/assets?sort={parameter}")).await.field_errors(), [parameter.as_str()]);
+            assert_eq!(client.get(&format!("/stats?group_by={parameter}")).await.field_errors(), [parameter.as_str()]);
+        }
+        assert_eq!(client.total("/assets?custom_fields.short=x").await, 1);
+    }
+    client.patch(&format!("/assets/{long}"), json!({"custom_fields_patch": {"long": null}})).await.data();
+    client.delete(&format!("/assets/{list}")).await;
+    for field in ["long", "list"] {
+        assert_eq!(client.total(&format!("/assets?custom_fields.{field}=x")).await, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_fields_that_exceed_the_memory_are_left_out_alone() {
+    let (api, client) = Api::with_tenant().await;
+    let body = |n: usize| json!({"name": format!("n{n}"), "location": "Bonn", "custom_fields": {"a": format!("{n:0200}"), "b": format!("b{n:0199}")}});
+    client.create_all(&(0..200).map(body).collect::<Vec<_>>()).await;
+    let small = api.replica(0, 80_000).client(&client);
+    assert_eq!((client.total("/assets?custom_fields.b=x").await, small.total("/assets?location=bonn").await), (0, 200));
+    for path in ["/assets?custom_fields.b=x", "/assets?sort=custom_fields.a", "/stats?group_by=custom_fields.a"] {
+        let problem = small.get(path).await.problem(503, "UNAVAILABLE");
+        assert!(problem["detail"].as_str().unwrap().contains("custom fields"), "{problem}");
+    }
+    client
+        .patch(
+            &format!("/assets/{}", client.get("/assets?q=n7").await.data()[0]["id"].as_str().unwrap()),
+            json!({"location": "Ulm"}),
+        )
+        .await;
+    assert_eq!((small.total("/assets?location=bonn").await, small.total("/assets").await), (199, 200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn wrong_parameters_are_named() {
+    let client = over_http().await;
+    let six: Vec<String> = (0..6).map(|n| format!("custom_fields.f{n}=x")).collect();
+    for (query, wrong) in [
+        (six.join("&").as_str(), "custom_fields.f5"),
+        ("custom_fields.=x", "custom_fields."),
+        ("purchase_price_min=1e3", "purchase_price_min"),
+        ("asset_type_code=x", "asset_type_code"),
+        ("created_from=2026", "created_from"),
+        ("locaton=x", "locaton"),
+    ] {
+        assert_eq!(client.get(&format!("/assets?{query}")).await.field_errors(), [wrong], "{query}");
+    }
+    let hint = client.get("/assets?custom_field.x=1").await.json()["errors"][0]["detail"].as_str().unwrap().to_owned();
+    assert!(hint.contains("custom_fields.<name>"), "{hint}");
+}
+
+/// Who had it in March is known of what was imported in November.
+#[tokio::test(start_paused = true)]
+async fn an_import_can_claim_since_when_an_asset_is_assigned() {
+    let (api, client) = Api::with_tenant().await;
+    let (ada, eve) = (client.user("Ada").await, client.user("Eve").await);
+    let csv = "name,assigned_to_email,assigned_since\na,ada@example.com,2025-03-01\nb,ada@example.com,\nc,,2025-03-01\n\
+        d,ada@example.com,2099-01-01\n";
+    let imported = client.import("/assets", "", csv).await;
+    assert_eq!(outcomes(&imported), ["created", "created", "refused", "refused"]);
+    assert_eq!(row_errors(&imported, 2)[0].0, "assigned_since");
+    assert_eq!(row_errors(&imported, 3)[0].0, "assigned_since");
+    let asset = imported.data()[0]["id"].as_str().unwrap().to_owned();
+    let had = async |user: &str, at: &str| -> Vec<Value> {
+        let data = client.get(&format!("/users/{user}/assets?as_of={at}")).await.data();
+        data.as_array().unwrap().iter().map(|it| json!([it["name"], it["assigned_since"]])).collect()
+    };
+    assert_eq!(had(&ada, "2025-03-01T00:00:00Z").await, [json!(["a", "2025-03-01"])]);
+    assert_eq!(had(&ada, "2025-02-28T23:59:59Z").await, Vec::<Value>::new());
+    client.get(&format!("/assets/{asset}?as_of=2025-06-01T00:00:00Z")).await.problem(404, "NOT_FOUND");
+    let entry = client.get(&format!("/assets/{asset}/history?verify=true")).await;
+    assert_eq!(entry.data()[0]["changes"]["assigned_since"]["new"], "2025-03-01");
+
+    // The claim ends with the assignment, and what the service knows itself counts more.
+    api.advance_clock(60);
+    let path = format!("/assets/{asset}");
+    assert_eq!(client.patch(&path, json!({"assigned_to": eve})).await.data()["assigned_since"], Value::Null);
+    api.advance_clock(3_600);
+    let now = api.now().to_string();
+    api.advance_clock(60);
+    let csv = format!("id,assigned_to,assigned_since\n{asset},{ada},2025-01-01\n");
+    assert_eq!(outcomes(&client.import("/assets", "?match=id", &csv).await), ["updated"]);
+    let before = had(&eve, &now).await;
+    assert_eq!(before, [json!(["a", null])]);
+    assert_eq!(had(&ada, "2025-02-01T00:00:00Z").await, [json!(["a", "2025-01-01"])]);
+    let exported = client.export("/assets/export").await.concat();
+    assert_eq!(outcomes(&client.import("/assets", "?match=id", &exported).await), ["unchanged", "unchanged"]);
+    assert_eq!(client.patch(&path, json!({"assigned_since": "2020-01-01"})).await.field_errors(), ["/assigned_since"]);
+}
