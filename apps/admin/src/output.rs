@@ -88,7 +88,7 @@ impl Output {
 }
 
 fn table(values: &[Value], fields: &[Field], width: Option<usize>) -> String {
-    let columns: Vec<Column> = fields.iter().map(|(column, _)| *column).collect();
+    let columns: Vec<Column> = fields.iter().map(|(column, _)| column.clone()).collect();
     let mut table = terminal::Table::new(&columns);
     values.iter().for_each(|value| table.add(fields.iter().map(|(_, cell)| cell(value))));
     table.render(width)

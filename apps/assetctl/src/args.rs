@@ -4,8 +4,11 @@ use crate::export::args::Export;
 use crate::handover::args::{Handover, Return};
 use crate::import::args::Import;
 use crate::labels::args::Labels;
+use crate::list::List;
 use crate::mcp::Mcp;
 use crate::offboard::args::Offboard;
+use crate::stats::Stats;
+use crate::stocktake::Stocktake;
 use crate::webhooks::args::Webhooks;
 use crate::who::Who;
 use clap::builder::StyledStr;
@@ -17,6 +20,7 @@ const EXAMPLES: &str = "\
 assetctl import laptops.csv --suggest
 assetctl import laptops.csv --match serial_number --dry-run
 assetctl export --output assets.csv
+assetctl list --location Berlin --status in_use
 assetctl handover AST-000007 --to mary@example.org
 assetctl stats";
 
@@ -33,6 +37,18 @@ const LABELS: &str = "\
 assetctl labels AST-000001 AST-000007
 assetctl labels --status in_stock --layout a4-65 --skip 12
 assetctl labels --all --format svg --size 62x29 --output labels";
+
+const LIST: &str = "\
+assetctl list --location Berlin --type LAP
+assetctl list --person none --status in_use --sort location
+assetctl list --filter warranty_from=2026-10-01 \\
+  --filter warranty_before=2027-01-01 --format csv
+assetctl list --custom cost_center=0815 --columns asset_tag,purchase_price";
+
+const STOCKTAKE: &str = "\
+assetctl stocktake \"Berlin / 3rd floor\"
+assetctl stocktake \"Berlin / 3rd floor\" --move --file scans.txt
+assetctl stocktake Lager --json";
 
 const HANDOVER: &str = "\
 assetctl handover AST-000007 --to mary@example.org
@@ -55,7 +71,8 @@ Exit codes:
        was written
   3    some rows were refused, and are in a file of their own; an export lacks
        records that the service can't read; a process could not start on all
-       assets of a user; or a receiver has not taken some events
+       assets of a user; a receiver has not taken some events; or assets are
+       missing at a stock-taking
   130  interrupted by Ctrl-C; the same command continues";
 
 fn after_help() -> StyledStr {
@@ -65,7 +82,7 @@ fn after_help() -> StyledStr {
     text
 }
 
-/// Brings an inventory in and takes it out again, prints labels, hands assets over and takes them back, and shows events.
+/// Brings an inventory in and takes it out again, lists it, takes stock, prints labels, hands assets over, and shows events.
 #[derive(Debug, Parser)]
 #[command(name = "assetctl", version, after_help = after_help())]
 pub struct Cli {
@@ -115,6 +132,12 @@ pub enum Command {
     /// Take assets back: their user signs on a phone, and you confirm that they are here
     #[command(after_help = examples(RETURN))]
     Return(Box<Return>),
+    /// List assets as a table, CSV or JSON
+    #[command(after_help = examples(LIST))]
+    List(List),
+    /// Take stock of a place: scan what is there, and see what is missing
+    #[command(after_help = examples(STOCKTAKE))]
+    Stocktake(Stocktake),
     /// Show who has an asset, or who had it on a day
     #[command(after_help = examples("assetctl who AST-000007\nassetctl who AST-000007 --on 2026-03-01"))]
     Who(Who),
@@ -139,8 +162,8 @@ pub enum Command {
     #[command(after_help = examples("assetctl mcp\nassetctl mcp --allow-writes"))]
     Mcp(Mcp),
     /// Show what there is: assets by status, type and manufacturer, their value and warranty, process instances
-    #[command(after_help = examples("assetctl stats\nassetctl stats --json"))]
-    Stats,
+    #[command(after_help = examples("assetctl stats\nassetctl stats --by location --depth 2\nassetctl stats --by custom_fields.cost_center --status in_use --json"))]
+    Stats(Stats),
     /// Show whose the API key is, and what it may do
     #[command(after_help = examples("assetctl me\nassetctl me --json | jq .key.scopes"))]
     Me,

@@ -132,6 +132,24 @@ pub async fn people_with<'a>(client: &Client, ids: impl Iterator<Item = &'a str>
     Ok(people)
 }
 
+/// All users by their ids, as [`person`] shows them; none if the key may not read users.
+pub async fn everybody(client: &Client) -> Result<BTreeMap<String, String>> {
+    let mut people = BTreeMap::new();
+    for page in 1_u32.. {
+        let query = [("limit", "100"), ("page", &page.to_string())];
+        let users = match get_data(client, "users", &query).await {
+            Err(CliError::Answered { status: 403, .. }) => break,
+            users => users?,
+        };
+        let all = users.as_array().map(Vec::as_slice).unwrap_or_default();
+        people.extend(all.iter().map(|user| (text(&user["id"]).to_owned(), person(user))));
+        if all.len() < 100 {
+            break;
+        }
+    }
+    Ok(people)
+}
+
 /// `Ada <ada@example.com>`, on one line.
 #[must_use]
 pub fn person(user: &Value) -> String {

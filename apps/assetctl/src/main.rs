@@ -1,5 +1,5 @@
-//! `assetctl`: imports an inventory from files as people have them and exports it again, prints labels, hands assets over,
-//! offboards users, and shows events as they come, over HTTP.
+//! `assetctl`: imports an inventory from files as people have them and exports it again, lists it and takes stock, prints labels,
+//! hands assets over, offboards users, and shows events as they come, over HTTP.
 
 mod args;
 mod config;
@@ -12,6 +12,7 @@ mod http;
 mod import;
 mod interrupt;
 mod labels;
+mod list;
 mod lookup;
 mod mcp;
 mod me;
@@ -22,6 +23,7 @@ mod progress;
 mod selection;
 mod show;
 mod stats;
+mod stocktake;
 mod webhooks;
 mod who;
 
@@ -66,7 +68,9 @@ async fn run(global: Global, command: Command) -> Result<u8> {
             webhooks::listen::listen(&options, &connection(global)?, is_json).await
         }
         Command::Mcp(options) => mcp::mcp(&options, &connection(global)?).await,
-        Command::Stats => stats::stats(&connection(global)?, is_json).await,
+        Command::List(options) => list::list(&options, &connection(global)?, is_json).await,
+        Command::Stocktake(options) => stocktake::stocktake(&options, &connection(global)?, is_json).await,
+        Command::Stats(options) => stats::stats(&options, &connection(global)?, is_json).await,
         Command::Me => me::me(&connection(global)?, is_json).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -34,6 +34,50 @@ impl Filters {
     }
 }
 
+/// Which assets are meant: filters of the list, the common ones by names of their own.
+#[derive(Debug, Args)]
+pub struct AssetFilters {
+    /// Those at this place and everywhere below it; none for those without a place
+    #[arg(long, value_name = "PLACE")]
+    location: Option<String>,
+    /// Those of the asset type with this code
+    #[arg(long = "type", value_name = "CODE")]
+    asset_type: Option<String>,
+    /// Those of this manufacturer
+    #[arg(long, value_name = "NAME")]
+    manufacturer: Option<String>,
+    /// Those of this user: an e-mail address, a name or an id; none for those that nobody has
+    #[arg(long, value_name = "USER")]
+    person: Option<String>,
+    /// Those with this value of a custom field: --custom cost_center=0815
+    #[arg(long, value_name = "NAME=VALUE", value_parser = filter)]
+    custom: Vec<(String, String)>,
+    /// Any other filter of the list
+    #[command(flatten)]
+    others: Filters,
+}
+
+impl AssetFilters {
+    /// As in a query. Looks the person up.
+    pub async fn pairs(&self, client: &Client) -> Result<Vec<(String, String)>> {
+        let named = [("location", &self.location), ("asset_type_code", &self.asset_type), ("manufacturer", &self.manufacturer)];
+        let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
+        let custom = self.custom.iter().map(|(name, value)| (format!("custom_fields.{name}"), value.clone()));
+        let mut pairs: Vec<_> = named.chain(custom).chain(self.others.pairs()).collect();
+        if let Some(person) = &self.person {
+            let id = match person.as_str() {
+                NOBODY => NOBODY.to_owned(),
+                person => lookup::text(&lookup::user_named(client, person).await?["id"]).to_owned(),
+            };
+            pairs.push(("assigned_to".to_owned(), id));
+        }
+        Ok(pairs)
+    }
+}
+
+/// The value of a filter by user for assets that nobody has.
+pub const NOBODY: &str = "none";
+
 /// The fields of an asset that a label needs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Asset {

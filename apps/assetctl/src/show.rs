@@ -17,12 +17,13 @@ const MAX_FIELDS: usize = 3;
 const FIRST_FIELDS: [&str; 3] = ["status", "assigned_to", "running_instance_id"];
 const MAX_CHARS: usize = 24;
 /// Fields of an asset that have their own place.
-const SHOWN_FIRST: [&str; 10] = [
+const SHOWN_FIRST: [&str; 11] = [
     "id",
     "asset_tag",
     "name",
     "status",
     "assigned_to",
+    "location",
     "asset_type_name",
     "asset_type_id",
     "manufacturer",
@@ -97,6 +98,7 @@ fn members(asset: &Value, process: &Value, people: &BTreeMap<String, String>) ->
         ("Asset", tag_and_name(asset)),
         ("Status", text(&asset["status"]).to_owned()),
         ("Owner", owner.unwrap_or("nobody").to_owned()),
+        ("Location", text(&asset["location"]).to_owned()),
         ("Process", running(process).unwrap_or_else(|| "none in progress".to_owned())),
         ("Type", text(&asset["asset_type_name"]).to_owned()),
         ("Model", model),
@@ -123,7 +125,7 @@ fn title(name: &str) -> String {
 fn value_of(name: &str, value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) if matches!(name, "created_at" | "updated_at") => time(text) + " UTC",
+        Value::String(text) if matches!(name, "created_at" | "updated_at" | "last_seen_at") => time(text) + " UTC",
         Value::String(text) => text.lines().collect::<Vec<_>>().join(" "),
         // Beside custom fields, numbers are amounts of money.
         Value::Number(number) if !name.is_empty() => {

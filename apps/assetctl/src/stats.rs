@@ -4,18 +4,83 @@ use crate::config::Connection;
 use crate::error::{EXIT_SUCCESS, Result};
 use crate::http::client::Client;
 use crate::http::request::get_data;
+use crate::lookup::{everybody, text};
 use crate::output::{count, print, print_json};
+use crate::selection::AssetFilters;
+use clap::Args;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use terminal::{Column, Table};
 
-pub async fn stats(connection: &Connection, is_json: bool) -> Result<u8> {
-    let stats = get_data(&Client::new(connection)?, "stats", &[]).await?;
-    if is_json {
-        print_json(&stats)?;
-    } else {
-        print(&summary(&stats, terminal::width()))?;
+/// Options of `stats`.
+#[derive(Debug, Args)]
+pub struct Stats {
+    /// Groups of assets with their value: status, asset_type, manufacturer, model, location, assigned_to or custom_fields.NAME
+    #[arg(long, value_name = "FIELD")]
+    by: Option<String>,
+    /// Levels of places that make a group; 1 without
+    #[arg(long, value_name = "LEVELS", requires = "by", value_parser = clap::value_parser!(u64).range(1..=8))]
+    depth: Option<u64>,
+    /// Of which assets
+    #[command(flatten)]
+    filters: AssetFilters,
+}
+
+/// Prints the statistics, or groups of assets.
+pub async fn stats(options: &Stats, connection: &Connection, is_json: bool) -> Result<u8> {
+    let client = Client::new(connection)?;
+    let mut query = options.filters.pairs(&client).await?;
+    query.extend(options.by.iter().map(|field| ("group_by".to_owned(), field.clone())));
+    query.extend(options.depth.iter().map(|depth| ("depth".to_owned(), depth.to_string())));
+    let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let stats = get_data(&client, "stats", &query).await?;
+    match &options.by {
+        _ if is_json => print_json(&stats)?,
+        None => print(&summary(&stats, terminal::width()))?,
+        Some(field) => {
+            let people = if field == "assigned_to" { everybody(&client).await? } else { BTreeMap::new() };
+            print(&groups(field, &stats, &people).render(terminal::width()))?;
+        }
     }
     Ok(EXIT_SUCCESS)
+}
+
+/// A row for each group, one for the rest, and one for all. `people` are by id.
+fn groups(field: &str, stats: &Value, people: &BTreeMap<String, String>) -> Table {
+    let title = field.trim_start_matches("custom_fields.").to_uppercase().replace('_', " ");
+    let mut table = Table::new(&[Column::named(&title), Column::number("ASSETS"), Column::number("PURCHASE PRICE")]);
+    let (mut assets, mut value) = (0, Vec::new());
+    let mut add = |name: String, group: &Value| {
+        let (number, price) = (group["count"].as_u64().unwrap_or_default(), text(&group["purchase_price"]));
+        assets += number;
+        value.push(price.to_owned());
+        table.add([name, number.to_string(), price.to_owned()]);
+    };
+    for group in stats["groups"].as_array().into_iter().flatten() {
+        let name = match (&group["value"], group["id"].as_str()) {
+            (value, Some(id)) => people.get(id).map_or_else(|| value.as_str().unwrap_or(id), String::as_str),
+            (value, None) => value.as_str().unwrap_or("(none)"),
+        };
+        add(name.to_owned(), group);
+    }
+    let rest = &stats["rest"];
+    if let Some(groups) = rest["groups"].as_u64().filter(|groups| *groups > 0) {
+        add(format!("({})", count(groups, "smaller group")), rest);
+    }
+    table.add(["Total".to_owned(), assets.to_string(), sum(value.iter().map(String::as_str))]);
+    table
+}
+
+/// The exact sum of decimal texts, with at least two fractional digits.
+fn sum<'a>(prices: impl Iterator<Item = &'a str>) -> String {
+    const FRACTION: usize = 4;
+    let units = |price: &str| {
+        let (whole, fraction) = price.split_once('.').unwrap_or((price, ""));
+        format!("{whole}{fraction:0<FRACTION$}").parse::<i128>().unwrap_or_default()
+    };
+    let digits = format!("{:05}", prices.map(units).sum::<i128>());
+    let (whole, fraction) = digits.split_at(digits.len() - FRACTION);
+    format!("{whole}.{:0<2}", fraction.trim_end_matches('0'))
 }
 
 fn summary(stats: &Value, width: Option<usize>) -> String {
@@ -64,6 +129,41 @@ fn counts(title: &'static str, number: &'static str, counts: &Value) -> Option<T
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn groups_end_with_the_rest_and_the_total() {
+        let stats = json!({
+            "groups": [
+                {"value": "Berlin", "count": 12, "purchase_price": "10000.5"}, {"value": null, "count": 3, "purchase_price": "0.00"},
+                {"value": null, "id": "u1", "count": 1, "purchase_price": "0.0301"}, {"id": "u2", "count": 1, "purchase_price": "1.00"}
+            ],
+            "rest": {"groups": 2, "count": 4, "purchase_price": "7.00"}
+        });
+        let expected = "\
+COST CENTER         ASSETS  PURCHASE PRICE
+Berlin                  12         10000.5
+(none)                   3            0.00
+Ada                      1          0.0301
+u2                       1            1.00
+(2 smaller groups)       4            7.00
+Total                   21      10008.5301";
+        let people = BTreeMap::from([("u1".to_owned(), "Ada".to_owned())]);
+        assert_eq!(groups("custom_fields.cost_center", &stats, &people).render(Some(80)), expected);
+        let none = groups("location", &json!({"groups": [], "rest": {"groups": 0}}), &people).render(None);
+        assert_eq!(none, "LOCATION  ASSETS  PURCHASE PRICE\nTotal          0            0.00");
+    }
+
+    #[test]
+    fn prices_are_added_exactly() {
+        for (prices, expected) in [
+            (&["0.1", "0.2"][..], "0.30"),
+            (&["999999999999.9999", "0.0001"], "1000000000000.00"),
+            (&["12", "-"], "12.00"),
+            (&[], "0.00"),
+        ] {
+            assert_eq!(sum(prices.iter().copied()), expected);
+        }
+    }
 
     #[test]
     fn every_count_is_in_a_table() {

@@ -36,7 +36,10 @@ pub async fn who(options: &Who, connection: &Connection, is_json: bool) -> Resul
         print_json(&json!({"asset": asset, "as_of": time, "user": asset["assigned_to"], "person": person}))?;
     } else {
         let status = text(&asset["status"]).to_owned();
-        let members = [("Asset", tag_and_name(&asset)), ("Assigned to", person), ("Status", status), ("When", shown)];
+        let mut members = vec![("Asset", tag_and_name(&asset)), ("Assigned to", person), ("Status", status)];
+        members.extend(asset["location"].as_str().map(|place| ("Location", place.to_owned())));
+        members.extend(asset["last_seen_at"].as_str().map(|seen| ("Last seen", terminal::time(seen) + " UTC")));
+        members.push(("When", shown));
         print(&terminal::record(members, terminal::width()))?;
     }
     Ok(EXIT_SUCCESS)
@@ -73,19 +76,21 @@ pub fn day(text: &str) -> std::result::Result<Date, String> {
     day.ok_or_else(|| "must be a date, such as 2026-03-01".to_owned())
 }
 
+/// To the second.
 #[expect(clippy::disallowed_methods, reason = "the clock of whoever asks")]
-fn now() -> Result<Timestamp> {
+pub fn now() -> Result<Timestamp> {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_second(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX))
         .map_err(|error| CliError::Failed(format!("the time of this computer: {error}")))
 }
 
-/// The beginning of a day in the time zone, or any time, in milliseconds since 1970.
-pub fn beginning_of(text: &str, zone: &Value) -> Result<u64> {
-    let begin =
-        day(text).ok().and_then(|day| Some(day.to_zoned(zone_of(zone).1).ok()?.timestamp())).or_else(|| text.parse().ok());
-    let milliseconds = begin.and_then(|begin: Timestamp| u64::try_from(begin.as_millisecond()).ok());
-    milliseconds.ok_or_else(|| CliError::Usage(format!("{text} must be YYYY-MM-DD or a time such as 2026-03-01T09:00:00Z")))
+/// A time as the service takes it: the beginning of a day in the time zone, or of the next one for the end of a period; or a time.
+pub fn time_of(text: &str, is_end: bool, zone: &Value) -> Result<String> {
+    let first_day = |day: Date| if is_end { day.tomorrow().ok() } else { Some(day) };
+    let midnight = |day: Date| Some(first_day(day)?.to_zoned(zone_of(zone).1).ok()?.timestamp());
+    let time = day(text).ok().and_then(midnight).or_else(|| text.parse().ok());
+    let time = time.map(|time: Timestamp| format!("{time:.3}"));
+    time.ok_or_else(|| CliError::Usage(format!("{text} must be YYYY-MM-DD or a time such as 2026-03-01T09:00:00Z")))
 }
 
 /// A zone that is unknown here counts as UTC.
@@ -128,6 +133,16 @@ mod tests {
         // The day after begins at one o'clock.
         assert_eq!(end("2018-11-03", "America/Sao_Paulo").0.as_deref(), Some("2018-11-04T02:59:59.999Z"));
         assert_eq!(end("2026-03-01", "Mars/Olympus").1, "the end of 2026-03-01 in UTC (2026-03-01 23:59 UTC)");
+    }
+
+    #[test]
+    fn a_period_of_days_has_its_last_day() {
+        let zone = "Europe/Berlin".into();
+        let time = |text, is_end| time_of(text, is_end, &zone).map_err(|error| error.to_string());
+        assert_eq!(time("2026-03-01", false).as_deref(), Ok("2026-02-28T23:00:00.000Z"));
+        assert_eq!(time("2026-03-01", true).as_deref(), Ok("2026-03-01T23:00:00.000Z"));
+        assert_eq!(time("2026-03-01T09:00:00+01:00", true).as_deref(), Ok("2026-03-01T08:00:00.000Z"));
+        assert!(time("March", false).is_err_and(|error| error.starts_with("March must be YYYY-MM-DD or a time")));
     }
 
     #[test]

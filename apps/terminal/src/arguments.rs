@@ -1,7 +1,7 @@
 //! The arguments of a program.
 
 use crate::manual;
-use crate::print::{print, print_error, print_note, print_styled, print_styled_error};
+use crate::print::{print, print_error, print_note, print_styled, print_styled_note};
 use crate::style::{is_coloured, is_output_coloured};
 use crate::text::unstyled;
 use crate::tips::without_wrong_tips;
@@ -33,7 +33,7 @@ fn show(error: &Error) {
     let (styled, plain) = (styled.trim_end(), unstyled(styled.trim_end()));
     // Styles of an argument can't be told from clap's own. They do no harm.
     if error.use_stderr() {
-        if is_coloured(&io::stderr()) { print_styled_error(styled) } else { print_note(&plain) }
+        if is_coloured(&io::stderr()) { print_styled_note(styled) } else { print_note(&plain) }
     } else {
         // The exit code says the same if nothing can be written.
         let _ = if is_output_coloured() { print_styled(styled).map(drop) } else { print(&plain) };

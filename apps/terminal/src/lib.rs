@@ -15,7 +15,9 @@ mod tips;
 pub use arguments::parse_arguments;
 pub use examples::{check_examples, examples};
 pub use notice::Notice;
-pub use print::{ask, data, is_broken_pipe, print, print_data, print_error, print_note, print_styled};
+pub use print::{
+    ask, data, is_broken_pipe, print, print_data, print_error, print_note, print_styled, print_styled_note, ring_bell,
+};
 pub use table::{Column, Table, record};
 pub use text::{clean, clean_hidden, clean_lines, pad, time};
 

@@ -66,15 +66,22 @@ pub fn print_note(text: &str) {
     write_error(&clean_lines(text), "\n");
 }
 
-/// Texts of others in it must be clean already.
-pub(crate) fn print_styled_error(text: &str) {
+/// For people, on standard error. Texts of others in it must be clean already.
+pub fn print_styled_note(text: &str) {
     write_error(&clean_styled(text), "\n");
+}
+
+/// Rings the bell of the terminal.
+pub fn ring_bell() {
+    if crate::is_error_terminal() {
+        write_error("\u{7}", "");
+    }
 }
 
 /// The reason of a program's failure, as clap prints wrong arguments.
 pub fn print_error(text: &str) {
     let label = style::paint("error:", style::ERROR, style::is_coloured(&io::stderr()));
-    print_styled_error(&format!("{label} {}", clean_lines(text)));
+    print_styled_note(&format!("{label} {}", clean_lines(text)));
 }
 
 /// Asks on standard error. Returns the typed line without white space around it; `None` if there is nobody to ask.

@@ -29,6 +29,11 @@ pub fn is_output_coloured() -> bool {
     is_coloured(&std::io::stdout())
 }
 
+#[must_use]
+pub fn is_error_coloured() -> bool {
+    is_coloured(&std::io::stderr())
+}
+
 /// Without colours, the text stays as it is.
 #[must_use]
 pub fn paint(text: &str, style: Style, is_coloured: bool) -> String {

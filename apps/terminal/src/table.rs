@@ -1,14 +1,15 @@
 //! Tables with aligned columns.
 
 use crate::text::{clean, pad, width, wrap};
+use std::borrow::Cow;
 
 const GAP: usize = 2;
 /// A column of text is not made narrower than this to fit the terminal.
 const MIN_WIDTH: usize = 14;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Column {
-    title: &'static str,
+    title: Cow<'static, str>,
     is_right: bool,
     is_text: bool,
 }
@@ -17,19 +18,25 @@ impl Column {
     /// Cells stay on one line, such as ids and times.
     #[must_use]
     pub const fn new(title: &'static str) -> Self {
-        Self { title, is_right: false, is_text: false }
+        Self { title: Cow::Borrowed(title), is_right: false, is_text: false }
+    }
+
+    /// As [`text`](Self::text), with a title that others chose.
+    #[must_use]
+    pub fn named(title: &str) -> Self {
+        Self { title: Cow::Owned(clean(title)), is_right: false, is_text: true }
     }
 
     /// Cells are broken into lines if the table is too wide.
     #[must_use]
     pub const fn text(title: &'static str) -> Self {
-        Self { title, is_right: false, is_text: true }
+        Self { title: Cow::Borrowed(title), is_right: false, is_text: true }
     }
 
     /// Aligned at the right.
     #[must_use]
     pub const fn number(title: &'static str) -> Self {
-        Self { title, is_right: true, is_text: false }
+        Self { title: Cow::Borrowed(title), is_right: true, is_text: false }
     }
 }
 
@@ -64,7 +71,7 @@ impl Table {
         match self.widths(terminal.unwrap_or(usize::MAX)) {
             Some(widths) => self.aligned(&widths),
             None => {
-                let titles = || self.columns.iter().map(|column| column.title);
+                let titles = || self.columns.iter().map(|column| &*column.title);
                 let block = |row: &Vec<String>| record(titles().zip(row.iter().cloned()), terminal);
                 self.rows.iter().map(block).collect::<Vec<_>>().join("\n\n")
             }
@@ -75,10 +82,10 @@ impl Table {
     fn widths(&self, terminal: usize) -> Option<Vec<usize>> {
         let longest = |index: usize| self.rows.iter().map(|row| width(&row[index])).max().unwrap_or_default();
         let mut widths: Vec<usize> =
-            self.columns.iter().enumerate().map(|(index, column)| width(column.title).max(longest(index))).collect();
+            self.columns.iter().enumerate().map(|(index, column)| width(&column.title).max(longest(index))).collect();
         let gaps = GAP * self.columns.len().saturating_sub(1);
         while widths.iter().sum::<usize>() + gaps > terminal {
-            let least = |column: &Column| MIN_WIDTH.max(width(column.title));
+            let least = |column: &Column| MIN_WIDTH.max(width(&column.title));
             let texts = self.columns.iter().zip(&mut widths).filter(|(column, width)| column.is_text && **width > least(column));
             *texts.map(|(_, width)| width).max()? -= 1;
         }
@@ -86,7 +93,7 @@ impl Table {
     }
 
     fn aligned(&self, widths: &[usize]) -> String {
-        let titles = self.columns.iter().map(|column| vec![column.title.to_owned()]).collect();
+        let titles = self.columns.iter().map(|column| vec![column.title.to_string()]).collect();
         let rows = self.rows.iter().map(|row| row.iter().zip(widths).map(|(cell, width)| wrap(cell, *width)).collect());
         let mut lines = Vec::new();
         for cells in std::iter::once::<Vec<Vec<String>>>(titles).chain(rows) {

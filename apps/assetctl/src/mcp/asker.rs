@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 const PAGE: u64 = 20;
 
-pub type Query = Vec<(&'static str, String)>;
+pub type Query = Vec<(String, String)>;
 pub type Row = fn(&Value) -> Value;
 
 pub struct Asker {
@@ -33,8 +33,8 @@ impl Asker {
     /// A list as far as there is room, from a place on.
     pub async fn list(&self, path: &str, mut query: Query, skip: &Value, name: &str, row: Row) -> Result<Map<String, Value>> {
         let skip = skip.as_u64().unwrap_or_default();
-        query.extend([("limit", PAGE.to_string()), ("page", (skip / PAGE + 1).to_string())]);
-        let query: Vec<_> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        query.extend([("limit", PAGE), ("page", skip / PAGE + 1)].map(|(name, number)| (name.to_owned(), number.to_string())));
+        let query: Vec<_> = query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let (document, _) = get_document(&self.client, path, &query).await?;
         let total = document["meta"]["total"].as_u64().unwrap_or_default();
         let on_page = document["data"].as_array().into_iter().flatten();
@@ -64,9 +64,9 @@ impl Asker {
 }
 
 /// The filters of a list that the arguments are. `names`: of the argument, and of the filter.
-pub fn filters(arguments: &Value, names: &[(&str, &'static str)]) -> Query {
+pub fn filters(arguments: &Value, names: &[(&str, &str)]) -> Query {
     let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    names.iter().filter_map(|(name, filter)| Some((*filter, value(arguments.get(name)?)))).collect()
+    names.iter().filter_map(|(name, filter)| Some(((*filter).to_owned(), value(arguments.get(name)?)))).collect()
 }
 
 /// An argument that is a day.

@@ -5,27 +5,45 @@ use crate::lookup::{self, person, text};
 use crate::mcp::answer::{self, Answer, quoted};
 use crate::mcp::asker::{Asker, Query, Row, day, filters};
 use crate::output::count;
+use crate::selection::NOBODY;
 use crate::show::{self, entries};
 use crate::who::{asset_on, time_on};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// The fields of an asset in a list.
-const LISTED: [&str; 6] = ["asset_tag", "name", "status", "asset_type_name", "serial_number", "warranty_until"];
+const LISTED: [&str; 7] = ["asset_tag", "name", "status", "location", "asset_type_name", "serial_number", "warranty_until"];
 /// Arguments, and the filters of the list that they are.
-const FILTERS: [(&str, &str); 4] =
-    [("words", "q"), ("status", "status"), ("warranty_before", "warranty_before"), ("changed_since", "updated_since")];
+const FILTERS: [(&str, &str); 7] = [
+    ("words", "q"),
+    ("status", "status"),
+    ("place", "location"),
+    ("manufacturer", "manufacturer"),
+    ("warranty_before", "warranty_before"),
+    ("changed_since", "updated_since"),
+    ("sort", "sort"),
+];
+/// Parameters of the list that are no filters.
+const OWN: [&str; 4] = ["page", "limit", "expand", "sort"];
 
 pub async fn find(asker: &Asker, arguments: &Value) -> Result<Answer> {
     let mut query = filters(arguments, &FILTERS);
-    if arguments["person"].is_string() {
-        query.push(("assigned_to", text(&asker.person(&arguments["person"]).await?["id"]).to_owned()));
+    for (name, value) in arguments["filters"].as_object().into_iter().flatten() {
+        if OWN.contains(&name.as_str()) {
+            return Err(CliError::Usage(format!("wrong arguments: {name} is no filter")));
+        }
+        query.push((name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+    }
+    match arguments["person"].as_str() {
+        None => {}
+        Some(NOBODY) => query.push(("assigned_to".to_owned(), NOBODY.to_owned())),
+        Some(_) => query.push(("assigned_to".to_owned(), text(&asker.person(&arguments["person"]).await?["id"]).to_owned())),
     }
     if let Some(name) = arguments["type"].as_str() {
-        query.push(("asset_type_id", lookup::asset_type(&asker.client, name).await?));
+        query.push(("asset_type_id".to_owned(), lookup::asset_type(&asker.client, name).await?));
     }
     if asker.has("users:read") {
-        query.push(("expand", "assigned_to".to_owned()));
+        query.push(("expand".to_owned(), "assigned_to".to_owned()));
     }
     listed(asker, "assets", query, &arguments["skip"], "found", row).await
 }
@@ -122,7 +140,7 @@ pub async fn who_has(asker: &Asker, arguments: &Value) -> Result<Answer> {
         (None, Some(_)) => {
             let user = asker.person(&arguments["person"]).await?;
             let (time, when) = time_on(day, &asker.me["tenant"]["time_zone"])?;
-            let (path, query) = (format!("users/{}/assets", text(&user["id"])), time.map(|time| ("as_of", time)));
+            let (path, query) = (format!("users/{}/assets", text(&user["id"])), time.map(|time| ("as_of".to_owned(), time)));
             let (person, query) = (Value::from(person(&user)), query.into_iter().collect());
             let what = format!("of {}, {when}", quoted(&person));
             let mut answer = listed(asker, &path, query, &arguments["skip"], &what, row_of_owner).await?;

@@ -321,6 +321,54 @@ fn what_is_no_message_is_answered_and_the_session_goes_on() {
     assert_eq!(session.end(), 0);
 }
 
+#[test]
+fn questions_are_filters_and_begin_with_what_people_did() {
+    let event = |kind: &str, key: Value, name: &str| {
+        let actor = json!({"key_id": key, "key_name": name, "user_id": null, "user_name": null});
+        json!({"id": ID, "at": "2026-03-05T10:00:00.000Z", "type": kind, "entity_name": "Laptop", "entity_tag": null, "actor": actor,
+               "changes": {"status": {"old": "in_stock", "new": "in_use"}}})
+    };
+    let events = json!([
+        event("tenant.created", Value::Null, "operator"),
+        event("process.created", Value::Null, "operator"),
+        event("process.created", json!(ID), "Ada's key"),
+        event("asset.updated", json!(ID), "Ada's key"),
+    ]);
+    let service = Scripted::start(move |request, _| match request.route.as_str() {
+        "GET /me" => {
+            let key = json!({"scopes": ["assets:read", "events:read"]});
+            Answer::data(&json!({"key": key, "tenant": {"time_zone": "Europe/Berlin"}}))
+        }
+        "GET /assets" => Answer::new("application/json", json!({"data": [], "meta": {"total": 0}}).to_string()),
+        route => {
+            assert_eq!(route, "GET /events");
+            let body = json!({"data": events, "meta": {"limit": 50, "after": ID, "has_more": false}});
+            Answer::new("application/json", body.to_string())
+        }
+    });
+    let mut session = McpSession::start(command(&service.url, &["mcp"]));
+    let asked = |service: &Scripted, names: &[&str]| {
+        let last = service.requests().pop().unwrap();
+        names.iter().map(|name| last.parameter(name).to_owned()).collect::<Vec<_>>()
+    };
+    let filters = json!({"purchase_date_before": "2022-01-01", "purchase_price_min": 5});
+    let question = json!({"place": "Berlin", "person": "none", "manufacturer": "Dell", "filters": filters, "sort": "-location"});
+    assert!(!session.call("find_assets", &question).0);
+    let names = ["location", "assigned_to", "manufacturer", "purchase_date_before", "purchase_price_min", "sort"];
+    assert_eq!(asked(&service, &names), ["Berlin", "none", "Dell", "2022-01-01", "5", "-location"]);
+    let (failed, line, _) = session.call("find_assets", &json!({"filters": {"limit": 1}}));
+    assert!(failed && line.contains("limit is no filter"), "{line}");
+    let question = json!({"since": "2026-03-01", "until": "2026-03-07", "types": "asset.*", "by": ID});
+    let (_, line, data) = session.call("changes_since", &question);
+    assert_eq!(asked(&service, &["since", "until"]), ["2026-02-28T23:00:00.000Z", "2026-03-07T23:00:00.000Z"]);
+    assert_eq!(asked(&service, &["types", "actor_id"]), ["asset.*", ID]);
+    let told: Vec<&Value> = data["changes"].as_array().unwrap().iter().map(|change| &change["event"]).collect();
+    assert_eq!(told, ["process.created", "asset.updated"], "{line}");
+    assert_eq!((&data["next_after"], data.get("rest")), (&json!(ID), None));
+    assert!(session.call("changes_since", &json!({"types": "asset.*"})).0);
+    assert_eq!(session.end(), 0);
+}
+
 /// Of a service, or of something else at its address.
 pub fn odd_answers() -> Vec<Value> {
     let thing = json!({"id": ID, "asset_tag": 5, "name": [], "assigned_to": {}, "custom_fields": 5, "steps": 5, "instances": 5});

@@ -1,0 +1,586 @@
+//! `assetctl stocktake`: what is scanned at a place is seen there, and what belongs there and is not seen is missing.
+//!
+//! Answers are kept in a file in the user's folder for state, so that an interrupted stock-taking continues. An asset that is
+//! scanned twice counts once.
+
+use crate::config::Connection;
+use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
+use crate::folded::folded;
+use crate::http::client::Client;
+use crate::http::request::{get_data, new_run_id, post_data};
+use crate::interrupt::Interrupt;
+use crate::list;
+use crate::lookup::{is_id, person_with, text};
+use crate::output::{count, print, print_json};
+use crate::who;
+use clap::Args;
+use jiff::{Timestamp, ToSpan};
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use terminal::style::{self, GOOD, Style, WARNING, paint};
+use terminal::{clean, print_note, print_styled_note, ring_bell};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{Instant, timeout_at};
+
+/// The most items of a request.
+const AT_ONCE: usize = 100;
+/// Codes that come within this time after the first are sent together.
+const TOGETHER: Duration = Duration::from_millis(300);
+/// An older stock-taking does not continue. In hours.
+const CONTINUES_FOR: i64 = 7 * 24;
+/// The columns of what is missing.
+const MISSING: [&str; 5] = ["asset_tag", "name", "location", "assigned_to", "last_seen_at"];
+
+/// Options of `stocktake`.
+#[derive(Debug, Args)]
+pub struct Stocktake {
+    /// The place, with all that is below it, such as `Berlin / 3rd floor`
+    #[arg(value_name = "PLACE")]
+    place: String,
+    /// File with a code on each line: tags, serial numbers or addresses of labels; the keyboard without, where a scanner types
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Move assets that belong elsewhere to this place
+    #[arg(long = "move")]
+    moves: bool,
+    /// Begin anew, instead of continuing the stock-taking of the last seven days
+    #[arg(long)]
+    again: bool,
+}
+
+/// Takes stock. Succeeds if nothing is missing.
+pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bool) -> Result<u8> {
+    let client = Client::new(connection)?;
+    let place = normal(&options.place);
+    if place.is_empty() {
+        return Err(CliError::Usage("name a place, such as \"Berlin / 3rd floor\"".into()));
+    }
+    let mut codes = Codes::open(options.file.as_deref())?;
+    let me = get_data(&client, "me", &[]).await?;
+    let path = state_path(connection.base_url.as_str(), text(&me["tenant"]["id"]), &place)?;
+    let mut state = State::open(&path, options.again, who::now()?)?;
+    if !state.answers.is_empty() {
+        let known = count(state.answers.len() as u64, "code");
+        print_note(&format!("Continues the stock-taking of {}: {known} so far. --again begins anew.", shown(state.since)));
+    }
+    if options.file.is_none() && std::io::stdin().is_terminal() {
+        print_note("Scan or type codes, one a line. Ctrl-D ends.");
+    }
+    let mut session = Session { client: &client, place: &place, moves: options.moves, run: new_run_id()?, requests: 0 };
+    let (mut people, mut interrupt) = (BTreeMap::new(), Interrupt::listen());
+    // Files have either tags or serial numbers, so the kind that was found last is tried first.
+    let mut kind = Kind::Tag;
+    let interrupted = || CliError::Interrupted("Interrupted. The same command continues.".into());
+    loop {
+        let batch = tokio::select! {
+            batch = codes.next() => batch,
+            _ = interrupt.next() => return Err(interrupted()),
+        };
+        let Some(mut batch) = batch else { break };
+        batch.retain(|code| options.file.is_none() || !state.has_found(code));
+        if batch.is_empty() {
+            continue;
+        }
+        let answers = tokio::select! {
+            answers = session.send(&batch, &mut kind) => answers?,
+            _ = interrupt.next() => return Err(interrupted()),
+        };
+        for answer in answers {
+            let owner = match answer.assigned_to.as_deref().filter(|_| answer.outcome == "elsewhere") {
+                Some(id) if !people.contains_key(id) => {
+                    let person = person_with(&client, id).await?;
+                    people.entry(id.to_owned()).or_insert(person).clone()
+                }
+                Some(id) => people[id].clone(),
+                None => String::new(),
+            };
+            say(&answer, &owner);
+            state.add(answer)?;
+        }
+    }
+    let missing = missing(&client, &place, &state).await?;
+    let report = Report { place: &place, state: &state, missing: &missing };
+    if is_json {
+        print_json(&report.json())?
+    } else {
+        print(&report.in_words(terminal::width()))?
+    }
+    if missing.is_empty() {
+        state.end()?;
+        return Ok(EXIT_SUCCESS);
+    }
+    Ok(EXIT_REFUSED)
+}
+
+/// `Berlin/3rd floor` is `Berlin / 3rd floor`, as the service keeps it.
+fn normal(place: &str) -> String {
+    let words = |level: &str| level.split_whitespace().collect::<Vec<_>>().join(" ");
+    place.split('/').map(words).filter(|level| !level.is_empty()).collect::<Vec<_>>().join(" / ")
+}
+
+fn shown(time: Timestamp) -> String {
+    terminal::time(&format!("{time:.3}")) + " UTC"
+}
+
+/// Lines of the keyboard, or of a file.
+enum Codes {
+    Keyboard(UnboundedReceiver<String>),
+    File(std::vec::IntoIter<String>),
+}
+
+impl Codes {
+    fn open(file: Option<&Path>) -> Result<Self> {
+        let Some(path) = file else {
+            let (sender, lines) = unbounded_channel();
+            // Nothing can end a thread that waits for a line, so it must not hold up the end of the program.
+            std::thread::spawn(move || {
+                for line in std::io::stdin().lock().lines() {
+                    if line.map_or(true, |line| sender.send(line).is_err()) {
+                        break;
+                    }
+                }
+            });
+            return Ok(Self::Keyboard(lines));
+        };
+        let text = fs::read(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))?;
+        let lines: Vec<String> = String::from_utf8_lossy(&text).lines().filter_map(code).collect();
+        Ok(Self::File(lines.into_iter()))
+    }
+
+    /// As many as a request takes; `None` at the end.
+    async fn next(&mut self) -> Option<Vec<String>> {
+        let lines = match self {
+            Self::File(lines) => return Some(lines.take(AT_ONCE).collect()).filter(|codes: &Vec<_>| !codes.is_empty()),
+            Self::Keyboard(lines) => lines,
+        };
+        let mut codes: Vec<String> = code(&lines.recv().await?).into_iter().collect();
+        let end = Instant::now() + TOGETHER;
+        while codes.len() < AT_ONCE {
+            match timeout_at(end, lines.recv()).await {
+                Ok(Some(line)) => codes.extend(code(&line)),
+                _ => break,
+            }
+        }
+        Some(codes)
+    }
+}
+
+/// The code on a line, without the byte-order mark of a file.
+fn code(line: &str) -> Option<String> {
+    Some(line.trim_start_matches('\u{feff}').trim()).filter(|code| !code.is_empty()).map(str::to_owned)
+}
+
+/// The tag or the id in the address of a label: its last part.
+fn in_label(code: &str) -> String {
+    if !code.starts_with("http://") && !code.starts_with("https://") {
+        return code.to_owned();
+    }
+    let (rest, fragment) = code.split_once('#').unwrap_or((code, ""));
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let value = |pair: &'_ str| pair.rsplit_once('=').map_or(pair, |(_, value)| value).to_owned();
+    let last = match (fragment, query) {
+        ("", "") => path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned(),
+        ("", query) => query.rsplit('&').next().map(value).unwrap_or_default(),
+        (fragment, _) => value(fragment.trim_end_matches('/').rsplit(['/', '&']).next().unwrap_or_default()),
+    };
+    percent_decode_str(&last).decode_utf8_lossy().into_owned()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tag,
+    Serial,
+}
+
+impl Kind {
+    fn other(self) -> Self {
+        if self == Self::Tag { Self::Serial } else { Self::Tag }
+    }
+
+    fn item(self, code: &str) -> Value {
+        let code = in_label(code);
+        match self {
+            _ if is_id(&code) => json!({"id": code}),
+            Self::Tag => json!({"tag": code}),
+            Self::Serial => json!({"serial_number": code}),
+        }
+    }
+}
+
+struct Session<'a> {
+    client: &'a Client,
+    place: &'a str,
+    moves: bool,
+    /// The prefix of the idempotency keys.
+    run: String,
+    requests: u32,
+}
+
+impl Session<'_> {
+    /// An answer for each code. What is unknown as one kind is tried as the other.
+    async fn send(&mut self, codes: &[String], kind: &mut Kind) -> Result<Vec<Answer>> {
+        let mut answers = self.send_as(codes, *kind).await?;
+        let unknown = |answers: &[Answer]| answers.iter().filter(|answer| answer.outcome == UNKNOWN).count();
+        let open: Vec<usize> = (0..answers.len()).filter(|place| answers[*place].outcome == UNKNOWN).collect();
+        if open.is_empty() {
+            return Ok(answers);
+        }
+        let again: Vec<String> = open.iter().map(|place| codes[*place].clone()).collect();
+        let others = self.send_as(&again, kind.other()).await?;
+        if unknown(&others) < others.len() && open.len() == answers.len() {
+            *kind = kind.other();
+        }
+        for (place, answer) in open.into_iter().zip(others) {
+            answers[place] = answer;
+        }
+        Ok(answers)
+    }
+
+    async fn send_as(&mut self, codes: &[String], kind: Kind) -> Result<Vec<Answer>> {
+        let items: Vec<Value> = codes.iter().map(|code| kind.item(code)).collect();
+        let body = json!({"location": self.place, "move": self.moves, "items": items});
+        self.requests += 1;
+        let key = format!("{}-{}", self.run, self.requests);
+        let data = post_data(self.client, &self.client.url("assets/seen", &[("", ""); 0])?, &body, Some(&key)).await?;
+        let entries = data.as_array().filter(|entries| entries.len() == codes.len());
+        let entries = entries.ok_or_else(crate::http::request::unreadable)?;
+        Ok(codes.iter().zip(entries).map(|(code, entry)| Answer::of(code, entry)).collect())
+    }
+}
+
+const UNKNOWN: &str = "unknown";
+
+/// The outcome of a code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Answer {
+    code: String,
+    /// `seen`, `moved`, `elsewhere`, `unknown` or `ambiguous`.
+    outcome: String,
+    id: Option<String>,
+    asset_tag: Option<String>,
+    name: Option<String>,
+    location: Option<String>,
+    assigned_to: Option<String>,
+}
+
+impl Answer {
+    fn of(code: &str, entry: &Value) -> Self {
+        let member = |name: &str| entry[name].as_str().map(str::to_owned);
+        Self {
+            code: code.to_owned(),
+            outcome: member("outcome").unwrap_or_else(|| UNKNOWN.to_owned()),
+            id: member("id"),
+            asset_tag: member("asset_tag"),
+            name: member("name"),
+            location: member("location"),
+            assigned_to: member("assigned_to"),
+        }
+    }
+
+    fn is_found(&self) -> bool {
+        matches!(self.outcome.as_str(), "seen" | "moved")
+    }
+
+    /// `AST-000007 My laptop`, or the code.
+    fn named(&self) -> String {
+        match &self.asset_tag {
+            Some(tag) => format!("{tag} {}", self.name.as_deref().unwrap_or_default()),
+            None => self.code.clone(),
+        }
+    }
+}
+
+/// A line for each code; the bell rings unless the asset belongs here.
+fn say(answer: &Answer, owner: &str) {
+    let (label, style, more): (&str, Style, String) = match answer.outcome.as_str() {
+        "seen" => ("here     ", GOOD, String::new()),
+        "moved" => ("moved    ", GOOD, String::new()),
+        "elsewhere" => {
+            let place = answer.location.as_deref().unwrap_or("no place");
+            let owner = if owner.is_empty() { String::new() } else { format!(", {owner}") };
+            ("elsewhere", WARNING, format!(": {place}{owner}"))
+        }
+        "ambiguous" => ("ambiguous", WARNING, ": several assets have this serial number".to_owned()),
+        _ => ("unknown  ", style::ERROR, String::new()),
+    };
+    let label = paint(label, style, style::is_error_coloured());
+    print_styled_note(&format!("{label}  {}", clean(&format!("{}{more}", answer.named()))));
+    if !answer.is_found() {
+        ring_bell();
+    }
+}
+
+/// The answers so far, and since when they count.
+#[derive(Debug)]
+struct State {
+    path: PathBuf,
+    since: Timestamp,
+    /// By the id of the asset, or by the code of something unknown. The last answer counts.
+    answers: BTreeMap<String, Answer>,
+}
+
+/// The first line of a stock-taking's file. The others are answers.
+#[derive(Debug, Serialize, Deserialize)]
+struct Heading {
+    since: String,
+}
+
+impl State {
+    /// Continues, or begins now.
+    fn open(path: &Path, again: bool, now: Timestamp) -> Result<Self> {
+        let known = if again { None } else { Self::read(path, now)? };
+        if let Some(state) = known {
+            return Ok(state);
+        }
+        let failed = |error| CliError::file(path, &error);
+        fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
+        let heading = json!(Heading { since: format!("{now:.3}") });
+        fs::write(path, format!("{heading}\n")).map_err(failed)?;
+        Ok(Self { path: path.to_owned(), since: now, answers: BTreeMap::new() })
+    }
+
+    /// `None` if there is none, or if it is too old.
+    fn read(path: &Path, now: Timestamp) -> Result<Option<Self>> {
+        let Ok(file) = File::open(path) else { return Ok(None) };
+        let mut lines = BufReader::new(file).lines();
+        let heading = lines.next().transpose()?.and_then(|line| serde_json::from_str::<Heading>(&line).ok());
+        let since: Option<Timestamp> = heading.and_then(|heading| heading.since.parse().ok());
+        let continues = |since: &Timestamp| since.checked_add(CONTINUES_FOR.hours()).is_ok_and(|end| end > now);
+        let Some(since) = since.filter(continues) else { return Ok(None) };
+        let mut state = Self { path: path.to_owned(), since, answers: BTreeMap::new() };
+        // The last line is cut off if the program was killed.
+        for answer in lines.map_while(std::result::Result::ok).filter_map(|line| serde_json::from_str::<Answer>(&line).ok()) {
+            state.insert(answer);
+        }
+        Ok(Some(state))
+    }
+
+    fn insert(&mut self, answer: Answer) {
+        // A code may have been unknown, and belong to an asset by now.
+        self.answers.remove(&answer.code);
+        self.answers.insert(answer.id.clone().unwrap_or_else(|| answer.code.clone()), answer);
+    }
+
+    fn add(&mut self, answer: Answer) -> Result<()> {
+        let failed = |error| CliError::file(&self.path, &error);
+        let mut file = File::options().append(true).open(&self.path).map_err(failed)?;
+        writeln!(file, "{}", json!(answer)).map_err(failed)?;
+        self.insert(answer);
+        Ok(())
+    }
+
+    /// The code needs no further request.
+    fn has_found(&self, code: &str) -> bool {
+        self.answers.values().any(|answer| answer.code == code && answer.is_found())
+    }
+
+    fn end(self) -> Result<()> {
+        fs::remove_file(&self.path).map_err(|error| CliError::file(&self.path, &error))
+    }
+}
+
+/// `stocktake/<tenant and place>.jsonl` in the user's folder for state.
+fn state_path(base_url: &str, tenant: &str, place: &str) -> Result<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = folder("XDG_STATE_HOME")
+        .or_else(|| folder("LOCALAPPDATA"))
+        .or_else(|| Some(folder("HOME")?.join(".local").join("state")))
+        .ok_or_else(|| CliError::Usage("no folder for the state: set HOME or XDG_STATE_HOME".into()))?;
+    Ok(state.join("assetctl").join("stocktake").join(file_name(base_url, tenant, place)))
+}
+
+fn file_name(base_url: &str, tenant: &str, place: &str) -> String {
+    use sha2::{Digest, Sha256};
+    let digest = Sha256::digest(format!("{base_url}\n{tenant}\n{}", folded(place)));
+    let hash: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{hash}.jsonl")
+}
+
+/// What belongs here and was not seen. Clocks differ, so what was found is left out even if it seems older.
+async fn missing(client: &Client, place: &str, state: &State) -> Result<Vec<Value>> {
+    let query = [
+        ("location", escaped(place)),
+        ("kind", "physical".to_owned()),
+        ("last_seen_before", format!("{:.3}", state.since)),
+        ("sort", "asset_tag".to_owned()),
+    ];
+    let query = query.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let (assets, _) = list::read(client, query, u64::MAX).await?;
+    let is_found = |asset: &Value| state.answers.get(text(&asset["id"])).is_some_and(Answer::is_found);
+    Ok(assets.into_iter().filter(|asset| !is_found(asset)).collect())
+}
+
+/// A value of a filter that takes several values.
+fn escaped(value: &str) -> String {
+    if folded(value) == "none" { format!("\\{value}") } else { value.replace(',', "\\,") }
+}
+
+struct Report<'a> {
+    place: &'a str,
+    state: &'a State,
+    missing: &'a [Value],
+}
+
+impl Report<'_> {
+    fn with(&self, is_meant: impl Fn(&Answer) -> bool) -> Vec<&Answer> {
+        self.state.answers.values().filter(|answer| is_meant(answer)).collect()
+    }
+
+    fn elsewhere(&self) -> Vec<&Answer> {
+        self.with(|answer| answer.outcome == "elsewhere")
+    }
+
+    /// Codes of no asset, and of several.
+    fn unknown(&self) -> Vec<&str> {
+        self.with(|answer| answer.id.is_none()).into_iter().map(|answer| answer.code.as_str()).collect()
+    }
+
+    fn json(&self) -> Value {
+        let found = self.with(Answer::is_found);
+        json!({
+            "location": self.place, "since": format!("{:.3}", self.state.since),
+            "found": found, "elsewhere": self.elsewhere(), "unknown": self.unknown(), "missing": self.missing,
+        })
+    }
+
+    fn in_words(&self, width: Option<usize>) -> String {
+        let (found, moved) = (self.with(Answer::is_found).len(), self.with(|answer| answer.outcome == "moved").len());
+        let moved = if moved > 0 { format!(", of which {moved} moved here") } else { String::new() };
+        let (elsewhere, unknown) = (self.elsewhere(), self.unknown());
+        let mut members = vec![
+            ("Place", self.place.to_owned()),
+            ("Since", shown(self.state.since)),
+            ("Found", format!("{found}{moved}")),
+            ("Elsewhere", elsewhere.len().to_string()),
+            ("Unknown", unknown.len().to_string()),
+            ("Missing", self.missing.len().to_string()),
+        ];
+        if !unknown.is_empty() {
+            members.insert(5, ("", unknown.join(", ")));
+        }
+        let mut parts = vec![terminal::record(members, width)];
+        if !elsewhere.is_empty() {
+            let mut table = terminal::Table::new(&["ELSEWHERE", "NAME", "LOCATION"].map(terminal::Column::text));
+            for answer in elsewhere {
+                let cells = [&answer.asset_tag, &answer.name, &answer.location];
+                table.add(cells.map(|cell| cell.clone().unwrap_or_default()));
+            }
+            parts.push(table.render(width));
+        }
+        if !self.missing.is_empty() {
+            parts.push(format!("Missing:\n{}", list::table(self.missing, &MISSING).render(width)));
+        }
+        parts.join("\n\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_one_spelling() {
+        for place in ["Berlin/3rd floor", " Berlin / 3rd  floor ", "Berlin /3rd floor/"] {
+            assert_eq!(normal(place), "Berlin / 3rd floor", "{place}");
+        }
+        assert_eq!(normal(" / "), "");
+        let name = |tenant, place| file_name("https://a.example/v1", tenant, place);
+        assert_eq!(name("t", "Berlin"), name("t", "BERLIN"));
+        assert!(name("t", "Berlin") != name("t", "Bern") && name("t", "Berlin") != name("u", "Berlin"));
+    }
+
+    #[test]
+    fn the_address_of_a_label_leads_to_its_tag() {
+        for (code, tag) in [
+            ("AST-000007", "AST-000007"),
+            ("https://assets.example.com/a/AST-000007", "AST-000007"),
+            ("https://assets.example.com/v1/assets/by-tag/A%2F1/", "A/1"),
+            ("https://example.com/scan?tag=AST-1", "AST-1"),
+            ("https://example.com/scan?from=label&id=AST%201", "AST 1"),
+            ("https://example.com/app#/tag/AST-1", "AST-1"),
+            ("https://example.com/app#tag=AST-1", "AST-1"),
+        ] {
+            assert_eq!(in_label(code), tag, "{code}");
+        }
+        let id = "0190163d-8694-739b-aea5-966c26f8ad90";
+        assert_eq!(Kind::Serial.item(&format!("https://example.com/{id}")), json!({"id": id}));
+        assert_eq!(Kind::Serial.item("PF3"), json!({"serial_number": "PF3"}));
+        assert_eq!(Kind::Tag.item("PF3"), json!({"tag": "PF3"}));
+    }
+
+    #[test]
+    fn a_place_is_one_value_of_a_filter() {
+        assert_eq!(escaped("Berlin, Mitte / 3"), "Berlin\\, Mitte / 3");
+        assert_eq!((escaped("None").as_str(), escaped("Nonesuch").as_str()), ("\\None", "Nonesuch"));
+    }
+
+    fn answer(code: &str, outcome: &str, id: Option<&str>) -> Answer {
+        Answer::of(code, &json!({"outcome": outcome, "id": id, "asset_tag": id.map(|_| code), "name": "Laptop"}))
+    }
+
+    #[test]
+    fn an_interrupted_stock_taking_continues_for_a_week() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a").join("b.jsonl");
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let begin = at("2026-03-05T10:00:00Z");
+        let mut state = State::open(&path, false, begin).unwrap();
+        for (code, outcome, id) in
+            [("X", "unknown", None), ("A", "elsewhere", Some("1")), ("A", "moved", Some("1")), ("X", "seen", Some("2"))]
+        {
+            state.add(answer(code, outcome, id)).unwrap();
+        }
+        File::options().append(true).open(&path).unwrap().write_all(b"{\"code\": \"cut").unwrap();
+        let continued = State::open(&path, false, at("2026-03-12T09:00:00Z")).unwrap();
+        assert_eq!((continued.since, &continued.answers), (begin, &state.answers));
+        assert_eq!(continued.answers.len(), 2);
+        assert!(continued.has_found("A") && continued.has_found("X") && !continued.has_found("B"));
+        for (again, now) in [(true, "2026-03-05T11:00:00Z"), (false, "2026-03-12T10:00:00Z")] {
+            state.add(answer("B", "seen", Some("3"))).unwrap();
+            let begun = State::open(&path, again, at(now)).unwrap();
+            assert_eq!((begun.since, begun.answers.len()), (at(now), 0), "{now}");
+            fs::write(&path, "{\"since\":\"2026-03-05T10:00:00.000Z\"}\n").unwrap();
+        }
+        continued.end().unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_report_names_what_is_elsewhere_unknown_and_missing() {
+        let since = "2026-03-05T10:00:00Z".parse().unwrap();
+        let mut state = State { path: PathBuf::new(), since, answers: BTreeMap::new() };
+        for (code, outcome, id) in
+            [("A-1", "seen", Some("1")), ("A-2", "moved", Some("2")), ("A-3", "elsewhere", Some("3")), ("X", "unknown", None)]
+        {
+            state.insert(answer(code, outcome, id));
+        }
+        let missing =
+            [json!({"asset_tag": "A-4", "name": "Dock", "location": "Berlin", "assigned_to": null, "last_seen_at": null})];
+        let report = Report { place: "Berlin", state: &state, missing: &missing };
+        let expected = "\
+Place      Berlin
+Since      2026-03-05 10:00 UTC
+Found      2, of which 1 moved here
+Elsewhere  1
+Unknown    1
+           X
+Missing    1
+
+ELSEWHERE  NAME    LOCATION
+A-3        Laptop
+
+Missing:
+ASSET TAG  NAME  LOCATION  ASSIGNED TO  LAST SEEN AT
+A-4        Dock  Berlin";
+        assert_eq!(report.in_words(Some(80)), expected);
+        let shown = report.json();
+        assert_eq!((&shown["unknown"], &shown["missing"][0]["asset_tag"]), (&json!(["X"]), &json!("A-4")));
+        assert_eq!((shown["found"].as_array().unwrap().len(), &shown["since"]), (2, &json!("2026-03-05T10:00:00.000Z")));
+    }
+}

@@ -1,0 +1,103 @@
+//! `assetctl list`, and `assetctl stats --by`.
+
+use crate::handover::user;
+use crate::support::run;
+use crate::support::scripted::{Answer, Scripted};
+use crate::support::service::Service;
+use serde_json::{Value, json};
+
+/// A list of so many assets, in pages.
+fn listing(total: u64, may_read_users: bool) -> Scripted {
+    Scripted::start(move |request, _| {
+        assert_eq!(request.route, "GET /assets");
+        if !may_read_users && request.parameter("expand") == "assigned_to" {
+            return Answer::problem(403, "FORBIDDEN", "The key needs the scope users:read.");
+        }
+        let number = |name: &str| request.parameter(name).parse::<u64>().unwrap();
+        let (page, limit) = (number("page"), number("limit"));
+        let rows: Value = ((page - 1) * limit..total.min(page * limit))
+            .map(|n| json!({"asset_tag": format!("A-{n}"), "name": "Laptop", "status": "in_use", "assigned_to": null}))
+            .collect();
+        Answer::new("application/json", json!({"data": rows, "meta": {"total": total, "page": page, "limit": limit}}).to_string())
+    })
+}
+
+#[test]
+fn all_pages_are_read_or_as_many_as_are_wanted() {
+    let service = listing(250, true);
+    let all = run(&service.url, &["list", "--json", "--location", "Berlin", "--filter", "purchase_price_min=5"]);
+    assert_eq!((all.code, all.json()["assets"].as_array().unwrap().len()), (0, 250), "{}", all.stderr);
+    let requests = service.requests();
+    assert_eq!(requests.len(), 3);
+    for request in &requests {
+        assert_eq!((request.parameter("location"), request.parameter("purchase_price_min")), ("Berlin", "5"));
+    }
+    let some = run(&service.url, &["list", "--limit", "120", "--columns", "asset_tag,name"]);
+    assert!(some.stdout.starts_with("ASSET TAG  NAME\nA-0        Laptop\n"), "{}", some.stdout);
+    assert_eq!((some.stdout.lines().count(), some.stderr.as_str()), (121, "120 of 250 assets\n"));
+    let few = run(&service.url, &["list", "--limit", "1", "--columns", "asset_tag", "--format", "csv"]);
+    assert_eq!(few.stdout, "asset_tag\r\nA-0\n");
+    let unknown = run(&service.url, &["list", "--limit", "1", "--columns", "tag"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("unknown tag; known: asset_tag, "), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_key_without_users_lists_ids() {
+    let service = listing(150, false);
+    let listed = run(&service.url, &["list", "--json"]);
+    assert_eq!((listed.code, service.requests().len()), (0, 3), "{}", listed.stderr);
+    assert_eq!(listed.json()["total"], 150);
+}
+
+#[test]
+fn groups_are_a_table_with_a_total() {
+    let service = Scripted::start(|request, _| {
+        assert_eq!((request.route.as_str(), request.parameter("group_by")), ("GET /stats", "location"));
+        assert_eq!((request.parameter("depth"), request.parameter("custom_fields.cost_center")), ("2", "0815"));
+        let group = json!({"value": "Berlin / 3rd floor", "count": 2, "purchase_price": "3698.00"});
+        Answer::data(&json!({"groups": [group], "rest": {"groups": 0, "count": 0, "purchase_price": "0.00"}}))
+    });
+    let shown = run(&service.url, &["stats", "--by", "location", "--depth", "2", "--custom", "cost_center=0815"]);
+    let expected = "\
+LOCATION            ASSETS  PURCHASE PRICE
+Berlin / 3rd floor       2         3698.00
+Total                    2         3698.00
+";
+    assert_eq!(shown.stdout, expected, "{}", shown.stderr);
+    assert_eq!(run(&service.url, &["stats", "--depth", "2"]).code, 2);
+}
+
+#[test]
+fn filters_and_groups_are_those_of_the_real_service() {
+    let service = Service::start();
+    let ada = user(&service, "Ada", true);
+    service.create("/catalog/asset-types", &json!({"name": "Laptop", "code": "LAP", "kind": "physical"}));
+    let kind = &service.get("/catalog/asset-types?code=LAP")["data"][0]["id"];
+    for (name, location, owner, center) in
+        [("a", "Berlin / 3rd floor", Some(&ada), "0815"), ("b", "Berlin / Store", None, "0815"), ("c", "London", None, "4711")]
+    {
+        let body = json!({
+            "name": name, "location": location, "assigned_to": owner, "status": "in_use", "asset_type_id": kind,
+            "manufacturer": "Dell", "purchase_price": 10, "custom_fields": {"cost_center": center}
+        });
+        service.create("/assets", &body);
+    }
+    for (filters, expected) in [
+        (&["--location", "berlin"][..], json!(["a", "b"])),
+        (&["--person", "none"], json!(["b", "c"])),
+        (&["--person", "ada@example.org"], json!(["a"])),
+        (&["--custom", "cost_center=4711"], json!(["c"])),
+        (&["--type", "LAP", "--manufacturer", "dell", "--status", "in_use", "--location", "London"], json!(["c"])),
+        (&["--filter", "purchase_price_min=11"], json!([])),
+    ] {
+        let listed = service.run(&[&["list", "--sort", "name", "--json"], filters].concat());
+        let names: Value = listed.json()["assets"].as_array().unwrap().iter().map(|asset| asset["name"].clone()).collect();
+        assert_eq!(names, expected, "{filters:?}");
+    }
+    let shown = service.run(&["list", "--location", "Berlin / 3rd floor", "--columns", "name,location,assigned_to"]);
+    assert!(shown.stdout.contains("a     Berlin / 3rd floor  Ada <ada@example.org>\n"), "{}", shown.stdout);
+    let groups = service.run(&["stats", "--by", "assigned_to"]).stdout;
+    assert!(groups.contains("Ada <ada@example.org>       1") && groups.contains("(none)"), "{groups}");
+    let stats = service.run(&["stats", "--location", "Berlin", "--json"]).json();
+    assert_eq!(stats["assets"]["total"], 2);
+}

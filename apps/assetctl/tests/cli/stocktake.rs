@@ -1,0 +1,169 @@
+//! `assetctl stocktake`.
+
+use crate::support::scripted::{Answer, Request, Scripted};
+use crate::support::service::Service;
+use crate::support::{Folder, Run, command};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+
+const PLACE: &str = "Berlin / 3rd floor";
+
+/// Keeps the state of stock-takings in the folder.
+fn run(mut command: Command, folder: &Folder) -> Run {
+    Run::of(command.env("XDG_STATE_HOME", folder.path("state")).stdin(Stdio::null()).output().unwrap())
+}
+
+fn typing(mut command: Command, folder: &Folder) -> Child {
+    let streams = command.env("XDG_STATE_HOME", folder.path("state")).stdin(Stdio::piped());
+    streams.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn end(mut child: Child, typed: &str) -> Run {
+    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+    Run::of(child.wait_with_output().unwrap())
+}
+
+fn posts(service: &Scripted) -> Vec<Request> {
+    service.requests().into_iter().filter(|request| request.route == "POST /assets/seen").collect()
+}
+
+/// Finds every tag that begins with `A`, here those with an even number and elsewhere the others; and the serial number `S-1`.
+fn entry(index: usize, item: &Value) -> Value {
+    let found = |tag: &str, outcome: &str, location: &str| {
+        json!({"index": index, "outcome": outcome, "id": format!("id of {tag}"), "asset_tag": tag, "name": "Laptop",
+               "location": location, "assigned_to": null})
+    };
+    match (item["tag"].as_str(), item["serial_number"].as_str()) {
+        (Some(tag), _) if tag.starts_with('A') && tag.ends_with(['0', '2', '4', '6', '8']) => found(tag, "seen", PLACE),
+        (Some(tag), _) if tag.starts_with('A') => found(tag, "elsewhere", "London"),
+        (None, Some("S-1")) => found("A-S", "seen", PLACE),
+        _ => {
+            json!({"index": index, "outcome": "unknown", "id": null, "asset_tag": null, "name": null, "location": null, "assigned_to": null})
+        }
+    }
+}
+
+/// A service where `missing` were not seen.
+fn service(missing: Value) -> Scripted {
+    Scripted::start(move |request, _| match request.route.as_str() {
+        "GET /me" => Answer::data(&json!({"tenant": {"id": "t1"}, "key": {"scopes": []}})),
+        "POST /assets/seen" => {
+            let items = request.body["items"].as_array().unwrap();
+            assert!(items.len() <= 100 && request.body["location"] == PLACE, "{}", request.body);
+            let entries: Value = items.iter().enumerate().map(|(index, item)| entry(index, item)).collect();
+            Answer::data(&entries)
+        }
+        route => {
+            assert_eq!(route, "GET /assets");
+            assert_eq!((request.parameter("location"), request.parameter("kind")), (PLACE, "physical"));
+            assert!(request.parameter("last_seen_before").ends_with('Z'));
+            let body = json!({"data": missing, "meta": {"total": missing.as_array().unwrap().len(), "page": 1}});
+            Answer::new("application/json", body.to_string())
+        }
+    })
+}
+
+#[test]
+fn a_thousand_scans_are_ten_requests() {
+    let (service, folder) = (service(json!([])), Folder::new());
+    let scans: String = (0..1_000).map(|number| format!("A-{}\r\n", number * 2)).collect();
+    let scans = folder.file("scans.txt", format!("\u{feff}{scans}\n\n"));
+    let arguments = ["stocktake", "Berlin/3rd floor", "--file", scans.to_str().unwrap(), "--json"];
+    let taken = run(command(&service.url, &arguments), &folder);
+    assert_eq!((taken.code, taken.json()["found"].as_array().unwrap().len()), (0, 1_000), "{}", taken.stderr);
+    let posts = posts(&service);
+    assert_eq!((posts.len(), service.requests().len()), (10, 12));
+    let keys: std::collections::BTreeSet<_> = posts.iter().map(|post| post.idempotency_key.clone().unwrap()).collect();
+    assert!(keys.len() == 10 && posts.iter().all(|post| post.body["move"] == false));
+}
+
+#[test]
+fn each_code_is_answered_and_what_is_missing_is_listed() {
+    let missing = json!([
+        {"id": "id of A-2", "asset_tag": "A-2", "name": "Seen by a clock that is behind", "location": PLACE},
+        {"id": "m", "asset_tag": "M-1", "name": "Dock", "location": PLACE, "assigned_to": null, "last_seen_at": null}
+    ]);
+    let (service, folder) = (service(missing), Folder::new());
+    let codes = "A-2\nA-3\nS-1\nhttps://assets.example.com/a/A-4\n\nX-1\n";
+    let taken = end(typing(command(&service.url, &["stocktake", PLACE]), &folder), codes);
+    assert_eq!(taken.code, 3, "{}", taken.stderr);
+    for line in [
+        "here       A-2 Laptop\n",
+        "elsewhere  A-3 Laptop: London\n",
+        "here       A-S Laptop\n",
+        "here       A-4 Laptop\n",
+        "unknown    X-1\n",
+    ] {
+        assert!(taken.stderr.contains(line), "{line}\n{}", taken.stderr);
+    }
+    for line in ["Found      3\n", "Elsewhere  1\n", "Unknown    1\n           X-1\n", "Missing    1\n", "M-1        Dock"] {
+        assert!(taken.stdout.contains(line), "{line}\n{}", taken.stdout);
+    }
+    assert!(!taken.stdout.contains("behind") && !taken.stderr.contains('\u{7}'), "{}", taken.stdout);
+}
+
+#[test]
+fn an_interrupted_stock_taking_continues() {
+    let missing = json!([{"id": "m", "asset_tag": "M-1", "name": "Dock", "location": PLACE}]);
+    let (service, folder) = (service(missing), Folder::new());
+    let scans = folder.file("scans.txt", "A-2\nA-3\nX-1\n");
+    let arguments = ["stocktake", PLACE, "--file", scans.to_str().unwrap(), "--json"];
+    let first = run(command(&service.url, &arguments), &folder).json();
+    let sent = posts(&service).len();
+    // What was found is not sent again.
+    let again = run(command(&service.url, &[&arguments[..], &["--move"]].concat()), &folder);
+    assert!(again.stderr.starts_with("Continues the stock-taking of "), "{}", again.stderr);
+    assert!(again.stderr.contains(": 3 codes so far."), "{}", again.stderr);
+    let (again, posts) = (again.json(), posts(&service)[sent..].to_vec());
+    assert_eq!(again["since"], first["since"]);
+    assert_eq!((&again["found"], &again["unknown"]), (&first["found"], &json!(["X-1"])));
+    assert_eq!(posts[0].body["items"], json!([{"tag": "A-3"}, {"tag": "X-1"}]));
+    assert_eq!(posts[0].body["move"], true);
+    // Another place, and a new stock-taking, begin with nothing.
+    let new = run(command(&service.url, &[&arguments[..], &["--again"]].concat()), &folder);
+    assert!(!new.stderr.contains("Continues"), "{}", new.stderr);
+    let nowhere = run(command(&service.url, &["stocktake", " / "]), &folder);
+    assert!(nowhere.code == 2 && nowhere.stderr.contains("name a place"), "{}", nowhere.stderr);
+}
+
+#[test]
+fn ctrl_c_leaves_a_stock_taking_that_continues() {
+    let (service, folder) = (service(json!([])), Folder::new());
+    let mut child = typing(command(&service.url, &["stocktake", PLACE]), &folder);
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"A-2\n").unwrap();
+    crate::support::stderr_until(&mut child, "here       A-2 Laptop\n");
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let interrupted = Run::of(child.wait_with_output().unwrap());
+    assert!(interrupted.code == 130 && interrupted.stderr.contains("The same command continues."), "{}", interrupted.stderr);
+    drop(input);
+    let rest = end(typing(command(&service.url, &["stocktake", PLACE]), &folder), "A-4\n");
+    assert!(rest.code == 0 && rest.stdout.contains("Found      2\n"), "{}{}", rest.stdout, rest.stderr);
+}
+
+#[test]
+fn a_room_is_counted_with_the_real_service() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let kind = service.create("/catalog/asset-types", &json!({"name": "Licence", "code": "LIC", "kind": "logical"}));
+    for (name, tag, location) in [("here", "A-1", "Berlin/3rd floor/3.14"), ("lost", "A-2", PLACE), ("other", "B-1", "London")] {
+        let body = json!({"name": name, "asset_tag": tag, "location": location, "serial_number": format!("S-{tag}")});
+        service.create("/assets", &body);
+    }
+    service.create("/assets", &json!({"name": "licence", "asset_type_id": kind, "location": PLACE}));
+    let scans = folder.file("scans.txt", "a-1\ns-b-1\nnothing\n");
+    let arguments = ["stocktake", "berlin/3RD floor", "--file", scans.to_str().unwrap(), "--json"];
+    let taken = run(service.command(&arguments), &folder);
+    let report = taken.json();
+    let tags = |name: &str| report[name].as_array().unwrap().iter().map(|asset| asset["asset_tag"].clone()).collect::<Value>();
+    assert_eq!((tags("found"), tags("elsewhere"), tags("missing")), (json!(["A-1"]), json!(["B-1"]), json!(["A-2"])), "{report}");
+    assert_eq!((taken.code, &report["unknown"]), (3, &json!(["nothing"])));
+    let more = folder.file("more.txt", "S-A-2\nB-1\n");
+    let arguments = ["stocktake", PLACE, "--file", more.to_str().unwrap(), "--move"];
+    let taken = run(service.command(&arguments), &folder);
+    assert_eq!(taken.code, 0, "{}{}", taken.stdout, taken.stderr);
+    assert!(taken.stdout.contains("Found      3, of which 1 moved here\n"), "{}", taken.stdout);
+    let moved = &service.get("/assets/by-tag/B-1")["data"];
+    assert!(moved["location"] == PLACE && moved["last_seen_at"].is_string(), "{moved}");
+}
