@@ -1,6 +1,7 @@
 //! The dev server: all functions behind one port, and the embedded engine.
 
 use crate::data_folder::{DataFolder, write_atomically};
+use crate::demo::DemoClock;
 use crate::greeting::{Greeting, is_installed};
 use crate::listen::{cant_listen, reachable};
 use crate::log::{self, Format};
@@ -16,7 +17,7 @@ use axum::http::{HeaderName, Method};
 use chrono::TimeDelta;
 use deliver::{Deliver, Sender};
 use serde::Serialize;
-use shared::app::{App, system_clock};
+use shared::app::App;
 use shared::http::base_url::with_host_header;
 use shared::key_encryption::KeyEncryption;
 use shared::store::Store;
@@ -107,7 +108,8 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     })?;
     let client = Client::from_conf(engine::config(&engine.url).build());
     table::create(&client, TABLE).await?;
-    let store = Store::new(client, TABLE, system_clock()).with_snapshots(data.snapshots());
+    let clock = DemoClock::default();
+    let store = Store::new(client, TABLE, clock.clock()).with_snapshots(data.snapshots());
     let (queue, worker) = in_memory();
     let key_encryption: Arc<dyn KeyEncryption> = Arc::new(data.key_encryption()?);
     let app = App::new(store.clone())
@@ -115,7 +117,7 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
         .with_queue(Some(Arc::new(queue.clone())))
         .with_address_policy(options.address_policy());
     let router = router(app);
-    let tenant = data.demo_tenant(&store, router.clone(), options.empty, format).await?;
+    let tenant = data.demo_tenant(&store, router.clone(), (!options.empty).then_some(&clock), format).await?;
     let signing_url = match &tenant.handover {
         Some(handover) => {
             let host = address.to_string();

@@ -5,7 +5,7 @@ mod snapshots;
 
 pub use snapshots::SnapshotFolder;
 
-use crate::demo::{self, Handover};
+use crate::demo::{self, DemoClock, Handover};
 use crate::log::{self, Format};
 use anyhow::{Context, Result, anyhow, bail};
 use axum::Router;
@@ -83,21 +83,24 @@ impl DataFolder {
         })
     }
 
-    /// From an earlier start, or created with demo data unless `empty`.
-    pub async fn demo_tenant(&self, store: &Store, router: Router, empty: bool, log: Format) -> Result<DemoTenant> {
+    /// From an earlier start, or created, with demo data if the `clock` for its history is given.
+    pub async fn demo_tenant(&self, store: &Store, router: Router, clock: Option<&DemoClock>, log: Format) -> Result<DemoTenant> {
         let path = self.path(DEMO);
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {
             let text = fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
             let invalid = || format!("{} is invalid; delete it to create a new tenant", path.display());
             return serde_json::from_str(&text).with_context(invalid);
         }
+        if let Some(clock) = clock {
+            clock.begin();
+        }
         let created = store.create_tenant("Demo".parse()?, None, MAX_RATE_LIMIT).await?;
         let (tenant_id, api_key) = (created.tenant_id.to_string(), created.api_key.expose());
         let mut tenant = DemoTenant { tenant_id, api_key, handover: None };
-        if !empty {
+        if let Some(clock) = clock {
             let _notice = Notice::show("Creating assets and users to try the API with …");
             // More than a hundred lines about successful requests would hide the greeting.
-            tenant.handover = Some(demo::load(router, &tenant.api_key).with_subscriber(log::warnings(log)).await?);
+            tenant.handover = Some(demo::load(router, &tenant.api_key, clock).with_subscriber(log::warnings(log)).await?);
         }
         if let Some(path) = path {
             write_atomically(&path, &serde_json::to_vec_pretty(&tenant)?)?;
