@@ -82,8 +82,9 @@ const FIRST: usize = 102;
 const MONTHLY: usize = 8;
 /// In use without an owner: one of so many.
 const OWNERLESS: (usize, usize) = (15, 40);
-/// What the colleague who left still has.
+/// What the colleague who left still has, and the month before which the colleague left.
 const OVERDUE: usize = 19;
+const LEAVES_IN: usize = 10;
 
 /// The clock of the dev server, which is behind while demo data is created.
 #[derive(Clone, Default)]
@@ -193,13 +194,15 @@ pub async fn load(router: Router, api_key: &str, clock: &DemoClock) -> Result<Ha
     let asset = |n: usize| new_asset(n, &models, &users, today);
     let mut assets = api.import((0..FIRST).map(asset)).await?;
     for month in 0..12 {
+        if month == LEAVES_IN {
+            clock.set_days_ago(days_ago_of(month) + 5);
+            start(&alan, "device-return", &assets[OVERDUE]).await?;
+            api.send("PATCH", &format!("users/{}", users[STAFF]), &json!({"is_active": false}).to_string()).await?;
+        }
         clock.set_days_ago(days_ago_of(month));
         assets.extend(grace.import((FIRST + month * MONTHLY..FIRST + (month + 1) * MONTHLY).map(asset)).await?);
         alan.update(&assets, &moves_in(month, &users)).await?;
     }
-    clock.set_days_ago(40);
-    start(&alan, "device-return", &assets[OVERDUE]).await?;
-    api.send("PATCH", &format!("users/{}", users[STAFF]), &json!({"is_active": false}).to_string()).await?;
     clock.set_days_ago(3);
     let broken = json!({"status": "in_service", "notes": "The screen flickers.", "assigned_to": null, "location": STORE});
     grace.update(&assets, &[(0, broken), (1, json!({"location": ROOMS[4]}))]).await?;
