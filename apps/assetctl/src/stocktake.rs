@@ -7,7 +7,7 @@ use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::folded::folded;
 use crate::http::client::Client;
-use crate::http::request::{get_data, new_run_id, post_data};
+use crate::http::request::{get_data, new_run_id, post_data, unreadable};
 use crate::interrupt::Interrupt;
 use crate::list;
 use crate::lookup::{is_id, person_with, text};
@@ -24,7 +24,7 @@ use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use terminal::style::{self, GOOD, Style, WARNING, paint};
-use terminal::{clean, print_note, print_styled_note, ring_bell};
+use terminal::{clean, clean_hidden, print_note, print_styled_note, ring_bell};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout_at};
 
@@ -34,6 +34,9 @@ const AT_ONCE: usize = 100;
 const TOGETHER: Duration = Duration::from_millis(300);
 /// An older stock-taking does not continue. In hours.
 const CONTINUES_FOR: i64 = 7 * 24;
+/// The most characters of a tag and of a serial number.
+const MAX_TAG: usize = 64;
+const MAX_SERIAL: usize = 255;
 /// The columns of what is missing.
 const MISSING: [&str; 5] = ["asset_tag", "name", "location", "assigned_to", "last_seen_at"];
 
@@ -203,12 +206,15 @@ impl Kind {
         if self == Self::Tag { Self::Serial } else { Self::Tag }
     }
 
-    fn item(self, code: &str) -> Value {
+    /// `None` if the code can be neither: the service would refuse it with all others of the request.
+    fn item(self, code: &str) -> Option<Value> {
         let code = in_label(code);
+        let length = code.chars().count();
         match self {
-            _ if is_id(&code) => json!({"id": code}),
-            Self::Tag => json!({"tag": code}),
-            Self::Serial => json!({"serial_number": code}),
+            _ if length == 0 || length > MAX_SERIAL || clean_hidden(&code) != code => None,
+            _ if is_id(&code) => Some(json!({"id": code})),
+            Self::Tag if length <= MAX_TAG => Some(json!({"tag": code})),
+            Self::Tag | Self::Serial => Some(json!({"serial_number": code})),
         }
     }
 }
@@ -243,14 +249,27 @@ impl Session<'_> {
     }
 
     async fn send_as(&mut self, codes: &[String], kind: Kind) -> Result<Vec<Answer>> {
-        let items: Vec<Value> = codes.iter().map(|code| kind.item(code)).collect();
+        let items: Vec<Option<Value>> = codes.iter().map(|code| kind.item(code)).collect();
+        let sent: Vec<&Value> = items.iter().flatten().collect();
+        let entries = if sent.is_empty() { Vec::new() } else { self.post(&sent).await? };
+        let mut entries = entries.iter();
+        let answers = codes.iter().zip(&items).map(|(code, item)| {
+            let entry = item.as_ref().and_then(|_| entries.next());
+            Answer::of(code, entry.unwrap_or(&Value::Null))
+        });
+        Ok(answers.collect())
+    }
+
+    /// An entry for each item.
+    async fn post(&mut self, items: &[&Value]) -> Result<Vec<Value>> {
         let body = json!({"location": self.place, "move": self.moves, "items": items});
         self.requests += 1;
         let key = format!("{}-{}", self.run, self.requests);
         let data = post_data(self.client, &self.client.url("assets/seen", &[("", ""); 0])?, &body, Some(&key)).await?;
-        let entries = data.as_array().filter(|entries| entries.len() == codes.len());
-        let entries = entries.ok_or_else(crate::http::request::unreadable)?;
-        Ok(codes.iter().zip(entries).map(|(code, entry)| Answer::of(code, entry)).collect())
+        match data {
+            Value::Array(entries) if entries.len() == items.len() => Ok(entries),
+            _ => Err(unreadable()),
+        }
     }
 }
 
@@ -267,6 +286,8 @@ struct Answer {
     name: Option<String>,
     location: Option<String>,
     assigned_to: Option<String>,
+    /// Tags of the assets with an ambiguous serial number.
+    candidates: Vec<String>,
 }
 
 impl Answer {
@@ -280,6 +301,12 @@ impl Answer {
             name: member("name"),
             location: member("location"),
             assigned_to: member("assigned_to"),
+            candidates: entry["candidates"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|one| text(&one["asset_tag"]).to_owned())
+                .collect(),
         }
     }
 
@@ -306,7 +333,7 @@ fn say(answer: &Answer, owner: &str) {
             let owner = if owner.is_empty() { String::new() } else { format!(", {owner}") };
             ("elsewhere", WARNING, format!(": {place}{owner}"))
         }
-        "ambiguous" => ("ambiguous", WARNING, ": several assets have this serial number".to_owned()),
+        "ambiguous" => ("ambiguous", WARNING, format!(": {} have this serial number", answer.candidates.join(", "))),
         _ => ("unknown  ", style::ERROR, String::new()),
     };
     let label = paint(label, style, style::is_error_coloured());
@@ -509,9 +536,14 @@ mod tests {
             assert_eq!(in_label(code), tag, "{code}");
         }
         let id = "0190163d-8694-739b-aea5-966c26f8ad90";
-        assert_eq!(Kind::Serial.item(&format!("https://example.com/{id}")), json!({"id": id}));
-        assert_eq!(Kind::Serial.item("PF3"), json!({"serial_number": "PF3"}));
-        assert_eq!(Kind::Tag.item("PF3"), json!({"tag": "PF3"}));
+        assert_eq!(Kind::Serial.item(&format!("https://example.com/{id}")), Some(json!({"id": id})));
+        assert_eq!(Kind::Serial.item("PF3"), Some(json!({"serial_number": "PF3"})));
+        assert_eq!(Kind::Tag.item("PF3"), Some(json!({"tag": "PF3"})));
+        let long = "x".repeat(65);
+        assert_eq!(Kind::Tag.item(&long), Some(json!({"serial_number": long})));
+        for wrong in ["\u{1b}[2J", &"x".repeat(256)] {
+            assert_eq!((Kind::Tag.item(wrong), Kind::Serial.item(wrong)), (None, None), "{wrong:?}");
+        }
     }
 
     #[test]

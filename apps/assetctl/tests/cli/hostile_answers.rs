@@ -26,7 +26,7 @@ fn run(url: &str, arguments: &[&str]) -> Run {
 }
 
 /// One for each way to wait.
-fn waiting(file: &str) -> [Vec<&str>; 6] {
+fn waiting(file: &str) -> [Vec<&str>; 7] {
     [
         vec!["export", "--give-up-after", "3"],
         vec!["import", file, "--give-up-after", "3", "--dry-run"],
@@ -34,6 +34,7 @@ fn waiting(file: &str) -> [Vec<&str>; 6] {
         vec!["offboard", USER, "--yes"],
         vec!["labels", "--all"],
         vec!["stats"],
+        vec!["list"],
     ]
 }
 
@@ -87,6 +88,7 @@ fn listening_goes_on_however_long_the_service_asks_to_wait() {
 fn no_command_panics_whatever_the_service_answers() {
     let folder = Folder::new();
     let path = folder.path("labels.html");
+    let scans = folder.file("scans.txt", "AST-1\nX\n");
     for (odd, is_whole) in odd_answers().into_iter().flat_map(|odd| [(odd.clone(), false), (odd, true)]) {
         let shown = odd.clone();
         let service = Scripted::start(move |_, _| match is_whole {
@@ -103,6 +105,10 @@ fn no_command_panics_whatever_the_service_answers() {
             &["return", "AST-1", "--dry-run"],
             &["labels", "AST-1", "-o", path.to_str().unwrap()],
             &["stats"],
+            &["stats", "--by", "assigned_to"],
+            &["list", "--columns", "name,custom_fields.a"],
+            &["list", "--format", "csv"],
+            &["stocktake", "Berlin", "--file", scans.to_str().unwrap()],
             &["me"],
         ] {
             let run = run(&service.url, arguments);

@@ -38,6 +38,10 @@ fn entry(index: usize, item: &Value) -> Value {
         (Some(tag), _) if tag.starts_with('A') && tag.ends_with(['0', '2', '4', '6', '8']) => found(tag, "seen", PLACE),
         (Some(tag), _) if tag.starts_with('A') => found(tag, "elsewhere", "London"),
         (None, Some("S-1")) => found("A-S", "seen", PLACE),
+        (None, Some("S-2")) => {
+            let candidates = json!([{"asset_tag": "A-7"}, {"asset_tag": "A-9"}]);
+            json!({"index": index, "outcome": "ambiguous", "id": null, "candidates": candidates})
+        }
         _ => {
             json!({"index": index, "outcome": "unknown", "id": null, "asset_tag": null, "name": null, "location": null, "assigned_to": null})
         }
@@ -85,7 +89,7 @@ fn each_code_is_answered_and_what_is_missing_is_listed() {
         {"id": "m", "asset_tag": "M-1", "name": "Dock", "location": PLACE, "assigned_to": null, "last_seen_at": null}
     ]);
     let (service, folder) = (service(missing), Folder::new());
-    let codes = "A-2\nA-3\nS-1\nhttps://assets.example.com/a/A-4\n\nX-1\n";
+    let codes = "A-2\nA-3\nS-1\nhttps://assets.example.com/a/A-4\n\nX-1\nS-2\n";
     let taken = end(typing(command(&service.url, &["stocktake", PLACE]), &folder), codes);
     assert_eq!(taken.code, 3, "{}", taken.stderr);
     for line in [
@@ -94,10 +98,11 @@ fn each_code_is_answered_and_what_is_missing_is_listed() {
         "here       A-S Laptop\n",
         "here       A-4 Laptop\n",
         "unknown    X-1\n",
+        "ambiguous  S-2: A-7, A-9 have this serial number\n",
     ] {
         assert!(taken.stderr.contains(line), "{line}\n{}", taken.stderr);
     }
-    for line in ["Found      3\n", "Elsewhere  1\n", "Unknown    1\n           X-1\n", "Missing    1\n", "M-1        Dock"] {
+    for line in ["Found      3\n", "Elsewhere  1\n", "Unknown    2\n           S-2, X-1\n", "Missing    1\n", "M-1        Dock"] {
         assert!(taken.stdout.contains(line), "{line}\n{}", taken.stdout);
     }
     assert!(!taken.stdout.contains("behind") && !taken.stderr.contains('\u{7}'), "{}", taken.stdout);

@@ -45,6 +45,7 @@ impl Folder {
 pub fn command(url: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_assetctl"));
     command.args(arguments).env("ASSETCTL_BASE_URL", url).env("ASSETCTL_API_KEY", KEY).env_remove("ASSETCTL_API_KEY_FILE");
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
