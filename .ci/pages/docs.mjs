@@ -1,9 +1,9 @@
-// The browser's part of .ci/pages/docs: node docs-page.mjs <the dev server's ready file> <folder for screenshots>
+// The browser's part of .ci/pages/docs: node docs.mjs <the dev server's ready file> <its log> <folder for screenshots>
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { chromium } from 'playwright-core'
 
-const [readyFile, folder] = process.argv.slice(2)
+const [readyFile, , folder] = process.argv.slice(2)
 const { base_url: base, api_key: key } = JSON.parse(readFileSync(readyFile, 'utf8'))
 const { origin } = new URL(base)
 const api = await (await fetch(`${base}/openapi.json`)).json()

@@ -23,6 +23,23 @@ export async function until(holds, sentence, timeout = 10_000) {
   }
 }
 
+/** Fails if axe finds anything that people can't use. */
+export async function expectAccessible(name, page) {
+  await page.evaluate(AXE)
+  const { violations } = await page.evaluate((values) => axe.run(document, { runOnly: { type: 'tag', values } }), RULES)
+  const told = violations.map(
+    ({ id, help, nodes }) =>
+      `${id}: ${help}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join('; ')}`,
+  )
+  assert.deepEqual(told, [], `axe on ${name}`)
+}
+
+/** Fails if a page is wider than its window. */
+export async function expectNarrow(name, page) {
+  const [needed, has] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth])
+  assert.ok(needed <= has, `${name} needs ${needed} pixels of ${has}`)
+}
+
 const shown = async (page) => (await page.locator('body').innerText()).replace(/\s+/g, ' ').slice(0, 600)
 
 /** A browser context with a page. */
@@ -100,24 +117,14 @@ export class Visit {
   /** Takes a screenshot, and fails if the page is wider than its window or stores what it must not. */
   async shot(name, page = this.page) {
     await page.screenshot({ path: `${this.folder}/${name}.png`, fullPage: true, animations: 'disabled' })
-    const [needed, has] = await page.evaluate(() => [
-      document.documentElement.scrollWidth,
-      document.documentElement.clientWidth,
-    ])
-    assert.ok(needed <= has, `${name} needs ${needed} pixels of ${has}`)
+    await expectNarrow(name, page)
     await this.checkStorage(page)
   }
 
   /** Takes a screenshot, and fails if axe finds anything that people can't use. */
   async look(name, page = this.page) {
     await this.shot(name, page)
-    await page.evaluate(AXE)
-    const { violations } = await page.evaluate((values) => axe.run(document, { runOnly: { type: 'tag', values } }), RULES)
-    const told = violations.map(
-      ({ id, help, nodes }) =>
-        `${id}: ${help}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join('; ')}`,
-    )
-    assert.deepEqual(told, [], `axe on ${name}`)
+    await expectAccessible(name, page)
   }
 
   /** Fails if anything that outlives the page has the secret, or outlives the tab at all. */
