@@ -1,10 +1,16 @@
-//! Prepares the files that the function sends: the OpenAPI document without blanks, and the script of the documentation page. The
-//! script consists of the viewer, which comes from a crate and isn't in the repository, and our own lines before and behind it.
+//! Prepares the files that the function sends: the OpenAPI document without blanks, the script of the documentation page, and the
+//! files of the inventory's page. The script consists of the viewer, which comes from a crate and isn't in the repository, and our
+//! own lines before and behind it.
+
+#[path = "../sign/comments.rs"]
+mod comments;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::error::Error;
+use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 use std::{env, fs};
@@ -13,6 +19,9 @@ use std::{env, fs};
 const FOLDER: &str = "viewer";
 /// The document with line breaks, so that its changes can be read.
 const DOCUMENT: &str = "../../docs/openapi.json";
+/// The inventory's page.
+const APP: &str = "app";
+const APP_PAGE: &str = "index.html";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={FOLDER}");
@@ -20,15 +29,64 @@ fn main() -> Result<(), Box<dyn Error>> {
     let own = |file: &str| fs::read(Path::new(FOLDER).join(file));
     let viewer = scalar_api_reference::get_asset("scalar.js").ok_or("scalar_api_reference has no scalar.js")?;
     let script = [own("before.js")?, viewer, b"\n".to_vec(), own("start.js")?].concat();
-    let mut compressed = GzEncoder::new(Vec::new(), Compression::best());
-    compressed.write_all(&script)?;
     let folder = env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?;
-    fs::write(Path::new(&folder).join("viewer.js.gz"), compressed.finish()?)?;
-    fs::write(Path::new(&folder).join("openapi.json"), without_blanks(&fs::read_to_string(DOCUMENT)?))?;
-    // The path of the script changes with its contents, so that browsers can keep it.
-    let version: String = Sha256::digest(&script).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    println!("cargo::rustc-env=VIEWER_VERSION={version}");
+    let folder = Path::new(&folder);
+    fs::write(folder.join("viewer.js.gz"), compressed(&script)?)?;
+    fs::write(folder.join("openapi.json"), without_blanks(&fs::read_to_string(DOCUMENT)?))?;
+    println!("cargo::rustc-env=VIEWER_VERSION={}", version(&script));
+    pack_app(folder)
+}
+
+fn compressed(content: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(content)?;
+    Ok(encoder.finish()?)
+}
+
+/// A part of a path that changes with the contents, so that browsers can keep what is there.
+fn version(content: &[u8]) -> String {
+    Sha256::digest(content).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes `app_files.rs`, the list of the files' names and compressed contents, and the page, which names them.
+fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={APP}");
+    println!("cargo::rerun-if-changed=../sign/comments.rs");
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(APP)? {
+        let entry = entry?;
+        let name = entry.file_name().into_string().map_err(|name| format!("{} is not UTF-8", name.display()))?;
+        let content = fs::read_to_string(entry.path())?;
+        files.insert(name.clone(), if name == APP_PAGE { content } else { small(&name, &content)? });
+    }
+    let page = files.remove(APP_PAGE).ok_or("the page is missing")?;
+    let all: String = files.iter().flat_map(|(name, content)| [name.as_str(), content]).collect();
+    let version = version(all.as_bytes());
+    let (mut list, mut preloads) = (String::from("&["), String::new());
+    for (name, content) in &files {
+        let packed = folder.join(format!("app-{name}.gz"));
+        fs::write(&packed, compressed(content.as_bytes())?)?;
+        write!(list, "({name:?}, include_bytes!({packed:?})),")?;
+        if name.ends_with(".js") {
+            writeln!(preloads, "<link rel=\"modulepreload\" href=\"/v1/app/{version}/{name}\">")?;
+        }
+    }
+    fs::write(folder.join("app_files.rs"), list + "]")?;
+    let page = page.replace("VERSION", &version).replace("PRELOADS\n", &preloads);
+    println!("cargo::rustc-env=APP_VERSION={version}");
+    println!("cargo::rustc-env=APP_PAGE_VERSION={}", self::version(page.as_bytes()));
+    fs::write(folder.join("app.html"), page)?;
     Ok(())
+}
+
+/// Removes what browsers don't need: comments and indents. No text of the scripts has several lines.
+fn small(name: &str, content: &str) -> Result<String, Box<dyn Error>> {
+    let content = match name.rsplit_once('.') {
+        Some((_, "json")) => return Ok(without_blanks(content)),
+        Some((_, "js")) => comments::without_comments(content)?,
+        _ => content.to_owned(),
+    };
+    Ok(content.lines().map(str::trim_start).filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect())
 }
 
 /// Removes the blanks between the values of a JSON text, and leaves everything else as it is, also the order of members.

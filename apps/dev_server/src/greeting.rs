@@ -40,7 +40,8 @@ impl Greeting<'_> {
         // Without jq, an answer would not end its line.
         let end = if self.has_jq { " | jq" } else { " -w '\\n'" };
         format!(
-            "{} {docs}\n\n  \
+            "{} {app}\n\n  \
+             {} {docs}\n  \
              {} {api}\n  \
              {} {api_key}\n\
              {sign}  \
@@ -54,12 +55,14 @@ impl Greeting<'_> {
              curl -sS \"$BASE/assets\" -H \"Authorization: Bearer $KEY\" \\\n    \
              -H 'Content-Type: application/json' -d '{{\"name\": \"My laptop\"}}'{end}\n\n\
              {stop}",
+            title("Inventory    "),
             title("Documentation"),
             title("API          "),
             title("Key          "),
             title("Data         "),
             title("DynamoDB     "),
             sign = sign.unwrap_or_default(),
+            app = address(&format!("{base_url}/app#key={api_key}")),
             docs = address(&format!("{base_url}/docs")),
             api = address(base_url),
             engine = address(dynamodb_endpoint),
@@ -91,9 +94,11 @@ mod tests {
     };
 
     #[test]
-    fn the_documentation_comes_first() {
+    fn the_page_of_the_inventory_comes_first_with_the_key() {
         let text = GREETING.text(false);
-        assert!(text.starts_with("Documentation http://127.0.0.1:3000/v1/docs\n"), "{text}");
+        let first =
+            "Inventory     http://127.0.0.1:3000/v1/app#key=apl_0351f4Sj\n\n  Documentation http://127.0.0.1:3000/v1/docs\n";
+        assert!(text.starts_with(first), "{text}");
         let lines = text.lines().filter(|line| !line.contains("apl_")).map(str::len);
         assert!(lines.max() <= Some(80), "{text}");
     }

@@ -14,6 +14,7 @@ const STYLE: &str = include_str!("../templates/index.css");
 struct Index {
     name: &'static str,
     version: &'static str,
+    app: &'static str,
     documentation: &'static str,
     openapi: &'static str,
     health: &'static str,
@@ -24,6 +25,7 @@ struct Index {
 const INDEX: Index = Index {
     name: "Asset and Process Lifecycle Service",
     version: env!("CARGO_PKG_VERSION"),
+    app: "/v1/app",
     documentation: "/v1/docs",
     openapi: "/v1/openapi.json",
     health: "/v1/health",

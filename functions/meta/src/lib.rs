@@ -1,5 +1,6 @@
-//! The documentation, `/v1/health`, `/v1/openapi.json` and the public keys of receipts, which need no API key.
+//! The documentation, the inventory's page, `/v1/health`, `/v1/openapi.json` and the public keys of receipts, which need no API key.
 
+mod app;
 mod docs;
 mod handlers;
 mod index;
@@ -13,6 +14,7 @@ use shared::http::error::ApiError;
 pub const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
 shared::endpoints! {
+    app: get_app;
     docs: get_docs;
     handlers: get_health, get_openapi;
     receipt_keys: get_receipt_keys;
@@ -25,4 +27,5 @@ pub fn all_routes() -> axum::Router<shared::app::App> {
         .route("/", get(index::get_index).fallback(only_get))
         .route("/v1", get(index::get_index).fallback(only_get))
         .route(docs::VIEWER_PATH, get(docs::get_viewer).fallback(only_get))
+        .route(app::FILES_PATH, get(app::get_file).fallback(only_get))
 }

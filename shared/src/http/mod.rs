@@ -8,6 +8,7 @@ mod deadline;
 mod dry_run;
 pub mod endpoints;
 pub mod error;
+mod label_address;
 mod observe;
 pub mod openapi;
 mod request_context;
@@ -17,7 +18,7 @@ mod unmatched;
 
 use crate::app::App;
 use axum::Router;
-use axum::middleware::{from_fn_with_state, map_request};
+use axum::middleware::{from_fn, from_fn_with_state, map_request};
 pub(crate) use request_context::RequestContext;
 
 /// The service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID for each request.
@@ -25,6 +26,7 @@ pub fn service(routes: Router<App>, app: App) -> Router {
     routes
         .fallback(unmatched::refuse)
         .method_not_allowed_fallback(unmatched::refuse)
+        .layer(from_fn(label_address::lead_to_page))
         .layer(map_request(base_url::refuse_without_one_host))
         .layer(from_fn_with_state(app.clone(), deadline::enforce))
         .layer(from_fn_with_state(app.clone(), observe::observe))

@@ -1,5 +1,6 @@
 //! The OpenAPI document and the page that shows it.
 
+pub mod app;
 pub mod examples;
 pub mod file;
 pub mod page;

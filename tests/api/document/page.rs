@@ -44,7 +44,7 @@ async fn the_index_is_json_unless_the_client_prefers_html() {
             let document = send(router, "GET", "/v1/openapi.json", "*/*").await.json();
             let expected = json!({
                 "name": document["info"]["title"], "version": document["info"]["version"],
-                "documentation": "/v1/docs", "openapi": "/v1/openapi.json", "health": "/v1/health"
+                "app": "/v1/app", "documentation": "/v1/docs", "openapi": "/v1/openapi.json", "health": "/v1/health"
             });
             assert_eq!(index.json(), expected);
             assert!(index.headers.get_all("vary").iter().any(|value| value == "accept"));
@@ -52,7 +52,7 @@ async fn the_index_is_json_unless_the_client_prefers_html() {
         }
         let page = send(router, "GET", path, BROWSER).await;
         assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
-        assert_eq!(values(page.text(), "href")[1..], ["/v1/docs", "/v1/openapi.json", "/v1/health"]);
+        assert_eq!(values(page.text(), "href")[1..], ["/v1/app", "/v1/docs", "/v1/openapi.json", "/v1/health"]);
         let style = page.text().split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
         let hash = base64_simd::STANDARD.encode_to_string(sha2::Sha256::digest(style));
         assert_eq!(directives(page.header("content-security-policy"))["style-src"], format!("'sha256-{hash}'"));

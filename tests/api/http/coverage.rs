@@ -2,7 +2,7 @@
 
 use crate::support::document::BASE;
 use crate::support::operations::{METHODS, by_method, operations};
-use crate::support::samples::{SIGNING_PAGE, Samples, content_type};
+use crate::support::samples::{INVENTORY_PAGE, SIGNING_PAGE, Samples, content_type};
 use crate::support::{Api, UNKNOWN_ID, over_http, sample};
 use shared::domain::keys::scope::Scope;
 use shared::domain::keys::token::Token;
@@ -95,7 +95,7 @@ async fn another_tenants_resources_look_as_if_they_did_not_exist() {
         assert!(!has_samples || operation.path == "/v1/openapi.json", "{}", reply.text());
         if operation.path.ends_with("/export") {
             assert_eq!(reply.text().lines().count(), 1, "{operation}: more than the header row");
-        } else if operation.path.ends_with("/docs") || operation.path == SIGNING_PAGE {
+        } else if ["/v1/docs", INVENTORY_PAGE, SIGNING_PAGE].contains(&operation.path.as_str()) {
             assert_eq!(reply.header("content-type"), "text/html; charset=utf-8");
         } else if let Some(total) = reply.json()["meta"]["total"].as_u64() {
             // Every tenant has its first key and the system processes.
@@ -118,7 +118,11 @@ async fn every_response_has_a_new_id_and_must_not_be_stored() {
     for operation in &operations {
         for key in ["", client.key.as_str()] {
             let reply = operation.send(&client.with_key(key), &samples).await;
-            let expected = if operation.path == SIGNING_PAGE { "public, max-age=300" } else { "no-store" };
+            let expected = match operation.path.as_str() {
+                INVENTORY_PAGE => "no-cache",
+                SIGNING_PAGE => "public, max-age=300",
+                _ => "no-store",
+            };
             assert_eq!(reply.header("cache-control"), expected, "{operation}");
             assert!(ids.insert(reply.header("x-request-id").to_owned()), "{operation}: the id was used before");
         }

@@ -5,7 +5,8 @@ use super::webhooks::deliveries::URL;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
-pub const OPEN_PATHS: [&str; 5] = ["/v1/docs", "/v1/health", "/v1/openapi.json", RECEIPT_KEYS, SIGNING_PAGE];
+pub const OPEN_PATHS: [&str; 6] = [INVENTORY_PAGE, "/v1/docs", "/v1/health", "/v1/openapi.json", RECEIPT_KEYS, SIGNING_PAGE];
+pub const INVENTORY_PAGE: &str = "/v1/app";
 pub const SIGNING_PAGE: &str = "/v1/sign";
 const RECEIPT_KEYS: &str = "/v1/.well-known/receipt-keys";
 const LABELS: &str = "/v1/assets/labels";

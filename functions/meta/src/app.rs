@@ -1,0 +1,227 @@
+//! The page to look at the inventory: a client of the API, whose files are in `app`.
+
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use shared::app::App;
+use shared::http::error::ApiError;
+use shared::http::openapi::InputErrors;
+use shared::http::openapi::describe::{Describe, Schemas, add_headers};
+use shared::http::requests::params::Params;
+use shared::http::responses::ApiResponse;
+use shared::http::responses::html::{self, HtmlPage};
+use utoipa::openapi::path::Operation;
+
+const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/app.html"));
+
+/// Names, and contents compressed by gzip.
+static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/app_files.rs"));
+
+/// The path of the page's files, which changes with their contents.
+pub const FILES_PATH: &str = concat!("/v1/app/", env!("APP_VERSION"), "/{file}");
+
+/// The policy of the page: scripts, styles and requests only from and to where it comes from, and images that it makes itself.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data: blob:; connect-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'",
+);
+
+/// The page, which browsers ask for again each time: it names the present files.
+pub struct AppPage(HtmlPage);
+
+impl IntoResponse for AppPage {
+    fn into_response(self) -> Response {
+        self.0.into_response()
+    }
+}
+
+impl Describe for AppPage {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        HtmlPage::describe(operation, schemas);
+        add_headers(operation, "200", &["ETag"]);
+    }
+}
+
+/// Get the inventory's page
+///
+/// To look at the inventory, hand assets over, take them back and take stock. It calls this API with the reader's key. What it shows
+/// is in the fragment of its address, which browsers don't send. Needs a browser.
+#[utoipa::path(get, path = "/app", tag = "meta", security(()), responses(InputErrors))]
+pub async fn get_app(State(_): State<App>, RawQuery(query): RawQuery) -> Result<AppPage, ApiError> {
+    // Nothing that is looked at belongs into a log.
+    Params::parse(query.as_deref().unwrap_or_default())?.finish()?;
+    let page = html::page_with_policy(PAGE, POLICY)
+        .with_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))
+        .with_header(header::ETAG, HeaderValue::from_static(concat!("\"1-", env!("APP_PAGE_VERSION"), "\"")));
+    Ok(AppPage(HtmlPage(page)))
+}
+
+/// Compressed for every client: those that run scripts can decompress them.
+///
+/// # Errors
+///
+/// Returns [`ApiError::NotFound`] for an unknown file.
+pub async fn get_file(Path(name): Path<String>) -> Result<ApiResponse, ApiError> {
+    let (_, content) = FILES.iter().find(|(known, _)| *known == name).ok_or(ApiError::NotFound)?;
+    Ok(ApiResponse::new(content_type(&name), *content)
+        .with_header(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))
+        .with_header(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"))
+        .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit_once('.') {
+        Some((_, "js")) => "text/javascript; charset=utf-8",
+        Some((_, "css")) => "text/css; charset=utf-8",
+        _ => "application/json",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FILES, PAGE};
+    use flate2::read::GzDecoder;
+    use serde_json::{Map, Value};
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::io::Read;
+
+    const LANGUAGES: [&str; 4] = ["en", "de", "fr", "es"];
+    /// What a browser loads: the page, its style sheet and scripts, and the texts of one language.
+    const LOADED_BYTES: usize = 120 * 1024;
+    const PAGE_BYTES: usize = 40 * 1024;
+
+    /// As browsers get them.
+    fn files() -> BTreeMap<&'static str, String> {
+        let files = FILES.iter().map(|(name, content)| {
+            let mut text = String::new();
+            GzDecoder::new(*content).read_to_string(&mut text).unwrap();
+            (*name, text)
+        });
+        files.chain([("index.html", PAGE.to_owned())]).collect()
+    }
+
+    fn texts(files: &BTreeMap<&str, String>, language: &str) -> Map<String, Value> {
+        serde_json::from_str(&files[format!("{language}.json").as_str()]).unwrap()
+    }
+
+    fn scripts(files: &BTreeMap<&str, String>) -> String {
+        files.iter().filter(|(name, _)| name.ends_with(".js")).map(|(_, script)| script.as_str()).collect()
+    }
+
+    /// The ends of what follows each `start` up to `end`.
+    fn between<'a>(text: &'a str, start: &str, end: char) -> BTreeSet<&'a str> {
+        text.split(start).skip(1).filter_map(|rest| rest.split(end).next()).collect()
+    }
+
+    #[test]
+    fn the_page_is_small() {
+        let files = files();
+        let size = |name: &str| files[name].len();
+        let shared: usize = files.iter().filter(|(name, _)| !name.ends_with(".json")).map(|(_, content)| content.len()).sum();
+        let texts = LANGUAGES.map(|language| size(&format!("{language}.json")));
+        let loaded = shared + texts.iter().max().unwrap();
+        assert!(size("index.html") <= PAGE_BYTES && loaded <= LOADED_BYTES, "{loaded} bytes");
+    }
+
+    #[test]
+    fn nothing_is_inline_or_from_elsewhere() {
+        for (name, content) in files() {
+            for address in ["http:", "https:", "//cdn", "data:text", "@import", "url("] {
+                // The only name in it is that of SVG, and "https?" reads the addresses of labels.
+                let content = content.replace("http://www.w3.org/2000/svg", "");
+                assert!(!content.contains(address), "{name} contains {address}");
+            }
+            for markup in
+                [" style=\"", "<style", "onclick", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("]
+            {
+                assert!(!content.contains(markup), "{name} contains {markup}");
+            }
+        }
+        let page = &files()["index.html"];
+        assert_eq!(page.matches("<script").count(), page.matches("<script type=\"module\" src=\"/v1/app/").count());
+    }
+
+    #[test]
+    fn every_language_has_every_text_with_the_same_values() {
+        let files = files();
+        let english = texts(&files, "en");
+        for language in LANGUAGES {
+            let texts = texts(&files, language);
+            let names = |texts: &Map<String, Value>| texts.keys().cloned().collect::<BTreeSet<_>>();
+            assert_eq!(names(&texts), names(&english), "{language}");
+            for (name, text) in &texts {
+                let forms = |text: &Value| match text {
+                    Value::String(text) => vec![text.clone()],
+                    forms => ["one", "other"].map(|form| forms[form].as_str().unwrap().to_owned()).to_vec(),
+                };
+                let expected =
+                    between(&forms(&english[name])[0], "{", '}').into_iter().map(str::to_owned).collect::<BTreeSet<_>>();
+                for form in forms(text) {
+                    assert!(!form.trim().is_empty(), "{language} {name}");
+                    let values: BTreeSet<_> = between(&form, "{", '}').into_iter().map(str::to_owned).collect();
+                    assert_eq!(values, expected, "{language} {name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_text_is_used_and_no_text_is_missing() {
+        let files = files();
+        let scripts = scripts(&files);
+        let english = texts(&files, "en");
+        for name in english.keys() {
+            let family = name.split_once('.').is_some_and(|(family, _)| scripts.contains(&format!("`{family}.${{")));
+            assert!(family || scripts.contains(&format!("'{name}'")), "{name} is not used");
+        }
+        let calls = ["t('", "sentence('"].into_iter().flat_map(|call| {
+            // Not the end of another name, such as `input('`.
+            scripts.split(call).collect::<Vec<_>>().windows(2).map(|pair| (pair[0], pair[1])).collect::<Vec<_>>()
+        });
+        let mut used = 0;
+        for (before, after) in calls {
+            if before.ends_with(|last: char| last.is_alphanumeric() || matches!(last, '.' | '_')) {
+                continue;
+            }
+            let name = after.split('\'').next().unwrap();
+            assert!(english.contains_key(name), "{name} has no text");
+            used += 1;
+        }
+        assert!(used > 150, "only {used} calls were found");
+    }
+
+    #[test]
+    fn statuses_and_the_errors_that_people_meet_have_texts() {
+        let english = texts(&files(), "en");
+        let statuses =
+            ["in_stock", "preparing", "in_use", "in_service", "returned", "scrapped"].map(|name| format!("status.{name}"));
+        let runs = ["in_progress", "completed", "cancelled"].map(|name| format!("run.{name}"));
+        let roles = ["viewer", "helpdesk", "technician", "admin"].map(|name| format!("role.{name}"));
+        let outcomes = ["seen", "moved", "elsewhere", "unknown", "ambiguous"].map(|name| format!("outcome.{name}"));
+        let errors = [
+            "UNAUTHORIZED",
+            "FORBIDDEN",
+            "NOT_FOUND",
+            "CONFLICT",
+            "PROCESS_RUNNING",
+            "WRONG_ASSET_STATUS",
+            "TRANSITION_NOT_ALLOWED",
+            "PROCESS_INACTIVE",
+            "INSTANCE_CLOSED",
+            "STEP_MOVED",
+            "STEP_SUBMITTED",
+            "DUPLICATE",
+            "IN_USE",
+            "REQUEST_IN_PROGRESS",
+            "PRECONDITION_FAILED",
+            "VALIDATION_ERROR",
+            "RATE_LIMITED",
+            "INTERNAL_ERROR",
+            "UNAVAILABLE",
+        ];
+        let errors = errors.map(|code| format!("error.{code}"));
+        for name in [&statuses[..], &runs, &roles, &outcomes, &errors].concat() {
+            assert!(english.contains_key(&name), "{name}");
+        }
+    }
+}

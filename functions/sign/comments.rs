@@ -1,0 +1,27 @@
+//! Scripts without comments, for the build scripts of pages.
+
+/// Removes the lines of a script that are only comments: a sixth of it, for those who write it and not for those who read the page.
+///
+/// # Errors
+///
+/// Returns an error for a line that only looks like one.
+pub fn without_comments(script: &str) -> Result<String, String> {
+    let (mut kept, mut is_in_comment) = (String::new(), false);
+    for line in script.split_inclusive('\n') {
+        let text = line.trim();
+        is_in_comment |= text.starts_with("/*");
+        if text.starts_with('*') && !is_in_comment {
+            return Err(format!("a line that begins with * is taken for a comment: {text}"));
+        }
+        if !is_in_comment && !text.starts_with("//") {
+            kept += line;
+        }
+        if is_in_comment && text.contains("*/") {
+            if !text.ends_with("*/") {
+                return Err(format!("a comment must be a line of its own: {text}"));
+            }
+            is_in_comment = false;
+        }
+    }
+    Ok(kept)
+}
