@@ -5,8 +5,9 @@ use aws_sdk_dynamodb::operation::{batch_get_item, delete_item, get_item, put_ite
 use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::{
-    BeforeSerializationInterceptorContextMut, BeforeSerializationInterceptorContextRef, FinalizerInterceptorContextRef,
+    BeforeSerializationInterceptorContextMut, BeforeSerializationInterceptorContextRef, FinalizerInterceptorContextRef, Input,
 };
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -38,12 +39,14 @@ impl aws_smithy_types::config_bag::Storable for Start {
     type Storer = aws_smithy_types::config_bag::StoreReplace<Self>;
 }
 
-macro_rules! request_capacity {
-    ($input:expr, $($module:ident::$type:ident),*) => {$(
-        if let Some(input) = $input.downcast_mut::<$module::$type>() {
-            input.return_consumed_capacity = Some(ReturnConsumedCapacity::Total);
-        }
-    )*};
+/// Requests the consumed capacity, if the input is of this type.
+fn request_capacity<I: Debug + Send + Sync + 'static>(
+    input: &mut Input,
+    field: fn(&mut I) -> &mut Option<ReturnConsumedCapacity>,
+) {
+    if let Some(input) = input.downcast_mut::<I>() {
+        *field(input) = Some(ReturnConsumedCapacity::Total);
+    }
 }
 
 impl Intercept for Meter {
@@ -66,16 +69,14 @@ impl Intercept for Meter {
         _: &RuntimeComponents,
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        request_capacity!(
-            context.input_mut(),
-            get_item::GetItemInput,
-            batch_get_item::BatchGetItemInput,
-            query::QueryInput,
-            put_item::PutItemInput,
-            update_item::UpdateItemInput,
-            delete_item::DeleteItemInput,
-            transact_write_items::TransactWriteItemsInput
-        );
+        let input = context.input_mut();
+        request_capacity::<get_item::GetItemInput>(input, |input| &mut input.return_consumed_capacity);
+        request_capacity::<batch_get_item::BatchGetItemInput>(input, |input| &mut input.return_consumed_capacity);
+        request_capacity::<query::QueryInput>(input, |input| &mut input.return_consumed_capacity);
+        request_capacity::<put_item::PutItemInput>(input, |input| &mut input.return_consumed_capacity);
+        request_capacity::<update_item::UpdateItemInput>(input, |input| &mut input.return_consumed_capacity);
+        request_capacity::<delete_item::DeleteItemInput>(input, |input| &mut input.return_consumed_capacity);
+        request_capacity::<transact_write_items::TransactWriteItemsInput>(input, |input| &mut input.return_consumed_capacity);
         Ok(())
     }
 

@@ -18,27 +18,25 @@ pub struct Function {
     pub routes: fn() -> Router<App>,
 }
 
-macro_rules! function {
-    ($package:ident, $resource:literal, $routes:ident) => {
-        Function {
-            package: stringify!($package),
-            resource: $resource,
-            description: $package::description,
-            routes: $package::$routes,
-        }
-    };
+const fn function(
+    package: &'static str,
+    resource: &'static str,
+    description: fn() -> OpenApi,
+    routes: fn() -> Router<App>,
+) -> Function {
+    Function { package, resource, description, routes }
 }
 
 /// Every function. A test compares them with the folder.
 pub const FUNCTIONS: [Function; 8] = [
-    function!(assets, "Assets", routes),
-    function!(processes, "Processes", routes),
-    function!(users, "Users", routes),
-    function!(catalog, "Catalog", routes),
-    function!(account, "Account", routes),
-    function!(sign, "Sign", routes),
-    function!(webhooks, "Webhooks", routes),
-    function!(meta, "Meta", all_routes),
+    function("assets", "Assets", assets::description, assets::routes),
+    function("processes", "Processes", processes::description, processes::routes),
+    function("users", "Users", users::description, users::routes),
+    function("catalog", "Catalog", catalog::description, catalog::routes),
+    function("account", "Account", account::description, account::routes),
+    function("sign", "Sign", sign::description, sign::routes),
+    function("webhooks", "Webhooks", webhooks::description, webhooks::routes),
+    function("meta", "Meta", meta::description, meta::all_routes),
 ];
 
 /// A function that serves no requests.

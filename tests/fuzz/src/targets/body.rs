@@ -97,10 +97,20 @@ pub fn run(bytes: &[u8]) {
     let Everything { line, notes, email, website, slug, code, prefix, template, id, time, date, price, fields, schema, .. } =
         &body;
     assert_round_trip(&body.name);
-    macro_rules! assert_round_trips {
-        ($($field:ident)*) => { $(if let Some(value) = $field.value() { assert_round_trip(value); })* };
-    }
-    assert_round_trips!(line notes email website slug code prefix template id time date price fields schema);
+    line.value().into_iter().for_each(assert_round_trip);
+    notes.value().into_iter().for_each(assert_round_trip);
+    email.value().into_iter().for_each(assert_round_trip);
+    website.value().into_iter().for_each(assert_round_trip);
+    slug.value().into_iter().for_each(assert_round_trip);
+    code.value().into_iter().for_each(assert_round_trip);
+    prefix.value().into_iter().for_each(assert_round_trip);
+    template.value().into_iter().for_each(assert_round_trip);
+    id.value().into_iter().for_each(assert_round_trip);
+    time.value().into_iter().for_each(assert_round_trip);
+    date.value().into_iter().for_each(assert_round_trip);
+    price.value().into_iter().for_each(assert_round_trip);
+    fields.value().into_iter().for_each(assert_round_trip);
+    schema.value().into_iter().for_each(assert_round_trip);
     body.steps.iter().for_each(assert_round_trip);
     body.scopes.iter().for_each(assert_round_trip);
     if let Patch::Value(moves) = &body.moves {
