@@ -1,7 +1,7 @@
 // A tour of the API with a generated client. docs/guides/clients.md shows parts of it.
 import assert from "node:assert/strict";
 import createClient from "openapi-fetch";
-import type { Asset, NewAsset, Problem, StepData, paths } from "./asset-lifecycle.js";
+import type { NewAsset, Problem, StepData, paths } from "./asset-lifecycle.js";
 
 const api = createClient<paths>({
   baseUrl: process.env["BASE"] ?? "http://127.0.0.1:3000/v1",
@@ -27,46 +27,9 @@ function ok<T>(result: { data: T; error?: never } | { data?: never; error: Probl
   return result.data;
 }
 
-// The service is up.
-assert.equal(ok(await api.GET("/health")).status, "ok");
-
-// All pages.
-async function* allAssets(): AsyncGenerator<Asset> {
-  for (let page = 1; ; page++) {
-    const assets = ok(await api.GET("/assets", { params: { query: { page, limit: 50, sort: "created_at" } } }));
-    yield* assets.data;
-    if (page >= assets.meta.total_pages) return;
-  }
-}
-const tags = new Set<string>();
-for await (const each of allAssets()) tags.add(each.asset_tag);
-assert.ok(tags.size > 50);
-
-// Fill the catalog.
-const type = ok(
-  await api.POST("/catalog/asset-types", {
-    body: {
-      name: "Tablet",
-      code: "TAB",
-      kind: "physical",
-      custom_fields_schema: { type: "object", properties: { room: { type: "string" }, ports: { type: "array" } } },
-    },
-  }),
-).data;
-const manufacturer = ok(await api.POST("/catalog/manufacturers", { body: { name: "Wacom" } })).data;
-const model = ok(
-  await api.POST("/catalog/models", {
-    body: { name: "Cintiq 16", manufacturer_id: manufacturer.id, asset_type_id: type.id },
-  }),
-).data;
-const settings = ok(await api.PATCH("/settings", { body: { asset_tag_template: "{TYPE_CODE}-NNNN" } })).data;
-assert.equal(settings.status_transitions, null);
-
 // Create an asset, and repeat the request as after a lost connection.
 const tablet: NewAsset = {
   name: "Tablet of the front desk",
-  model_id: model.id,
-  serial_number: "WAC-88120",
   purchase_price: "1249.00",
   custom_fields: { room: "2.13", ports: ["USB-C", "HDMI"] },
 };
@@ -75,9 +38,7 @@ const first = await api.POST("/assets", request);
 const again = await api.POST("/assets", request);
 console.log(again.response.headers.get("Idempotent-Replayed"));
 const asset = ok(first).data;
-assert.equal(asset.asset_tag, "TAB-0001");
 assert.equal(asset.status, "in_stock");
-assert.equal(asset.manufacturer, "Wacom");
 assert.deepEqual(asset.custom_fields["ports"], ["USB-C", "HDMI"]);
 assert.equal(first.response.headers.get("Idempotent-Replayed"), null);
 assert.equal(again.response.headers.get("Idempotent-Replayed"), "true");
@@ -98,12 +59,6 @@ assert.equal(ok(changed).data.notes, "Cracked screen");
 assert.equal(stale.response.status, 412);
 assert.equal(stale.error?.code, "PRECONDITION_FAILED");
 
-// Read it only if it has changed.
-const current = await api.GET("/assets/{id}", { params: { path } });
-assert.equal(ok(current).data.notes, "Cracked screen");
-const seen = { "If-None-Match": current.response.headers.get("ETag") ?? "" };
-assert.equal((await api.GET("/assets/{id}", { params: { path, header: seen } })).response.status, 304);
-
 // Problem details.
 const refused = await api.POST("/assets", { body: { name: "", purchase_price: -1 } });
 if (refused.error?.code === "VALIDATION_ERROR") {
@@ -111,78 +66,39 @@ if (refused.error?.code === "VALIDATION_ERROR") {
 }
 assert.deepEqual(refused.error?.errors?.map((each) => each.pointer), ["/name", "/purchase_price"]);
 
-// Assign it, and find it.
+// Hand it over with a process.
 const user = ok(
   await api.POST("/users", { body: { email: "mary@example.org", display_name: "Mary Jackson" } }),
 ).data;
-ok(await api.PATCH("/assets/{id}", { params: { path }, body: { assigned_to: user.id, status: "in_use" } }));
-const hers = ok(
-  await api.GET("/assets", {
-    params: { query: { assigned_to: user.id, kind: "physical", q: "wac desk", sort: "-name", expand: "assigned_to" } },
-  }),
-);
-assert.equal(hers.meta.total, 1);
-assert.equal(hers.data[0]?.assigned_user?.email, "mary@example.org");
-const free = ok(await api.GET("/assets", { params: { query: { assigned_to: "none", limit: 1 } } }));
-assert.equal(free.data[0]?.assigned_to, null);
-
-// Hand it over with a process.
-ok(await api.PATCH("/assets/{id}", { params: { path }, body: { assigned_to: null, status: "preparing" } }));
+ok(await api.PATCH("/assets/{id}", { params: { path }, body: { status: "preparing" } }));
 const startable = ok(await api.GET("/assets/{id}/processes", { params: { path } })).data;
 const onboarding = startable.find((process) => process.slug === "employee-onboarding");
 assert.ok(onboarding?.can_start);
-const employee: StepData = { employee: user.id };
+const image = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII=";
+const values: StepData = { employee: user.id, handover: ["Device", "Power supply"], signature: `data:image/png;base64,${image}` };
 const instance = ok(
   await api.POST("/processes/{id}/start", {
     params: { path: { id: onboarding.id } },
-    body: { asset_id: asset.id, step_data: employee, through: "employee" },
+    body: { asset_id: asset.id, step_data: values, through: "complete" },
   }),
 ).data;
-const running = await api.DELETE("/assets/{id}", { params: { path } });
-assert.equal(running.error?.code, "PROCESS_RUNNING");
-assert.equal(running.error?.["instance_id"], instance.id);
-
-// Submit the steps: one, then the others.
-const instancePath = { id: instance.id };
-ok(
-  await api.POST("/processes/instances/{id}/advance", {
-    params: { path: instancePath },
-    body: { step_data: { handover: ["Device", "Power supply"] } },
-  }),
-);
-const image = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII=";
-const completed = ok(
-  await api.POST("/processes/instances/{id}/advance", {
-    params: { path: instancePath },
-    body: { through: "complete", step_data: { signature: `data:image/png;base64,${image}` } },
-  }),
-).data;
-console.log(`${completed.process_name}: ${completed.status}`);
-assert.equal(completed.status, "completed");
-assert.deepEqual(completed.step_data["handover"], ["Device", "Power supply"]);
-assert.equal(completed.steps[2]?.type, "signature");
-assert.equal(ok(await api.GET("/assets/{id}", { params: { path } })).data.status, "in_use");
+assert.equal(instance.status, "completed");
+assert.deepEqual(instance.step_data?.["handover"], ["Device", "Power supply"]);
 
 // A PATCH of a process has one type, whatever its ID names.
-const sentBack = await api.PATCH("/processes/{id}", { params: { path: instancePath }, body: { status: completed.status } });
+const instancePath = { id: instance.id };
+const sentBack = await api.PATCH("/processes/{id}", { params: { path: instancePath }, body: { status: instance.status } });
 assert.equal(ok(sentBack).data.status, "completed");
-const inactive = await api.PATCH("/processes/{id}", { params: { path: { id: onboarding.id } }, body: { status: "inactive" } });
-assert.equal(ok(inactive).data.name, "Employee Onboarding");
 
 // The history and the receipt.
 const history = ok(
   await api.GET("/assets/{id}/history", { params: { path, query: { verify: true, limit: 1 } } }),
 );
 assert.equal(history.verification?.valid, true);
-assert.ok(history.data[0]?.changes && "assigned_to" in history.data[0].changes);
 const signed = ok(await api.GET("/processes/instances/{id}/receipt", { params: { path: instancePath } }));
 // With `format=html`, it is a page.
 assert.ok(typeof signed !== "string");
 assert.equal(signed.receipt.steps[0]?.user_name, "Mary Jackson");
-const { keys } = ok(
-  await api.GET("/.well-known/receipt-keys", { params: { query: { tenant: signed.receipt.tenant_id } } }),
-);
-assert.equal(keys.find((key) => key.kid === signed.signature.kid)?.crv, "Ed25519");
 
 // A read-only key can't write.
 const reader = ok(await api.POST("/keys", { body: { name: "reader", scopes: ["assets:read"] } })).data;
