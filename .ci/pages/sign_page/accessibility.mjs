@@ -1,7 +1,7 @@
 // With a keyboard alone, at 200 % zoom and on small screens, and without motion.
 import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
-import { doneHeading, fill, isDone, ready, submit, submitButton, typeName } from './form.mjs'
+import { doneHeading, fill, isDone, open, ready, submit, submitButton, typeName } from './form.mjs'
 import { DESKTOP, Visit, sees } from './visit.mjs'
 
 /** Returns what has the focus, and how one sees that. */
@@ -40,10 +40,8 @@ async function tabTo(page, name) {
 async function keyboard(scene) {
   const select = { type: 'select', key: 'floor', label: 'Floor', required: true, options: ['Ground', 'First'] }
   const date = { type: 'date', key: 'back', label: 'Expected back', required: true }
-  const handover = await scene.api.handOver({ steps: [STEPS.checklist, STEPS.text, select, date, STEPS.signature] })
-  const visit = await Visit.open(scene, handover.url, DESKTOP)
-  const { page } = visit
-  await ready(page)
+  const steps = [STEPS.checklist, STEPS.text, select, date, STEPS.signature]
+  const { handover, visit, page } = await open(scene, { steps }, DESKTOP)
   for (const item of STEPS.checklist.items) {
     await tabTo(page, new RegExp(`^${item}`))
     await page.keyboard.press('Space')
@@ -85,11 +83,9 @@ async function zoomed(scene, name, width, colorScheme) {
     STEPS.signature,
   ]
   const asset = { name: `Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft ${'W'.repeat(100)}` }
-  const handover = await scene.api.handOver({ steps, asset, name: 'Rückgabe'.repeat(12) })
-  const visit = await Visit.open(scene, handover.url, { viewport: { width, height: 450 }, deviceScaleFactor: 2, colorScheme })
+  const window = { viewport: { width, height: 450 }, deviceScaleFactor: 2, colorScheme }
+  const { visit, page } = await open(scene, { steps, asset, name: 'Rückgabe'.repeat(12) }, window)
   visit.expectFailures('status of 422')
-  const { page } = visit
-  await ready(page)
   await visit.look(`${name}-open`)
   await submitButton(page).click()
   await sees(page.locator('[data-error]:visible'), 'there is no error')

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { STEPS } from './api.mjs'
-import { doneHeading, fill, ready, says, submit, submitButton } from './form.mjs'
+import { doneHeading, fill, open, says, submit, submitButton } from './form.mjs'
 import { expectL } from './png.mjs'
-import { DESKTOP, PHONE, Visit, sees } from './visit.mjs'
+import { DESKTOP, PHONE, sees } from './visit.mjs'
 
 /** Fails unless the page says whom and what the handover is about. */
 async function expectFacts({ page }, { name, assets: [asset], signer }, organization) {
@@ -31,10 +31,7 @@ async function saveReceipt({ page }, [asset]) {
 async function handOver(scene, name, options, hand) {
   const { api } = scene
   const steps = [STEPS.checklist, STEPS.signature]
-  const handover = await api.handOver({ steps, name: 'Employee handover' })
-  const visit = await Visit.open(scene, handover.url, options)
-  const { page } = visit
-  await ready(page)
+  const { handover, visit, page } = await open(scene, { steps, name: 'Employee handover' }, options)
   await expectFacts(visit, handover, (await api.get('/settings')).name)
   await visit.look(`${name}-open`)
   await fill(page, STEPS.checklist)
@@ -62,10 +59,8 @@ async function handOver(scene, name, options, hand) {
 async function goesOn(scene) {
   const { api } = scene
   const later = { type: 'confirmation', key: 'filed', label: 'Filed by the desk' }
-  const handover = await api.handOver({ steps: [STEPS.signature, later], link: { until: STEPS.signature.key } })
-  const visit = await Visit.open(scene, handover.url, PHONE)
-  const { page } = visit
-  await ready(page)
+  const what = { steps: [STEPS.signature, later], link: { until: STEPS.signature.key } }
+  const { handover, visit, page } = await open(scene, what, PHONE)
   assert.equal(await page.getByText(later.label).count(), 0, "the page shows a step that is not the link's")
   await fill(page, STEPS.signature, { hand: 'touch' })
   await submitButton(page).click()

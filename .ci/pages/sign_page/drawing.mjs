@@ -1,24 +1,18 @@
 // The signature pad: undo, clear, pressure, several pads, and a typed name instead.
 import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
-import { errorOf, fill, part, ready, submit, submitButton, typeName } from './form.mjs'
+import { errorOf, fill, open, part, submit, submitButton, typeName } from './form.mjs'
 import { decode, ink, strokes } from './png.mjs'
 import { LEFT, RIGHT, WAVE, draw, inked, pad } from './strokes.mjs'
-import { DESKTOP, PHONE, Visit, sees } from './visit.mjs'
+import { DESKTOP, PHONE, sees } from './visit.mjs'
 
 const step = STEPS.signature
+const ONE = { steps: [step] }
 const EVERYWHERE = [0, 0, 1, 1]
-
-async function open(scene, options) {
-  const handover = await scene.api.handOver({ steps: [step] })
-  const visit = await Visit.open(scene, handover.url, options)
-  await ready(visit.page)
-  return { handover, visit, page: visit.page }
-}
 
 /** Undo takes one stroke back, clear all of them; without a stroke nothing is sent, and a tap is none. */
 async function takeBack(scene) {
-  const { handover, visit, page } = await open(scene, DESKTOP)
+  const { handover, visit, page } = await open(scene, ONE, DESKTOP)
   const press = (name) => part(page, step).getByRole('button', { name }).click()
   await draw(page)
   const one = await inked(page)
@@ -45,7 +39,7 @@ async function takeBack(scene) {
 async function pressure(scene) {
   const sizes = []
   for (const force of [0.15, 0.95]) {
-    const { visit, page } = await open(scene, DESKTOP)
+    const { visit, page } = await open(scene, ONE, DESKTOP)
     await draw(page, { hand: 'pen', force })
     sizes.push(await inked(page))
     await visit.close()
@@ -57,10 +51,7 @@ async function pressure(scene) {
 async function twoPeople(scene) {
   const recipient = { ...step, key: 'recipient', label: 'Signature of the recipient' }
   const desk = { ...step, key: 'desk', label: 'Signature of the service desk' }
-  const handover = await scene.api.handOver({ steps: [recipient, desk] })
-  const visit = await Visit.open(scene, handover.url, PHONE)
-  const { page } = visit
-  await ready(page)
+  const { handover, visit, page } = await open(scene, { steps: [recipient, desk] }, PHONE)
   await fill(page, recipient, { hand: 'touch', corners: LEFT })
   await fill(page, desk, { hand: 'touch', corners: LEFT })
   await fill(page, desk, { hand: 'touch', corners: RIGHT })
@@ -79,7 +70,7 @@ async function typed(scene) {
     ['phone', PHONE],
     ['desktop-dark', { ...DESKTOP, colorScheme: 'dark' }],
   ]) {
-    const { handover, visit, page } = await open(scene, options)
+    const { handover, visit, page } = await open(scene, ONE, options)
     await typeName(page, step, 'Zoë Ångström-O’Neill')
     await visit.look(`${name}-typed`)
     await submit(page)
@@ -95,7 +86,7 @@ async function typed(scene) {
 
 /** Who changes their mind, and draws after all, has drawn. */
 async function drawAfterAll(scene) {
-  const { handover, visit, page } = await open(scene, DESKTOP)
+  const { handover, visit, page } = await open(scene, ONE, DESKTOP)
   await typeName(page, step, 'Ada')
   await part(page, step).getByRole('button', { name: 'Draw instead' }).click()
   await fill(page, step)
@@ -107,7 +98,7 @@ async function drawAfterAll(scene) {
 
 /** As many strokes as anyone makes are within the limits of an image. */
 async function scribble(scene) {
-  const { handover, visit, page } = await open(scene, DESKTOP)
+  const { handover, visit, page } = await open(scene, ONE, DESKTOP)
   for (let n = 0; n < 6; n++) {
     const corners = Array.from({ length: 12 }, (_, k) => [
       0.03 + 0.94 * ((k * 0.37 + n * 0.13) % 1),

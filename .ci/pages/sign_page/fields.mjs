@@ -1,7 +1,7 @@
 // All types of steps, and errors beside the fields that they belong to.
 import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
-import { describedBy, errorOf, fill, part, ready, says, submit, submitButton } from './form.mjs'
+import { describedBy, errorOf, fill, open, part, ready, says, submit, submitButton } from './form.mjs'
 import { draw } from './strokes.mjs'
 import { DESKTOP, PHONE, Visit, sees } from './visit.mjs'
 
@@ -36,10 +36,7 @@ const VALUES = {
 async function everyType(scene, name, options) {
   const { api } = scene
   const [ada, grace] = await Promise.all(['ada.lovelace', 'grace.hopper'].map((who) => api.user(`${who}@example.com`)))
-  const handover = await api.handOver({ steps: EVERY_TYPE, name: 'Loan', signer: { user_id: ada.id } })
-  const visit = await Visit.open(scene, handover.url, options)
-  const { page } = visit
-  await ready(page)
+  const { handover, visit, page } = await open(scene, { steps: EVERY_TYPE, name: 'Loan', signer: { user_id: ada.id } }, options)
   await visit.look(`${name}-every-type`)
   for (const step of EVERY_TYPE) await fill(page, step, VALUES[step.key])
   await visit.look(`${name}-every-type-filled`)
@@ -61,9 +58,7 @@ async function optional(scene) {
   const steps = [...EVERY_TYPE.slice(1, 2), checklist, text, EVERY_TYPE[4], EVERY_TYPE[5], EVERY_TYPE[6], signature].map(
     (step) => ({ ...step, required: false }),
   )
-  const handover = await scene.api.handOver({ steps })
-  const visit = await Visit.open(scene, handover.url)
-  await ready(visit.page)
+  const { handover, visit } = await open(scene, { steps })
   await submit(visit.page)
   await scene.api.expectDoneOnce(handover)
   await visit.close()
@@ -138,11 +133,8 @@ async function storedSignature(scene) {
 async function errors(scene, name, options) {
   const { api } = scene
   const witness = EVERY_TYPE[1]
-  const handover = await api.handOver({ steps: [witness, STEPS.checklist, STEPS.text, STEPS.signature] })
-  const visit = await Visit.open(scene, handover.url, options)
+  const { handover, visit, page } = await open(scene, { steps: [witness, STEPS.checklist, STEPS.text, STEPS.signature] }, options)
   visit.expectFailures('status of 422')
-  const { page } = visit
-  await ready(page)
   await submitButton(page).click()
   for (const step of [witness, STEPS.checklist, STEPS.text, STEPS.signature]) {
     await sees(errorOf(page, step), `"${step.label}" is required and missing, without an error beside it`)

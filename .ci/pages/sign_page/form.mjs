@@ -1,7 +1,7 @@
 // Fills in the form by what people see and screen readers say.
 import assert from 'node:assert/strict'
 import { draw } from './strokes.mjs'
-import { sees } from './visit.mjs'
+import { Visit, sees } from './visit.mjs'
 
 /** Returns the part of the page about a step. */
 export const part = (page, { label }) =>
@@ -57,6 +57,14 @@ export async function typeName(page, step, name) {
 
 /** Waits until the form is there. */
 export const ready = (page) => sees(submitButton(page), 'the form does not appear')
+
+/** Makes a handover, opens its link, and waits until the form is there. */
+export async function open(scene, what, options) {
+  const handover = await scene.api.handOver(what)
+  const visit = await Visit.open(scene, handover.url, options)
+  await ready(visit.page)
+  return { handover, visit, page: visit.page }
+}
 
 /** Submits the form, and waits until the page says that it is done. */
 export async function submit(page) {

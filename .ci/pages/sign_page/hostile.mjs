@@ -1,6 +1,6 @@
 // Names, labels and values that are markup or scripts: they are shown as they are, and nothing runs.
 import assert from 'node:assert/strict'
-import { fill, isDone, part, ready, submitButton, typeName } from './form.mjs'
+import { fill, isDone, open, part, ready, submitButton, typeName } from './form.mjs'
 import { DESKTOP, PHONE, Visit, sees } from './visit.mjs'
 
 const IMAGE = '<img src=x onerror="window.ran=1">'
@@ -89,11 +89,8 @@ async function attack(scene, options) {
 
 /** Shows what a service, or whoever is between, says in an error as text. */
 async function hostileErrors(scene) {
-  const handover = await scene.api.handOver({ steps: [STEPS[2]] })
-  const visit = await Visit.open(scene, handover.url)
+  const { handover, visit, page } = await open(scene, { steps: [STEPS[2]] })
   visit.expectFailures('status of')
-  const { page } = visit
-  await ready(page)
   for (const status of [422, 409, 500]) {
     const problem = {
       title: IMAGE,

@@ -1,16 +1,13 @@
 // Links of movements: several assets, also more steps than one transaction can hold.
 import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
-import { again, fill, isDone, ready, says, submitButton } from './form.mjs'
-import { PHONE, Visit, sees } from './visit.mjs'
+import { again, fill, isDone, open, says, submitButton } from './form.mjs'
+import { PHONE, sees } from './visit.mjs'
 
 async function move(scene, { assets, steps, values, expect, interrupt = () => {} }) {
   const { api } = scene
-  const handover = await api.handOver({ steps, assets, name: 'New hires' })
-  const visit = await Visit.open(scene, handover.url, PHONE)
+  const { handover, visit, page } = await open(scene, { steps, assets, name: 'New hires' }, PHONE)
   visit.expectFailures('status of 422')
-  const { page } = visit
-  await ready(page)
   await sees(
     page.getByRole('heading', { name: 'Assets' }).or(page.getByRole('region', { name: 'Assets' })),
     'there is no list of assets',

@@ -1,17 +1,14 @@
 // Lost connections, lost responses, and a service that is busy: nothing is lost, and nothing is done twice.
 import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
-import { again, doneHeading, fill, isDone, part, ready, says, submitButton } from './form.mjs'
+import { again, doneHeading, fill, isDone, open, part, ready, says, submitButton } from './form.mjs'
 import { draw, inked } from './strokes.mjs'
 import { PHONE, Visit, sees } from './visit.mjs'
 
 const ADVANCE = '**/v1/sign/advance'
 
-async function open(scene) {
-  const handover = await scene.api.handOver({ steps: [STEPS.text, STEPS.signature] })
-  const visit = await Visit.open(scene, handover.url, PHONE)
-  const { page } = visit
-  await ready(page)
+async function filledIn(scene) {
+  const { handover, visit, page } = await open(scene, { steps: [STEPS.text, STEPS.signature] }, PHONE)
   await fill(page, STEPS.text, '2.14')
   await draw(page, { hand: 'touch' })
   return { handover, visit, page }
@@ -25,7 +22,7 @@ async function end(scene, visit, handover) {
 
 /** Sends what is there once the connection is back. */
 async function offline(scene) {
-  const { handover, visit, page } = await open(scene)
+  const { handover, visit, page } = await filledIn(scene)
   visit.expectFailures('ERR_INTERNET_DISCONNECTED')
   const before = await inked(page)
   await visit.context.setOffline(true)
@@ -42,7 +39,7 @@ async function offline(scene) {
 
 /** What is edited while offline is not sent by itself. */
 async function editedOffline(scene) {
-  const { handover, visit, page } = await open(scene)
+  const { handover, visit, page } = await filledIn(scene)
   visit.expectFailures('ERR_INTERNET_DISCONNECTED')
   await visit.context.setOffline(true)
   await submitButton(page).click()
@@ -58,11 +55,8 @@ async function editedOffline(scene) {
 
 /** Opens a link while offline. */
 async function openedOffline(scene) {
-  const handover = await scene.api.handOver({ steps: [STEPS.text] })
-  const visit = await Visit.open(scene, handover.url, PHONE)
+  const { visit, page } = await open(scene, { steps: [STEPS.text] }, PHONE)
   visit.expectFailures('ERR_FAILED', 'ERR_INTERNET_DISCONNECTED')
-  const { page } = visit
-  await ready(page)
   await page.route('**/v1/sign/session', (route) => route.abort())
   await page.reload()
   await sees(again(page), 'without a connection, there is no button to try again')
@@ -75,7 +69,7 @@ async function openedOffline(scene) {
 
 /** The service does it, but the response is lost. Then the form is sent again, or the page is reloaded. */
 async function lostResponse(scene, press) {
-  const { handover, visit, page } = await open(scene)
+  const { handover, visit, page } = await filledIn(scene)
   visit.expectFailures('ERR_')
   await page.route(
     ADVANCE,
@@ -98,7 +92,7 @@ async function lostResponse(scene, press) {
 
 /** The service is busy once, and says how long to wait. */
 async function busy(scene, status, code, words) {
-  const { handover, visit, page } = await open(scene)
+  const { handover, visit, page } = await filledIn(scene)
   visit.expectFailures(`status of ${status}`)
   const times = []
   await page.route(ADVANCE, (route) => {

@@ -1,18 +1,13 @@
 // What people do twice: reload, open the link again, and press the button again.
 import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
-import { doneHeading, fill, isDone, part, ready, says, submit, submitButton } from './form.mjs'
+import { doneHeading, fill, isDone, open, part, ready, says, submit, submitButton } from './form.mjs'
 import { draw, inked } from './strokes.mjs'
-import { DESKTOP, PHONE, Visit, sees, until } from './visit.mjs'
+import { DESKTOP, PHONE, sees, until } from './visit.mjs'
 
 const { checklist, signature, text } = STEPS
 
-async function open(scene, options, steps = [checklist, text, signature]) {
-  const handover = await scene.api.handOver({ steps })
-  const visit = await Visit.open(scene, handover.url, options)
-  await ready(visit.page)
-  return { handover, visit, page: visit.page }
-}
+const ALL = { steps: [checklist, text, signature] }
 
 async function fillIn(page, hand) {
   await fill(page, checklist)
@@ -22,7 +17,7 @@ async function fillIn(page, hand) {
 
 /** What was typed, ticked and drawn outlives a reload, and nothing of it what was submitted. */
 async function reload(scene) {
-  const { handover, visit, page } = await open(scene, PHONE)
+  const { handover, visit, page } = await open(scene, ALL, PHONE)
   await fill(page, checklist, ['Device', 'Bag'])
   await fill(page, text, 'Room 2.14')
   await draw(page, { hand: 'touch' })
@@ -46,7 +41,7 @@ async function reload(scene) {
 
 /** The same link in two tabs. */
 async function secondTab(scene) {
-  const { handover, visit, page } = await open(scene, DESKTOP)
+  const { handover, visit, page } = await open(scene, ALL, DESKTOP)
   visit.expectFailures('status of 409', 'status of 401')
   const other = await visit.tab()
   await ready(other)
@@ -65,7 +60,7 @@ async function secondTab(scene) {
 
 /** Somebody else submits the first step while the form is open. */
 async function overtaken(scene) {
-  const { handover, visit, page } = await open(scene, DESKTOP)
+  const { handover, visit, page } = await open(scene, ALL, DESKTOP)
   visit.expectFailures('status of 409')
   await fillIn(page)
   await scene.api.post(`${handover.path}/advance`, { step_data: { handover: checklist.items } })
@@ -83,7 +78,7 @@ async function overtaken(scene) {
 }
 
 async function twice(scene, options, press) {
-  const { handover, visit, page } = await open(scene, options)
+  const { handover, visit, page } = await open(scene, ALL, options)
   await fillIn(page, options.hasTouch ? 'touch' : 'mouse')
   await press(page)
   await isDone(page)
@@ -104,7 +99,7 @@ const doubleTap = (scene) =>
 
 /** Opening another link in the same tab changes no more than the fragment. */
 async function anotherLink(scene) {
-  const { visit, page } = await open(scene, DESKTOP, [text])
+  const { visit, page } = await open(scene, { steps: [text] }, DESKTOP)
   await fill(page, text, 'of the first')
   const other = await scene.api.handOver({ steps: [text], name: 'The other one' })
   await page.goto(other.url)
@@ -121,7 +116,7 @@ async function anotherLink(scene) {
 
 /** Going back after the end shows the end, not the form. */
 async function goBack(scene) {
-  const { handover, visit, page } = await open(scene, DESKTOP)
+  const { handover, visit, page } = await open(scene, ALL, DESKTOP)
   await fillIn(page)
   await submit(page)
   await page.goto('about:blank')

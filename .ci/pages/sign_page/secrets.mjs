@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { STEPS } from './api.mjs'
-import { fill, ready, submit } from './form.mjs'
-import { DESKTOP, Visit } from './visit.mjs'
+import { fill, open, submit } from './form.mjs'
+import { DESKTOP } from './visit.mjs'
 
 /** Events appear in the feed ten seconds after their change. */
 const FEED_DELAY_MS = 10_500
@@ -46,9 +46,7 @@ async function items({ database, table }) {
 
 async function nowhere(scene) {
   const { api, log } = scene
-  const handover = await api.handOver({ steps: [STEPS.checklist, STEPS.signature] })
-  const visit = await Visit.open(scene, handover.url, DESKTOP)
-  await ready(visit.page)
+  const { handover, visit } = await open(scene, { steps: [STEPS.checklist, STEPS.signature] }, DESKTOP)
   await fill(visit.page, STEPS.checklist)
   await fill(visit.page, STEPS.signature)
   await submit(visit.page)

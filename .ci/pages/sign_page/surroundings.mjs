@@ -1,19 +1,13 @@
 // What changes around the page: the phone is turned, the theme or the contrast changes, and the connection is not encrypted.
 import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
-import { fill, ready, submit } from './form.mjs'
+import { fill, open, ready, submit } from './form.mjs'
 import { decode, expectL, strokes } from './png.mjs'
 import { LEFT, RIGHT, draw, inked, visible } from './strokes.mjs'
 import { DESKTOP, PHONE, Visit, until } from './visit.mjs'
 
 const step = STEPS.signature
-
-async function open(scene, options) {
-  const handover = await scene.api.handOver({ steps: [step] })
-  const visit = await Visit.open(scene, handover.url, options)
-  await ready(visit.page)
-  return { handover, visit, page: visit.page }
-}
+const ONE = { steps: [step] }
 
 /** Waits until the page has been drawn in its new size. */
 const isLaidOut = (page) =>
@@ -21,7 +15,7 @@ const isLaidOut = (page) =>
 
 /** Turns the phone between two strokes, and back. */
 async function rotate(scene) {
-  const { handover, visit, page } = await open(scene, PHONE)
+  const { handover, visit, page } = await open(scene, ONE, PHONE)
   await draw(page, { hand: 'touch', corners: LEFT })
   await page.setViewportSize({ width: 844, height: 390 })
   await isLaidOut(page)
@@ -39,7 +33,7 @@ async function rotate(scene) {
 
 /** What was drawn along the edges of an upright phone is inside the pad of a turned one. */
 async function turnEdges(scene) {
-  const { visit, page } = await open(scene, PHONE)
+  const { visit, page } = await open(scene, ONE, PHONE)
   const corners = [[0.01, 0.01], [0.99, 0.01], [0.99, 0.99], [0.01, 0.99]]
   await draw(page, { hand: 'touch', corners })
   await page.setViewportSize({ width: 844, height: 390 })
@@ -54,7 +48,7 @@ async function turnEdges(scene) {
 
 /** A stroke that the browser takes away, and a turn in the middle of one, keep what was drawn until then. */
 async function turnDuringStroke(scene) {
-  const { visit, page } = await open(scene, DESKTOP)
+  const { visit, page } = await open(scene, ONE, DESKTOP)
   await draw(page)
   const before = await inked(page)
   await page.mouse.down()
@@ -68,7 +62,7 @@ async function turnDuringStroke(scene) {
 
 /** The theme changes, as it does in the evening: the ink can still be seen, and is dark on the image. */
 async function theme(scene) {
-  const { handover, visit, page } = await open(scene, PHONE)
+  const { handover, visit, page } = await open(scene, ONE, PHONE)
   const size = await draw(page, { hand: 'touch' })
   const before = await visible(page)
   await page.emulateMedia({ colorScheme: 'dark' })
@@ -82,7 +76,7 @@ async function theme(scene) {
 
 /** With the system's high contrast, whose colors replace the page's. */
 async function contrast(scene) {
-  const { visit, page } = await open(scene, { ...DESKTOP, forcedColors: 'active', colorScheme: 'dark' })
+  const { visit, page } = await open(scene, ONE, { ...DESKTOP, forcedColors: 'active', colorScheme: 'dark' })
   await draw(page)
   await until(async () => (await visible(page)) > 0, 'the ink has the color of the paper')
   await visit.shot('desktop-contrast')
