@@ -1,4 +1,4 @@
-//! Checks a tenant's items against one another, and repairs what a restore has torn.
+//! Checks a tenant's items against one another, and repairs what follows from the records.
 
 use crate::output::{Field, Output, cell};
 use anyhow::{Result, bail};
@@ -11,29 +11,14 @@ use shared::queue::Queue;
 use shared::store::{CheckMode, CheckReport, Finding, PendingDeliveries, StoreError, TenantStore};
 use terminal::Column;
 
-/// Repairs before the check reports the rest. One repair can make another possible.
-const MAX_ROUNDS: u32 = 3;
 /// The time after which the message of a delivery counts as lost.
 const OVERDUE: TimeDelta = TimeDelta::hours(1);
 
-/// Checks a tenant; with [`CheckMode::Repair`], repairs the findings and checks again. The exit code is 0 if nothing is left.
+/// Checks a tenant; with [`CheckMode::Repair`], repairs what it can. The exit code is 0 if nothing is left.
 pub async fn tenant(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Output> {
-    let mut report = run(store, mode).await?;
-    if report.records == 0 && report.events == 0 && report.findings.is_empty() {
+    let CheckReport { records, events, mut findings } = run(store, mode).await?;
+    if records == 0 && events == 0 && findings.is_empty() {
         bail!("tenant {} not found; `admin tenant list` shows all tenants", store.id());
-    }
-    let mut findings = report.findings.clone();
-    for _ in 0..MAX_ROUNDS {
-        if mode == CheckMode::ReadOnly || report.findings.is_empty() {
-            break;
-        }
-        report = run(store, mode).await?;
-        // Findings that are open now were open before, or became visible by a repair.
-        findings.retain(|finding| finding.is_repaired);
-        findings.extend(report.findings.iter().cloned());
-        if report.findings.iter().all(|finding| !finding.is_repaired) {
-            break;
-        }
     }
     // An error must not hide the repairs above.
     match overdue_deliveries(store, mode, retry_queue).await {
@@ -49,8 +34,7 @@ pub async fn tenant(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sq
     let repairable = findings.iter().filter(|finding| !finding.is_repaired && finding.repair.is_ok()).count();
     let rows: Vec<Value> = findings.into_iter().map(row).collect();
     let value = json!({
-        "tenant_id": store.id(), "records": report.records, "events": report.events, "findings": rows, "open": open,
-        "repairable": repairable
+        "tenant_id": store.id(), "records": records, "events": events, "findings": rows, "open": open, "repairable": repairable
     });
     Ok(Output::nested(value, "findings", FIELDS).with_success(open == 0))
 }

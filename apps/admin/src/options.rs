@@ -79,15 +79,16 @@ pub enum Command {
     /// Check that a tenant's items agree with one another, as after a restore. Exits with code 1 if something is open.
     ///
     /// A point-in-time restore may hold only a part of the last transactions. The check compares records, their history,
-    /// processes, references, unique values and stored responses, and prints what differs and what would repair it. It also
-    /// finds deliveries to webhooks whose next attempt is an hour overdue: their message is lost. Stop whatever writes to the
-    /// tenant first.
+    /// processes, references, unique values and stored responses, and prints what contradicts, with its repair or what you
+    /// can do. It also finds deliveries to webhooks whose next attempt is an hour overdue: their message is lost. Stop whatever
+    /// writes to the tenant first.
     #[command(after_help = examples("admin check --tenant Acme\nadmin check --tenant Acme --repair --dry-run"))]
     Check {
         /// Tenant ID or name.
         #[arg(long)]
         tenant: String,
-        /// Repair what is found, then check again. No entry of the audit trail is changed or removed.
+        /// Repair what follows from the records, such as unique values and counts of references. No field of a record and no
+        /// entry of the audit trail is changed.
         #[arg(long)]
         repair: bool,
         /// Print what --repair would do, and write nothing. So does a check without --repair.
@@ -258,8 +259,8 @@ pub enum KeyCommand {
 pub enum RecordCommand {
     /// Remove a record that can't be read, and end its history. Refuses to remove a record that can be read.
     ///
-    /// First try `admin check --repair`, which restores what it can from the history. Use this for the rest, such as API
-    /// keys, and run `admin check --repair` afterwards for what referred to the record.
+    /// First try to take the record from a backup: see the runbook's section "Damaged records". Use this if there is none, and
+    /// run `admin check --repair` afterwards for what belonged to the record.
     #[command(after_help = examples("admin record remove --tenant Acme --kind key --dry-run \\\n  --id 01890a5d-ac96-774b-bcce-b302099a8057"))]
     Remove {
         /// Tenant ID or name.

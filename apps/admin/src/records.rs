@@ -18,12 +18,9 @@ pub async fn remove(store: &TenantStore, kind: Kind, id: Uuid) -> Result<Output>
         }
         Removal::Missing => bail!("{noun} {id} not found in tenant {tenant}"),
         Removal::Tenant => {
-            bail!("the tenant itself can't be removed: nothing works without it; restore the table to another moment")
-        }
-        Removal::Restorable => {
-            bail!("the history of {noun} {id} says what it was; restore it with `admin check --tenant {tenant} --repair`")
+            bail!("the tenant itself can't be removed: nothing works without it; take its item from a backup")
         }
         Removal::Readable => bail!("{noun} {id} can be read; delete it over the API"),
-        Removal::Changing => bail!("{noun} {id} or its tenant is changing; stop what writes to the tenant, or try again"),
+        Removal::Changing => bail!("{noun} {id} is changing; try again"),
     }
 }

@@ -56,7 +56,7 @@ const typedHint = () => create('p', { className: 'hint' }, 'Typed, not drawn')
 function shownSubmission({ step, value, user_name, is_stored, is_typed, signed_by, signed_at }) {
   if (step.type !== 'signature') return shownValue(step, value, user_name)
   if (!is_stored) return create('p', { className: 'hint' }, 'Not signed')
-  // An instance that was restored from its history lacks them.
+  // Null only without a signature.
   const signer = signed_by && signed_at ? [' by ', isolated(signed_by), ', ', shownTime(signed_at)] : []
   const signed = create('p', {}, 'Signed', ...signer)
   const statement = create('p', { className: 'value', dir: 'auto' }, step.statement ?? '')

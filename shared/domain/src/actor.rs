@@ -51,12 +51,6 @@ impl Actor {
         Self { key_name, user_name: None, ..self.clone() }
     }
 
-    /// The operator's check, which repairs a restored table.
-    #[must_use]
-    pub fn repair() -> Self {
-        Self { key_name: "operator (repair)".into(), ..Self::operator() }
-    }
-
     /// The delivery of events, which disables webhooks that nobody receives.
     #[must_use]
     pub fn webhook_delivery() -> Self {

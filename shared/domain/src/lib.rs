@@ -12,7 +12,6 @@ pub mod receipts;
 pub mod record;
 mod record_change;
 pub mod request;
-pub mod restore;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod signing;

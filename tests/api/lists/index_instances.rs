@@ -82,7 +82,7 @@ async fn a_list_of_open_instances_follows_starts_and_ends() {
     assert_eq!(loads, 2, "each of the two list indexes was loaded once");
 }
 
-/// A repair can change an ended instance. The index of open instances doesn't have it, and doesn't need it.
+/// An erasure can change an ended instance. The index of open instances doesn't have it, and doesn't need it.
 #[tokio::test(start_paused = true)]
 async fn a_change_of_an_ended_instance_does_not_concern_the_open_ones() {
     let (api, client) = Api::with_tenant().await;

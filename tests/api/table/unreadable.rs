@@ -1,14 +1,14 @@
-//! Records that can't be read: they are named, take nothing else down, and the operator can restore or remove them.
+//! Records that can't be read: they are named, take nothing else down, and the operator can take them from a backup or remove them.
 
 use crate::support::samples::Samples;
 use crate::support::table::history::set_attribute;
-use crate::support::{Api, Client, UNKNOWN_ID, log, sample};
+use crate::support::{Api, Client, UNKNOWN_ID, all_items, log, sample};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 use shared::domain::record::Kind;
 use shared::domain::values::id::EventId;
-use shared::store::keys::{Item, Keys, PK, SK};
-use shared::store::{CheckMode, CheckReport, Removal};
+use shared::store::keys::{Item, Key, Keys, PK, SK};
+use shared::store::{CheckMode, Removal};
 use uuid::Uuid;
 
 /// The kinds that have lists, with the collection of each.
@@ -142,21 +142,13 @@ async fn a_damaged_key_or_owner_is_a_401() {
     }
 }
 
-fn open(report: &CheckReport) -> Vec<String> {
-    let open = report.findings.iter().filter(|finding| !finding.is_repaired);
-    open.map(|finding| format!("{}: {} -> {:?}", finding.subject, finding.problem, finding.repair)).collect()
-}
-
 #[tokio::test(start_paused = true)]
-async fn the_check_restores_what_the_history_says_and_the_rest_can_be_removed() {
+async fn a_damaged_record_is_a_finding_until_it_is_taken_from_a_backup() {
     let (api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;
     let store = api.store.tenant(client.tenant);
-    let receipt = samples.path("/v1/processes/instances/{id}/receipt");
-    client.get(&receipt).await;
+    client.get(&samples.path("/v1/processes/instances/{id}/receipt")).await;
     let tenant_key = Keys::of(client.tenant).record(Kind::Tenant, Uuid::nil()).item();
-    let keys_key = Keys::of(client.tenant).record(Kind::ReceiptKeys, Uuid::nil()).item();
-    let keys_id: Uuid = item(&api, &keys_key).await.unwrap()["id"].as_s().unwrap().parse().unwrap();
     let mut all: Vec<(Kind, Uuid, Item)> = LISTED
         .iter()
         .map(|(kind, collection)| {
@@ -165,47 +157,62 @@ async fn the_check_restores_what_the_history_says_and_the_rest_can_be_removed() 
         })
         .collect();
     all.push((Kind::Tenant, shared::domain::values::id::Id::uuid(client.tenant), tenant_key));
-    all.push((Kind::ReceiptKeys, keys_id, keys_key));
-    let (lost, restored): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|(kind, ..)| matches!(kind, Kind::ApiKey | Kind::ReceiptKeys));
-    for (kind, id, key) in sample(lost, 1).into_iter().chain(sample(restored, 2)) {
+    all.push(receipt_keys(&api, &client).await);
+    for (kind, id, key) in sample(all, 3) {
         let sound = item(&api, &key).await.unwrap();
         let refused = if kind == Kind::Tenant { Removal::Tenant } else { Removal::Readable };
         assert_eq!(store.remove_unreadable(kind, id).await.unwrap(), refused);
         set_attribute(&api, &key, "created_at", AttributeValue::S("soon".into())).await;
-        let found = store.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap();
-        assert!(
-            open(&found).iter().any(|line| line.contains(&id.to_string()) && line.contains("can't be read")),
-            "{:#?}",
-            open(&found)
-        );
+        api.advance_clock(11);
+        let damaged = all_items(&api).await;
+        for mode in [CheckMode::ReadOnly, CheckMode::Repair] {
+            let report = store.check_items(mode, |_| ()).await.unwrap();
+            let first = &report.findings[0];
+            assert_eq!(first.subject, format!("{} {id}", kind.noun()), "{report:#?}");
+            assert!(
+                first.problem.starts_with("it can't be read: ") && !report.findings.iter().any(|it| it.is_repaired),
+                "{report:#?}"
+            );
+            let advice = first.repair.as_ref().unwrap_err();
+            assert!(advice.starts_with(&format!("take the item {} from a backup", Key::of(&key).unwrap())), "{advice}");
+            assert_eq!(advice.contains("`admin record remove`"), kind != Kind::Tenant, "{advice}");
+        }
+        assert_eq!(all_items(&api).await, damaged, "{kind:?}");
         assert!(store.verify_chains(|_, _| ()).await.unwrap().broken_links.is_empty(), "its history is whole");
+        put(&api, &sound).await;
+        assert_eq!(store.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap().findings, [], "{kind:?}");
+    }
+}
+
+/// The tenant's keys for receipts: their kind, their id and the key of their item.
+async fn receipt_keys(api: &Api, client: &Client) -> (Kind, Uuid, Item) {
+    let key = Keys::of(client.tenant).record(Kind::ReceiptKeys, Uuid::nil()).item();
+    let id = item(api, &key).await.unwrap()["id"].as_s().unwrap().parse().unwrap();
+    (Kind::ReceiptKeys, id, key)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_cannot_be_read_is_removed_with_all_that_belongs_to_it() {
+    let (api, client) = Api::with_tenant().await;
+    let samples = Samples::create(&client).await;
+    let store = api.store.tenant(client.tenant);
+    client.get(&samples.path("/v1/processes/instances/{id}/receipt")).await;
+    let (id, key) = sample_item(&client, &samples, Kind::ApiKey, "/keys");
+    for (kind, id, key) in [(Kind::ApiKey, id, key), receipt_keys(&api, &client).await] {
+        set_attribute(&api, &key, "created_at", AttributeValue::S("soon".into())).await;
+        assert_eq!(store.remove_unreadable(kind, id).await.unwrap(), Removal::Removed);
+        assert_eq!(store.remove_unreadable(kind, id).await.unwrap(), Removal::Missing);
         api.advance_clock(11);
         let repaired = store.check_items(CheckMode::Repair, |_| ()).await.unwrap();
-        if matches!(kind, Kind::ApiKey | Kind::ReceiptKeys) {
-            assert!(open(&repaired).iter().any(|line| line.contains("admin record remove")), "{:#?}", open(&repaired));
-            assert_eq!(store.remove_unreadable(kind, id).await.unwrap(), Removal::Removed);
-            assert_eq!(store.remove_unreadable(kind, id).await.unwrap(), Removal::Missing);
-        } else {
-            assert_eq!(open(&repaired), Vec::<String>::new(), "{kind:?}");
-            let mut restored = item(&api, &key).await.unwrap();
-            // Events have members in another order.
-            restored.insert("step_values".into(), sound.get("step_values").cloned().unwrap_or(AttributeValue::Null(true)));
-            restored.retain(|_, value| !value.is_null());
-            assert_eq!(restored, sound, "{kind:?}");
-        }
-        api.advance_clock(11);
-        store.check_items(CheckMode::Repair, |_| ()).await.unwrap();
-        let left = store.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap();
-        assert_eq!(open(&left), Vec::<String>::new(), "{kind:?}");
+        assert!(repaired.findings.iter().all(|finding| finding.is_repaired), "{repaired:#?}");
+        assert_eq!(store.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap().findings, [], "{kind:?}");
         assert!(store.verify_chains(|_, _| ()).await.unwrap().broken_links.is_empty(), "{kind:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_no_history_can_restore_is_removed_and_stays_verifiable() {
-    let (keys, others): (Vec<_>, Vec<_>) = LISTED.into_iter().partition(|(kind, _)| *kind == Kind::ApiKey);
-    for (kind, collection) in keys.into_iter().chain(sample(others, 1)) {
+async fn the_history_of_a_removed_record_ends_with_the_operators_entry() {
+    for (kind, collection) in sample(LISTED, 2) {
         let (api, client) = Api::with_tenant().await;
         let samples = Samples::create(&client).await;
         let store = api.store.tenant(client.tenant);
@@ -213,13 +220,7 @@ async fn only_what_no_history_can_restore_is_removed_and_stays_verifiable() {
         set_attribute(&api, &key, "version", AttributeValue::S("one".into())).await;
         let links = store.verify_chains(|_, _| ()).await.unwrap().broken_links;
         assert_eq!(links.iter().map(|(_, id, _)| *id).collect::<Vec<_>>(), [id], "{kind:?}");
-        let removal = store.remove_unreadable(kind, id).await.unwrap();
-        // No history has the secret of a key.
-        if kind != Kind::ApiKey {
-            assert_eq!(removal, Removal::Restorable, "{kind:?}");
-            continue;
-        }
-        assert_eq!(removal, Removal::Removed);
+        assert_eq!(store.remove_unreadable(kind, id).await.unwrap(), Removal::Removed);
         client.get(&format!("{collection}/{id}")).await.problem(404, "NOT_FOUND");
         assert!(client.get(collection).await.json()["meta"].get("unreadable").is_none(), "{collection}");
         assert!(store.verify_chains(|_, _| ()).await.unwrap().broken_links.is_empty(), "{kind:?}");
@@ -230,10 +231,9 @@ async fn only_what_no_history_can_restore_is_removed_and_stays_verifiable() {
         let event = <EventId as shared::domain::values::id::Id>::from_short(head["last_event"].as_s().unwrap()).unwrap();
         let event = item(&api, &Keys::of(client.tenant).event(event).item()).await.unwrap();
         let entry: Value = serde_json::from_str(event["entry"].as_s().unwrap()).unwrap();
-        assert_eq!(
-            (entry["type"].as_str(), entry["actor"]["key_name"].as_str()),
-            (Some(format!("{}.deleted", kind.noun()).as_str()), Some("operator (repair)"))
-        );
+        let deleted = format!("{}.deleted", kind.noun());
+        assert_eq!((&entry["type"], &entry["actor"]["key_name"]), (&json!(deleted), &json!("operator")));
+        assert!(entry["changes"].as_object().unwrap().values().all(|change| change["new"].is_null()), "{entry}");
     }
 }
 
@@ -255,22 +255,4 @@ async fn lost_steps_are_not_waited_for_because_of_another_record() {
     let list = list.json();
     assert!(list["data"].as_array().unwrap().iter().any(|process| process["id"] == json!(fresh)));
     assert_eq!(list["meta"]["unreadable"], json!([damaged]));
-}
-
-/// The sources of a record are restored before it.
-#[tokio::test(start_paused = true)]
-async fn a_model_and_its_asset_are_restored_together() {
-    let (api, client) = Api::with_tenant().await;
-    let model = client.model("Dell", "XPS", &client.asset_type("Laptop", "LAP", "physical").await).await;
-    let asset = client.asset(json!({"name": "a", "model_id": model})).await;
-    let before = client.get(&format!("/assets/{asset}")).await.data();
-    for (kind, id) in [(Kind::Model, &model), (Kind::Asset, &asset)] {
-        let key = Keys::of(client.tenant).record(kind, id.parse().unwrap()).item();
-        set_attribute(&api, &key, "version", AttributeValue::S("x".into())).await;
-    }
-    let store = api.store.tenant(client.tenant);
-    assert_eq!(open(&store.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap()).len(), 2);
-    api.advance_clock(11);
-    assert_eq!(open(&store.check_items(CheckMode::Repair, |_| ()).await.unwrap()), Vec::<String>::new());
-    assert_eq!(client.get(&format!("/assets/{asset}")).await.data(), before);
 }

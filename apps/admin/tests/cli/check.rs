@@ -6,11 +6,11 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use dev_server::server;
 use rig::fake_sqs::FakeSqs;
 use serde_json::{Value, json};
-use shared::domain::record::{Kind, Stored};
+use shared::domain::record::{Kind, Stored, Unique};
 use shared::domain::user::User;
 use shared::domain::values::id::{EventId, Id, WebhookId};
 use shared::domain::webhooks::{Delivery, DeliveryStatus, Message, Webhook};
-use shared::store::keys::{Item, Keys};
+use shared::store::keys::{Item, Key, Keys};
 use shared::store::{ChangeContext, UnitOfWork};
 
 fn check(operator: &Operator, tenant: &str, options: &[&str]) -> (Option<i32>, Value) {
@@ -33,27 +33,69 @@ async fn item(operator: &Operator, key: &Item) -> Option<Item> {
     get.send().await.unwrap().item
 }
 
+/// The key of the marker of the user's address.
+fn email_marker(tenant: &str) -> Item {
+    let email = Unique { field: "email", value: "ada@example.com".into(), reserved_after_deletion: false };
+    Keys::of(tenant.parse().unwrap()).unique(Kind::User, &email).item()
+}
+
+async fn put(operator: &Operator, item: Item) {
+    operator.client().put_item().table_name(server::TABLE).set_item(Some(item)).send().await.unwrap();
+}
+
+async fn delete(operator: &Operator, key: &Item) {
+    operator.client().delete_item().table_name(server::TABLE).set_key(Some(key.clone())).send().await.unwrap();
+}
+
+/// The only finding, which is open.
+fn only_finding(report: &Value) -> &Value {
+    assert_eq!((&report["open"], report["findings"].as_array().unwrap().len()), (&json!(1), 1), "{report}");
+    &report["findings"][0]
+}
+
 #[tokio::test]
-async fn a_lost_record_is_found_announced_and_restored() {
+async fn what_follows_from_the_records_is_announced_and_made_again() {
     let operator = Operator::start().await;
-    let (tenant, user) = tenant_with_user(&operator).await;
+    let (tenant, _) = tenant_with_user(&operator).await;
     let clean = json!({"tenant_id": tenant, "records": 10, "events": 10, "findings": [], "open": 0, "repairable": 0});
     assert_eq!(check(&operator, &tenant, &[]), (Some(0), clean.clone()));
-    let before = item(&operator, &user).await;
-    operator.client().delete_item().table_name(server::TABLE).set_key(Some(user.clone())).send().await.unwrap();
+    let marker = email_marker(&tenant);
+    let before = item(&operator, &marker).await;
+    assert!(before.is_some());
+    delete(&operator, &marker).await;
     for options in [&[][..], &["--dry-run"], &["--repair", "--dry-run"]] {
         let (code, report) = check(&operator, &tenant, options);
-        assert_eq!((code, &report["open"], &report["repairable"]), (Some(1), &json!(1), &json!(1)), "{report}");
-        let finding = &report["findings"][0];
-        assert!(finding["problem"].as_str().unwrap().contains("the record is lost"), "{report}");
-        assert!(finding["repair"].as_str().unwrap().contains("restores it"), "{report}");
+        let finding = only_finding(&report);
+        assert_eq!((code, &report["repairable"]), (Some(1), &json!(1)), "{report}");
+        assert!(finding["problem"].as_str().unwrap().contains("UNIQ#user.email#ada@example.com is missing"), "{report}");
+        assert!(finding["repair"].as_str().unwrap().contains("writes it"), "{report}");
         assert_eq!((&finding["obstacle"], &finding["repaired"]), (&Value::Null, &json!(false)));
-        assert_eq!(item(&operator, &user).await, None, "a dry run has written");
+        assert_eq!(item(&operator, &marker).await, None, "a dry run has written");
     }
     let (code, report) = check(&operator, &tenant, &["--repair"]);
     assert_eq!((code, &report["open"], &report["findings"][0]["repaired"]), (Some(0), &json!(0), &json!(true)), "{report}");
-    assert_eq!(item(&operator, &user).await, before);
+    assert_eq!(item(&operator, &marker).await, before);
     assert_eq!(check(&operator, &tenant, &[]), (Some(0), clean));
+}
+
+#[tokio::test]
+async fn a_lost_record_stays_open_until_it_is_taken_from_a_backup() {
+    let operator = Operator::start().await;
+    let (tenant, user) = tenant_with_user(&operator).await;
+    let before = item(&operator, &user).await.unwrap();
+    delete(&operator, &user).await;
+    for options in [&[][..], &["--repair"]] {
+        let (code, report) = check(&operator, &tenant, options);
+        let finding = only_finding(&report);
+        assert_eq!((code, &report["repairable"], &finding["repair"]), (Some(1), &json!(0), &Value::Null), "{report}");
+        assert!(finding["problem"].as_str().unwrap().contains("the record is missing"), "{report}");
+        let key = Key::of(&before).unwrap();
+        let advice = format!("take the item {key} from a backup: see the runbook's section \"Damaged records\"");
+        assert_eq!(finding["obstacle"], advice, "{report}");
+        assert_eq!(item(&operator, &user).await, None);
+    }
+    put(&operator, before).await;
+    assert_eq!(check(&operator, &tenant, &[]).0, Some(0));
     assert_eq!(operator.json(&["verify", "--tenant", &tenant])["valid"], true);
 }
 
@@ -65,9 +107,10 @@ async fn what_no_repair_can_undo_stays_open() {
     let hash = AttributeValue::S("0".repeat(64));
     update.update_expression("SET last_hash = :hash").expression_attribute_values(":hash", hash).send().await.unwrap();
     let (code, report) = check(&operator, &tenant, &["--repair"]);
-    assert_eq!((code, &report["open"]), (Some(1), &json!(1)), "{report}");
-    assert_eq!(report["findings"][0]["repair"], Value::Null);
-    assert!(report["findings"][0]["obstacle"].as_str().unwrap().contains("never replaced in the middle"), "{report}");
+    let finding = only_finding(&report);
+    assert_eq!((code, &finding["repair"]), (Some(1), &Value::Null));
+    assert!(finding["problem"].as_str().unwrap().contains("its history is broken at version 1"), "{report}");
+    assert!(finding["obstacle"].as_str().unwrap().contains("take the entry or the item"), "{report}");
 }
 
 #[tokio::test]
@@ -86,23 +129,27 @@ async fn damage(operator: &Operator, key: &Item) {
 }
 
 #[tokio::test]
-async fn a_record_that_can_not_be_read_is_restored() {
+async fn a_record_that_can_not_be_read_is_taken_from_a_backup_or_removed() {
     let operator = Operator::start().await;
     let (tenant, user) = tenant_with_user(&operator).await;
-    let before = item(&operator, &user).await;
-    let id = before.as_ref().unwrap()["id"].as_s().unwrap().clone();
+    let before = item(&operator, &user).await.unwrap();
+    let id = before["id"].as_s().unwrap().clone();
     let remove = ["record", "remove", "--tenant", &tenant, "--kind", "user", "--id", &id];
     assert!(operator.error(&remove).contains("can be read"));
     damage(&operator, &user).await;
-    let (code, report) = check(&operator, &tenant, &[]);
-    assert_eq!((code, &report["open"]), (Some(1), &json!(1)), "{report}");
-    assert!(report["findings"][0]["problem"].as_str().unwrap().contains("can't be read"), "{report}");
-    let (code, report) = check(&operator, &tenant, &["--repair"]);
-    assert_eq!((code, item(&operator, &user).await), (Some(0), before), "{report}");
-    damage(&operator, &user).await;
-    assert!(operator.error(&remove).contains("restore it with `admin check"), "what can be restored is not removed");
-    check(&operator, &tenant, &["--repair"]);
+    for options in [&[][..], &["--repair"]] {
+        let (code, report) = check(&operator, &tenant, options);
+        let finding = only_finding(&report);
+        assert_eq!((code, &report["repairable"]), (Some(1), &json!(0)), "{report}");
+        assert!(finding["problem"].as_str().unwrap().contains("can't be read"), "{report}");
+        assert!(finding["obstacle"].as_str().unwrap().contains("or remove it with `admin record remove`"), "{report}");
+    }
+    put(&operator, before).await;
     assert_eq!(check(&operator, &tenant, &[]).0, Some(0));
+    damage(&operator, &user).await;
+    let removed = json!({"tenant_id": tenant, "kind": "user", "id": id, "removed": true});
+    assert_eq!(operator.json(&remove), removed);
+    assert_eq!(item(&operator, &user).await, None);
     assert_eq!(operator.json(&["verify", "--tenant", &tenant])["valid"], true);
     assert_eq!(operator.run(&["record", "remove", "--tenant", &tenant, "--kind", "drone", "--id", &id]).status.code(), Some(2));
 }
@@ -112,7 +159,9 @@ async fn a_damaged_tenant_or_key_does_not_stop_the_operator() {
     let operator = Operator::start().await;
     let (tenant, _) = tenant_with_user(&operator).await;
     let keys = Keys::of(tenant.parse().unwrap());
-    damage(&operator, &keys.record(Kind::Tenant, uuid::Uuid::nil()).item()).await;
+    let of_tenant = keys.record(Kind::Tenant, uuid::Uuid::nil()).item();
+    let before = item(&operator, &of_tenant).await.unwrap();
+    damage(&operator, &of_tenant).await;
     let list = operator.json(&["tenant", "list"]);
     assert_eq!((&list["tenant_id"], &list["name"]), (&json!(tenant), &Value::Null));
     let made = operator.json(&["key", "create", "--tenant", &tenant, "--name", "ci", "--scopes", "assets:read"]);
@@ -121,8 +170,10 @@ async fn a_damaged_tenant_or_key_does_not_stop_the_operator() {
     let revoke = ["key", "revoke", "--tenant", &tenant, "--key", key];
     assert_eq!(operator.json(&revoke)["revoked"], true);
     assert!(operator.error(&revoke).contains("not found in tenant"));
-    check(&operator, &tenant, &["--repair"]);
-    assert_eq!(check(&operator, &tenant, &[]).0, Some(0));
+    let (_, report) = check(&operator, &tenant, &["--repair"]);
+    assert!(only_finding(&report)["problem"].as_str().unwrap().contains("can't be read"), "{report}");
+    put(&operator, before).await;
+    assert_eq!(check(&operator, &tenant, &["--repair"]).0, Some(0));
     assert_eq!(operator.json(&["tenant", "list"])["name"], "Acme");
 }
 
@@ -196,9 +247,9 @@ async fn the_message_of_an_overdue_delivery_is_sent_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_is_down_hides_no_repair() {
     let mut operator = Operator::start().await;
-    let (tenant, user) = tenant_with_user(&operator).await;
+    let (tenant, _) = tenant_with_user(&operator).await;
     overdue_delivery(&operator, &tenant).await;
-    damage(&operator, &user).await;
+    delete(&operator, &email_marker(&tenant)).await;
     let sqs = FakeSqs::start().await.unwrap();
     sqs.set_down(true);
     operator.more_variables.push(("AWS_ENDPOINT_URL_SQS", sqs.url.clone()));

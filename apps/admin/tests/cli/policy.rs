@@ -98,6 +98,6 @@ async fn the_documented_policy_permits_what_the_commands_call_and_nothing_else()
         permitted.extend(actions.filter_map(|action| action.strip_prefix("dynamodb:")).map(str::to_owned));
     }
     assert_eq!(needed(&sent), permitted);
-    // Which a repair reads, and an erasure to name the assets of the user.
+    // Which the removal of a record reads, and an erasure to name the assets of the user.
     assert!(["/index/history", "/index/list_index"].iter().all(|index| policy.to_string().contains(index)));
 }

@@ -4,3 +4,4 @@ pub mod chain;
 pub mod commitments;
 pub mod event;
 pub mod filter;
+pub mod past;

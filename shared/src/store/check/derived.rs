@@ -1,92 +1,100 @@
-//! Items that can be computed from the records: unique markers, reference items, tombstones, counters, and the tenant's
-//! registration.
+//! Items that follow from the records: unique markers, reference items, the counter of movements, and the tenant's registration.
 
+use super::repair::Change;
 use super::{RecordKey, TenantCheck, named};
+use crate::domain::assets::tag::{TagPrefix, TagRange, TagTemplate};
+use crate::domain::processes::movement::NUMBER_TEMPLATE;
 use crate::domain::record::Kind;
 use crate::domain::values::id::{EventId, Id};
-use crate::store::keys::{self, Item, Key, MARKERS, REFERENCES, TOMBSTONES, TYPE, deleted_record};
+use crate::store::keys::{self, Item, Key, MARKERS, REFERENCES, TYPE};
+use crate::store::table::counters::{LAST_NUMBER, WIDTH};
 use crate::store::table::error::StoreError;
 use crate::store::table::item::{OWNER, USES};
 use crate::store::tenants::tenant_deletion::REGISTRATION;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use uuid::Uuid;
 
 /// Required items, by sort key, with the records that require them. Other attributes of an item don't matter.
 pub(super) type DerivedItems = BTreeMap<String, (RecordKey, Item)>;
 
-impl TenantCheck<'_> {
-    /// Compares and repairs all items that follow from the records.
-    pub(super) async fn check_derived_items(&mut self) -> Result<(), StoreError> {
-        self.check_registration().await?;
-        self.check_unique_markers().await?;
-        let expected = self.reference_items();
-        self.compare_items("reference item", REFERENCES, expected, |_, _, _| false).await?;
-        self.check_movement_counter().await
-    }
+/// An item that is not as required.
+pub(super) struct Difference {
+    pub(super) key: Key,
+    pub(super) subject: String,
+    pub(super) problem: String,
+    repair: String,
+    change: Change,
+}
 
-    /// Compares the items whose sort key begins with `prefix` with `expected`: writes missing items, corrects different ones, and
-    /// removes those that nothing requires, unless they may stay.
-    pub(super) async fn compare_items(
-        &mut self,
-        noun: &str,
-        prefix: &str,
-        mut expected: DerivedItems,
-        may_stay: impl Fn(&Self, &Key, &Item) -> bool,
-    ) -> Result<(), StoreError> {
-        let mut pages = self.store.beginning(AttributeValue::S(prefix.to_owned())).into_paginator().send();
-        while let Some(page) = pages.next().await {
-            for item in page?.items.unwrap_or_default() {
-                let Some(key) = Key::of(&item) else { continue };
-                let wanted = expected.remove(key.sort());
-                let Some(item) = self.planned.get(&key).cloned().unwrap_or(Some(item)) else { continue };
-                if let Some((record, wanted)) = wanted {
-                    let Some(difference) = difference(&item, &wanted) else { continue };
-                    let change = self.change().replace(&item, item.clone().into_iter().chain(wanted).collect())?;
-                    self.repair(named(record), format!("its {noun} {} {difference}", key.sort()), "corrects it", change).await?;
-                } else if !may_stay(self, &key, &item) {
-                    let change = self.change().remove(&item)?;
-                    self.repair(format!("{noun} {}", key.sort()), "no record requires it", "removes it", change).await?;
-                }
-            }
-        }
-        for (sort_key, (record, item)) in expected {
-            let key = self.store.keys.sibling(&sort_key);
-            if self.item(&key).await?.is_none() {
-                let repair = writes(&key, &item);
-                let change = self.change().insert(item)?;
-                self.repair(named(record), format!("its {noun} {sort_key} is missing"), repair, change).await?;
+impl TenantCheck<'_> {
+    /// Compares all items that follow from the records, and repairs them if every record is known.
+    pub(super) async fn check_derived_items(&mut self) -> Result<(), StoreError> {
+        let mut differences = self.registration().await?;
+        differences.extend(self.unique_markers().await?);
+        let expected = self.reference_items();
+        let is_unsettled = |key: &Key, _: &Item| self.is_unsettled(key.sort());
+        differences.extend(self.differences("reference item", REFERENCES, expected, is_unsettled).await?);
+        differences.extend(self.movement_counter().await?);
+        for Difference { subject, problem, repair, change, .. } in differences {
+            if self.unsettled.is_empty() {
+                self.repair(subject, problem, repair, change).await?;
+            } else {
+                self.report(subject, problem, "settle first which records there are: see the other findings");
             }
         }
         Ok(())
     }
 
-    async fn check_registration(&mut self) -> Result<(), StoreError> {
+    /// Compares the items whose sort key begins with `prefix` with `expected`: some are missing or different, and some nothing
+    /// requires, unless they may stay.
+    pub(super) async fn differences(
+        &self,
+        noun: &str,
+        prefix: &str,
+        mut expected: DerivedItems,
+        may_stay: impl Fn(&Key, &Item) -> bool,
+    ) -> Result<Vec<Difference>, StoreError> {
+        let mut differences = Vec::new();
+        let mut pages = self.store.beginning(AttributeValue::S(prefix.to_owned())).into_paginator().send();
+        while let Some(page) = pages.next().await {
+            for item in page?.items.unwrap_or_default() {
+                let Some(key) = Key::of(&item) else { continue };
+                if let Some((record, wanted)) = expected.remove(key.sort()) {
+                    let Some(difference) = difference(&item, &wanted) else { continue };
+                    let problem = format!("its {noun} {} {difference}", key.sort());
+                    let change = self.change().replace(&item, item.clone().into_iter().chain(wanted).collect());
+                    let (subject, repair) = (named(record), "corrects it".to_owned());
+                    differences.push(Difference { key, subject, problem, repair, change });
+                } else if !may_stay(&key, &item) {
+                    let (subject, problem) = (format!("{noun} {}", key.sort()), "no record requires it".to_owned());
+                    let (repair, change) = ("removes it".to_owned(), self.change().remove(&item)?);
+                    differences.push(Difference { key, subject, problem, repair, change });
+                }
+            }
+        }
+        for (sort_key, (record, item)) in expected {
+            let key = self.store.keys.sibling(&sort_key);
+            let (subject, problem) = (named(record), format!("its {noun} {sort_key} is missing"));
+            let (repair, change) = (writes(&key, &item), self.change().insert(item));
+            differences.push(Difference { key, subject, problem, repair, change });
+        }
+        Ok(differences)
+    }
+
+    async fn registration(&self) -> Result<Vec<Difference>, StoreError> {
         let id = self.store.id();
         let key = keys::registry(id);
-        if self.item(&key).await?.is_some() {
-            return Ok(());
+        if self.store.item(&key).await?.is_some() {
+            return Ok(Vec::new());
         }
-        let change = self.change().insert(typed(&key, REGISTRATION))?;
-        let subject = named((Kind::Tenant, id.uuid()));
-        self.repair(subject, "the registry of tenants lacks it", "registers it", change).await.map(drop)
+        let (subject, problem) = (named((Kind::Tenant, id.uuid())), "the registry of tenants lacks it".to_owned());
+        let (repair, change) = ("registers it".to_owned(), self.change().insert(typed(&key, REGISTRATION)));
+        Ok(vec![Difference { key, subject, problem, repair, change }])
     }
 
-    /// Compares the tombstones, which take the place of deleted records, with the histories that end with a deletion.
-    pub(super) async fn check_tombstones(&mut self) -> Result<(), StoreError> {
-        let deletions = std::mem::take(&mut self.deletions).into_iter().filter(|((_, id), _)| !self.unrepaired.contains(id));
-        let expected = deletions.map(|(record, head)| {
-            let item = self.store.tombstone(record.0, record.1, &head);
-            (self.store.keys.tombstone(record.0, record.1).sort().to_owned(), (record, item))
-        });
-        let expected = expected.collect();
-        let is_unsure = |check: &Self, key: &Key, _: &Item| match deleted_record(key) {
-            Some((Some(_), id)) => check.unrepaired.contains(&id),
-            _ => true,
-        };
-        self.compare_items("tombstone", TOMBSTONES, expected, is_unsure).await
-    }
-
-    async fn check_unique_markers(&mut self) -> Result<(), StoreError> {
+    /// Values that several records have are reported.
+    async fn unique_markers(&mut self) -> Result<Vec<Difference>, StoreError> {
         let mut owners: BTreeMap<String, Vec<RecordKey>> = BTreeMap::new();
         for ((kind, id), facts) in &self.records {
             for unique in &facts.unique {
@@ -107,18 +115,23 @@ impl TenantCheck<'_> {
                 duplicates.insert(sort_key);
             }
         }
-        let may_stay =
-            |check: &Self, key: &Key, marker: &Item| duplicates.contains(key.sort()) || check.is_still_reserved(key, marker);
-        self.compare_items("unique marker", MARKERS, expected, may_stay).await
+        let may_stay = |key: &Key, marker: &Item| {
+            let owner = marker.get(OWNER).and_then(|owner| owner.as_s().ok()).map_or("", String::as_str);
+            duplicates.contains(key.sort()) || self.is_still_reserved(key, owner) || self.is_unsettled(owner)
+        };
+        self.differences("unique marker", MARKERS, expected, may_stay).await
     }
 
     /// A value that no record has stays reserved: tags stay with the assets that had them.
-    fn is_still_reserved(&self, key: &Key, marker: &Item) -> bool {
+    fn is_still_reserved(&self, key: &Key, owner: &str) -> bool {
         let reserved = [(Kind::Asset, "asset_tag"), (Kind::Movement, "number")];
         let is_tag = reserved.iter().any(|(kind, field)| key.sort().starts_with(&format!("{MARKERS}{}.{field}#", kind.noun())));
-        let owner = marker.get(OWNER).and_then(|owner| owner.as_s().ok()?.split_once('#'));
-        let record = owner.and_then(|(_, id)| EventId::from_short(id)).map(Id::uuid);
-        is_tag && record.is_some_and(|record| self.history_lengths.contains_key(&record))
+        is_tag && id_in(owner).is_some_and(|record| self.history_lengths.contains_key(&record))
+    }
+
+    /// `name` ends with the id of a record.
+    fn is_unsettled(&self, name: &str) -> bool {
+        id_in(name).is_some_and(|record| self.unsettled.contains(&record))
     }
 
     /// The required reference items. References to missing records are reported. They count, too: without its reference item,
@@ -129,7 +142,8 @@ impl TenantCheck<'_> {
         for (record, facts) in &self.records {
             for reference in &facts.references {
                 *counts.entry(*reference).or_default() += 1;
-                if !self.records.contains_key(reference) {
+                // Lost and unreadable records have a finding already.
+                if !self.records.contains_key(reference) && !self.unsettled.contains(&reference.1) {
                     dangling.push((*record, *reference));
                 }
             }
@@ -149,10 +163,36 @@ impl TenantCheck<'_> {
         }
         expected
     }
+
+    /// The counter of movements is at least at the highest number.
+    async fn movement_counter(&self) -> Result<Vec<Difference>, StoreError> {
+        let template: TagTemplate = NUMBER_TEMPLATE.parse().map_err(StoreError::broken)?;
+        let range: TagRange = template.range(&TagPrefix::default(), None, self.began);
+        let numbers = self.of_kind(Kind::Movement).filter_map(|(_, facts)| range.number(&facts.unique.first()?.value));
+        let Some(highest) = numbers.max() else { return Ok(Vec::new()) };
+        let key = self.store.keys.movement_counter();
+        let present = self.store.item(&key).await?;
+        let number = |item: &Item| item.get(LAST_NUMBER)?.as_n().ok()?.parse::<u64>().ok();
+        if present.as_ref().and_then(number).is_some_and(|last| last >= highest) {
+            return Ok(Vec::new());
+        }
+        let mut item = typed(&key, "counter");
+        item.insert(LAST_NUMBER.to_owned(), AttributeValue::N(highest.to_string()));
+        if present.is_none() {
+            item.insert(WIDTH.to_owned(), AttributeValue::N(range.width().to_string()));
+        }
+        let expected = DerivedItems::from([(key.sort().to_owned(), ((Kind::Tenant, self.store.id().uuid()), item))]);
+        self.differences("counter", key.sort(), expected, |_, _| true).await
+    }
+}
+
+/// The id of the record whose sort key this is, or ends it.
+fn id_in(name: &str) -> Option<Uuid> {
+    name.rsplit('#').next().and_then(EventId::from_short).map(Id::uuid)
 }
 
 /// An item with nothing but its key and type.
-pub(super) fn typed(key: &Key, noun: &str) -> Item {
+fn typed(key: &Key, noun: &str) -> Item {
     let mut item = key.item();
     item.insert(TYPE.to_owned(), AttributeValue::S(noun.to_owned()));
     item

@@ -1,117 +1,131 @@
-//! Records that disagree with their events.
+//! Records, tombstones and stored responses, compared with the events.
 
-use super::record_repair::Present;
-use super::scan::{ORDER, ScannedChain};
-use super::{TenantCheck, named};
-use crate::domain::history::chain::Chain;
-use crate::domain::history::chain::state::{ChainState, classify};
+use super::derived::DerivedItems;
+use super::scan::ScannedChain;
+use super::{TenantCheck, from_backup, item_from_backup, named};
+use crate::domain::history::chain::{Contradiction, contradiction};
 use crate::domain::record::Kind;
-use crate::domain::restore::Restore;
 use crate::domain::values::id::Id;
-use crate::store::history::history_head::HistoryHead;
-use crate::store::table::delays::max_event_delay;
+use crate::domain::values::time::Timestamp;
+use crate::store::keys::{EXPIRES, Item, Key, PK, SK, STORED_RESPONSES, TOMBSTONES, deleted_record, history_entry};
 use crate::store::table::error::StoreError;
+use crate::store::table::stored_responses::{ENTRIES, FINGERPRINT};
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::HashSet;
 use uuid::Uuid;
 
-/// `head` is from the record's item, and `last` from the event with the highest version.
-pub(super) fn state_of(chain: Chain, head: Option<&HistoryHead>, last: Option<&HistoryHead>) -> ChainState {
-    let is_named = head.zip(last).is_none_or(|(head, last)| head.last_event == last.last_event);
-    classify(chain, head.map(|head| &head.chain), last.map_or(0, |last| last.chain.version), is_named)
+#[derive(Debug, Clone)]
+pub(super) struct ResponseFacts {
+    /// Its item, without the response itself.
+    item: Item,
+    /// The entries of histories that were written with it: records and versions.
+    entries: Vec<(Uuid, u64)>,
 }
 
 impl TenantCheck<'_> {
-    /// Repairs records that differ from their events.
+    /// Compares the records, and the tombstones in the places of deleted ones, with their histories.
     pub(super) async fn check_histories(&mut self) -> Result<(), StoreError> {
-        let mut differing: Vec<(usize, Uuid, Kind, ChainState)> = Vec::new();
+        let tenant = (Kind::Tenant, self.store.id().uuid());
+        let mut tombstones = DerivedItems::new();
+        let mut contradictory = HashSet::new();
+        if !self.records.contains_key(&tenant) && !self.chains.contains_key(&tenant.1) {
+            self.report(named(tenant), "its record and its history are lost", "restore the table to another moment");
+        }
         for (id, ScannedChain { kind, chain, last }) in std::mem::take(&mut self.chains) {
-            let newest = last.as_ref().map_or(0, |last| last.chain.version);
-            if self.unreadable.contains_key(&id) {
-                self.history_lengths.insert(id, newest);
-                continue;
-            }
             let Some(kind) = kind else {
-                self.unknown.insert(id);
+                self.unsettled.insert(id);
                 self.report(format!("record {id}"), "its type is unknown", "use the release that wrote it");
                 continue;
             };
-            self.deletions.extend(last.clone().filter(|_| chain.ends_with_deletion()).map(|head| ((kind, id), head)));
-            let head = self.records.get(&(kind, id)).map(|facts| &facts.head);
-            // A chain that is broken in the middle still tells how long it is.
-            let length = newest.max(head.map_or(0, |head| head.chain.version));
-            self.history_lengths.insert(id, length);
-            let state = state_of(chain, head, last.as_ref());
-            let rank = ORDER.iter().position(|known| *known == kind).unwrap_or(ORDER.len());
-            if state != ChainState::Consistent {
-                differing.push((rank, id, kind, state));
+            let record = (kind, id);
+            let newest = last.as_ref().map_or(0, |last| last.chain.version);
+            let head = self.records.get(&record).map(|facts| &facts.head);
+            // A history that is broken in the middle still tells how long it is.
+            self.history_lengths.insert(id, newest.max(head.map_or(0, |head| head.chain.version)));
+            if self.unsettled.contains(&id) {
+                // It can't be read.
+                continue;
             }
+            let is_named = head.zip(last.as_ref()).is_none_or(|(head, last)| head.last_event == last.last_event);
+            let is_deleted = chain.ends_with_deletion();
+            let is_settled = head.map_or(is_deleted, |head| head.chain.version >= newest);
+            let Some(found) = contradiction(chain, head.map(|head| &head.chain), is_named) else {
+                let end = last.filter(|_| is_deleted).map(|head| self.store.tombstone(kind, id, &head));
+                let end = end.and_then(|item| Some((Key::of(&item)?.sort().to_owned(), (record, item))));
+                tombstones.extend(end);
+                continue;
+            };
+            contradictory.insert(id);
+            if !is_settled {
+                self.unsettled.insert(id);
+            }
+            let key = self.store.keys.record(kind, id);
+            let advice = match found {
+                Contradiction::Broken(_) => from_backup(&format!("the entry or the item {key}")),
+                _ => item_from_backup(&key),
+            };
+            self.report(named(record), found.to_string(), advice);
         }
-        differing.sort_by_key(|(rank, id, ..)| (*rank, *id));
-        self.check_unreadable().await?;
-        for (_, id, kind, state) in differing {
-            with_type!(kind, T => self.repair_history::<T>(id, state).await?);
+        let may_stay = |key: &Key, _: &Item| match deleted_record(key) {
+            Some((Some(_), id)) => contradictory.contains(&id) || self.unsettled.contains(&id),
+            _ => true,
+        };
+        // Only the history and the tombstone tell how long the history is: neither follows from the other.
+        for difference in self.differences("tombstone", TOMBSTONES, tombstones, may_stay).await? {
+            self.report(difference.subject, difference.problem, item_from_backup(&difference.key));
         }
         Ok(())
     }
 
-    async fn repair_history<T: Restore>(&mut self, id: Uuid, state: ChainState) -> Result<(), StoreError> {
-        let state = match state {
-            ChainState::Broken(link) => match self.remove_torn_entries::<T>(id, &link).await? {
-                Some(ChainState::Consistent) => return Ok(()),
-                state => state.unwrap_or(ChainState::Broken(link)),
-            },
-            state => state,
-        };
-        let subject = named((T::KIND, id));
-        let is_known = self.records.contains_key(&(T::KIND, id));
-        if let ChainState::Broken(link) = state {
-            self.leave(id, is_known);
-            let problem = format!("its history is broken at version {}: {}", link.version, link.reason);
-            self.report(
-                subject,
-                problem,
-                "entries are never replaced in the middle of a history; compare with a copy of the events",
-            );
-            return Ok(());
+    /// Reads every stored response that has not expired, without the responses themselves.
+    pub(super) async fn scan_responses(&mut self) -> Result<(), StoreError> {
+        let query = self.store.beginning(AttributeValue::S(STORED_RESPONSES.to_owned()));
+        let query = query
+            .projection_expression("#pk, #sk, #expires, #fingerprint, #entries")
+            .expression_attribute_names("#expires", EXPIRES)
+            .expression_attribute_names("#fingerprint", FINGERPRINT)
+            .expression_attribute_names("#entries", ENTRIES);
+        let mut pages = query.into_paginator().send();
+        while let Some(page) = pages.next().await {
+            let items = page?.items.unwrap_or_default();
+            self.responses.extend(items.into_iter().filter(|item| !has_expired(item, self.began)).map(facts));
         }
-        let Some(past) = self.past(id).await? else {
-            self.leave(id, is_known);
-            self.report(subject, "its history can't be read as a whole", "check again in a minute");
-            return Ok(());
-        };
-        let present = self.present::<T>(id).await?;
-        let length = past.version();
-        match (state, present) {
-            (ChainState::RecordBehind, Some(present)) if present.stored.version < length => {
-                self.roll_forward(present, &past).await
-            }
-            (ChainState::EventLost, Some(present)) if present.stored.version > length && !self.is_recent(&present) => {
-                self.replace_entries(present, &past).await
-            }
-            (ChainState::OtherEvent, Some(present)) if present.stored.version == length => {
-                self.name_last_event(present, &past).await
-            }
-            (ChainState::RecordLost, None) => self.restore_record::<T>(id, &past).await,
-            (ChainState::RecordLeft, Some(present)) if present.stored.version < length => {
-                self.finish_deletion(present, &past).await
-            }
-            _ => {
-                self.is_disturbed = true;
-                self.report(subject, "it changes while it is checked", "stop what writes to the tenant and check again");
-                Ok(())
-            }
-        }
+        Ok(())
     }
 
-    /// Remembers a record whose history can't be repaired, and, if it is lost, its unknown state.
-    fn leave(&mut self, id: Uuid, is_known: bool) {
-        self.unrepaired.insert(id);
-        if !is_known {
-            self.unknown.insert(id);
+    /// Looks for stored responses whose effect is lost. Without the response, a repetition of the request has the effect after
+    /// all. The parts of a batch or an import have stored responses of their own, so only the lost ones are executed again.
+    ///
+    /// The opposite, a lost response whose effect is there, can't be known: nothing else tells that a request had an
+    /// idempotency key.
+    pub(super) async fn check_responses(&mut self) -> Result<(), StoreError> {
+        let is_lost = |(record, version): &(Uuid, u64)| {
+            !self.unsettled.contains(record) && self.history_lengths.get(record).is_none_or(|length| length < version)
+        };
+        let lost: Vec<Item> =
+            self.responses.iter().filter(|it| it.entries.iter().any(is_lost)).map(|it| it.item.clone()).collect();
+        for item in lost {
+            let Some(key) = Key::of(&item) else { continue };
+            let change = self.change().remove(&item)?;
+            let problem = "it is the response to a request whose effect is lost";
+            let repair = "removes it, so that a repetition of the request takes effect";
+            self.repair(format!("stored response {}", key.sort()), problem, repair, change).await?;
         }
+        Ok(())
     }
+}
 
-    /// The event of a record's last change may only be late.
-    fn is_recent<T>(&self, present: &Present<T>) -> bool {
-        present.stored.last_event.timestamp() > self.began.plus(-max_event_delay())
+/// The table may remove an item at any time.
+fn has_expired(item: &Item, now: Timestamp) -> bool {
+    let expires: Option<i64> = item.get(EXPIRES).and_then(|seconds| seconds.as_n().ok()?.parse().ok());
+    expires.is_some_and(|seconds| seconds * 1000 <= now.millis())
+}
+
+fn facts(item: Item) -> ResponseFacts {
+    let entries = item.get(ENTRIES).and_then(|entries| entries.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
+    let entries = entries.iter().filter_map(history_entry).collect();
+    ResponseFacts {
+        entries,
+        item: item.into_iter().filter(|(name, _)| [PK, SK, EXPIRES, FINGERPRINT].contains(&name.as_str())).collect(),
     }
 }

@@ -1,75 +1,40 @@
-//! Checks the invariants across the items of a tenant, and repairs them, for the operator.
+//! Checks that a tenant's items agree with one another, for the operator.
 //!
-//! Every change of the service is one transaction. Only a point-in-time restore can take one apart: the restored table may hold a
-//! part of the last writes. The check looks for such parts and completes them:
+//! Every change of the service is one transaction. A point-in-time restore can take one apart: the restored table may hold a
+//! part of the last writes. An item can also be damaged. The check reports everything that contradicts:
 //!
-//! 1. `histories.rs`, `record_history.rs`: each record agrees with its events. A record that is behind or
-//!    lost becomes what its events say. A lost event is replaced by an entry of the operator's. No event is ever changed,
-//!    and none removed but the rest of a transaction that has lost an earlier event of the same record
-//!    (`torn_histories.rs`).
-//! 2. `responses.rs`: each stored response tells of something that happened.
-//! 3. `processes.rs`: movements, their instances and the assets agree.
-//! 4. `derived.rs`, `counters.rs`: items that can be computed from the records.
-//! 5. `people.rs`: nothing is left of people who were erased. Only another erasure mends that.
+//! 1. `scan.rs`: items that can't be read, or that the list index can't use.
+//! 2. `histories.rs`: records, tombstones and stored responses that disagree with the events.
+//! 3. `processes.rs`: assets, process instances, movements and images of signatures that disagree.
+//! 4. `derived.rs`: items that follow from the records: unique markers, reference items, the counter of movements, the tenant's
+//!    registration.
+//! 5. `people.rs`: something is left of people who were erased.
+//!
+//! A repair makes again what follows from the records, and removes what belongs to none of them. It changes no field of a
+//! record and no event: only the operator can tell which state is the right one, and take it from a backup.
 //!
 //! Claims of serial numbers need no check: an upsert replaces one whose asset doesn't exist, and one that is lost was needed
 //! only until lists show its asset. Nor do counters of asset tags: a creation passes tags that are taken.
-//!
-//! Each repair is a transaction of its own, on condition that its items are still as they were read. The decisions are
-//! pure functions: `domain::history::chain::state` and `process_links.rs`.
 
-/// Evaluates an expression with `$T` as the type of the records of a kind.
-macro_rules! with_type {
-    ($kind:expr, $T:ident => $value:expr) => {
-        with_type!(
-            $kind, $T => $value;
-            tenants::tenant as Tenant, keys::api_key as ApiKey, user as User, catalog as AssetType, catalog as Manufacturer,
-            catalog as Model, processes::process as Process, assets::asset as Asset, processes::instance as Instance,
-            processes::movement as Movement, receipts::key as ReceiptKeys, signing::link as Link, webhooks as Webhook
-        )
-    };
-    ($kind:expr, $T:ident => $value:expr; $($($module:ident)::+ as $name:ident),*) => {
-        match $kind {$(
-            crate::domain::record::Kind::$name => {
-                type $T = crate::domain::$($module)::+::$name;
-                $value
-            }
-        )*}
-    };
-}
-
-mod blobs;
-mod change;
-mod counters;
 mod derived;
-mod facts;
 mod histories;
-mod past;
 mod people;
-mod process_links;
 mod processes;
-mod record_history;
-mod record_repair;
 mod removal;
-mod responses;
+mod repair;
 mod scan;
-mod torn_histories;
-mod unreadable;
 
-use crate::domain::history::chain::HistoryEntry;
 use crate::domain::record::Kind;
-use crate::domain::values::id::{EventId, UserId};
+use crate::domain::values::id::UserId;
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
-use crate::store::history::history_head::HistoryHead;
-use crate::store::keys::{Item, Key};
+use crate::store::keys::Key;
 use crate::store::people::PartAbout;
 use crate::store::table::deduplicated_blobs::BlobName;
 use crate::store::table::error::StoreError;
-use facts::RecordFacts;
+use histories::ResponseFacts;
 pub use removal::Removal;
-use responses::ResponseFacts;
-use scan::ScannedChain;
+use scan::{RecordFacts, ScannedChain};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use uuid::Uuid;
 
@@ -78,6 +43,7 @@ use uuid::Uuid;
 pub struct Finding {
     pub subject: String,
     pub problem: String,
+    /// What a repair does; or, where there is none, what the operator can do.
     pub repair: Result<String, String>,
     pub is_repaired: bool,
 }
@@ -96,12 +62,13 @@ pub enum CheckMode {
 }
 
 impl TenantStore {
-    /// Tests every invariant across the tenant's items; with [`CheckMode::Repair`], repairs what it finds. `progress` is called
-    /// with the number of events that were read.
+    /// Tests every invariant across the tenant's items; with [`CheckMode::Repair`], repairs what follows from the records.
+    /// `progress` is called with the number of events that were read.
     ///
-    /// Nothing else may write to the tenant meanwhile: a check would take a write in progress for the result of a restore. Before
-    /// it repairs, it waits until no event is recent; as soon as it notices another writer, it stops repairing. It also stops
-    /// before it compares records with one another if it does not know all of them.
+    /// Nothing else may write to the tenant meanwhile: a check would take a write in progress for the result of a restore. A
+    /// repair waits until no event is recent, and writes nothing once there is a new one. As long as a record is missing, can't
+    /// be read or is older than its history, nothing follows from the records: then items that are derived from them are only
+    /// reported.
     ///
     /// # Errors
     ///
@@ -123,19 +90,14 @@ impl TenantStore {
             // There is no such tenant.
             return Ok(CheckReport { records, events: 0, findings: Vec::new() });
         }
-        check.check_tenant();
         check.check_histories().await?;
-        check.check_tombstones().await?;
         check.check_responses().await?;
-        // Items of an unknown record would count as left over.
-        if check.is_sure() {
-            check.check_processes().await?;
-        }
-        if check.is_sure() {
-            check.check_derived_items().await?;
-            check.check_people().await?;
-        } else {
-            check.report("the rest of the tenant", "it was not compared", "settle the findings above and check again");
+        check.check_processes().await?;
+        check.check_derived_items().await?;
+        check.check_people().await?;
+        if !check.findings.is_empty() && check.is_written_by_others().await? {
+            let problem = "others wrote to it meanwhile, and a finding may be a change that was just being written";
+            check.report("the tenant", problem, "stop them and check again");
         }
         Ok(CheckReport { records, events: check.events, findings: check.findings })
     }
@@ -147,80 +109,55 @@ struct TenantCheck<'a> {
     began: Timestamp,
     findings: Vec<Finding>,
     events: u64,
-    /// The facts about each record, as it will be after the repairs so far.
     records: BTreeMap<RecordKey, RecordFacts>,
+    /// The history of each record.
     chains: BTreeMap<Uuid, ScannedChain>,
-    /// The records whose history ends with a deletion, and that end.
-    deletions: BTreeMap<RecordKey, HistoryHead>,
-    unrepaired: HashSet<Uuid>,
     /// The number of entries of each record's history.
     history_lengths: HashMap<Uuid, u64>,
-    /// Recent events by record. The index `history` may still lack them.
-    recent: HashMap<Uuid, Vec<HistoryEntry>>,
-    /// The events that the check wrote. Any other event since it began is somebody else's.
-    own_events: HashSet<EventId>,
-    /// The events that the check removed, or would remove.
-    removed_events: HashSet<EventId>,
-    /// The last look for events of others.
-    looked_at: Timestamp,
-    /// The time in the id of the latest event of the service.
-    latest_event: Option<Timestamp>,
-    /// Others write to the tenant.
-    is_disturbed: bool,
+    /// Records that are missing, can't be read, or are in another state than their history says.
+    unsettled: HashSet<Uuid>,
     responses: Vec<ResponseFacts>,
     /// What the events say about each person who was erased.
     erased: BTreeMap<UserId, PartAbout>,
     blobs: HashMap<BlobName, String>,
-    /// Records whose item can't be read, with the item and the reason.
-    unreadable: BTreeMap<Uuid, (Kind, Item, String)>,
-    /// Records with unknown contents: they can't be read, or are lost and can't be restored.
-    unknown: HashSet<Uuid>,
-    /// The items after the repairs so far, if these are not written.
-    planned: HashMap<Key, Option<Item>>,
 }
 
-type RecordKey = (crate::domain::record::Kind, Uuid);
+type RecordKey = (Kind, Uuid);
 
 impl<'a> TenantCheck<'a> {
     fn new(store: &'a TenantStore, mode: CheckMode) -> Self {
-        let began = store.store().now();
         Self {
             store,
             mode,
-            began,
+            began: store.store().now(),
             findings: Vec::new(),
             events: 0,
             records: BTreeMap::new(),
             chains: BTreeMap::new(),
-            deletions: BTreeMap::new(),
-            unrepaired: HashSet::new(),
             history_lengths: HashMap::new(),
-            recent: HashMap::new(),
-            own_events: HashSet::new(),
-            removed_events: HashSet::new(),
-            looked_at: began,
-            latest_event: None,
-            is_disturbed: false,
+            unsettled: HashSet::new(),
             responses: Vec::new(),
             erased: BTreeMap::new(),
             blobs: HashMap::new(),
-            unreadable: BTreeMap::new(),
-            unknown: HashSet::new(),
-            planned: HashMap::new(),
         }
     }
 
-    /// Every record is known, and nobody else writes.
-    fn is_sure(&self) -> bool {
-        self.unknown.is_empty() && !self.is_disturbed
-    }
-
-    fn report(&mut self, subject: impl Into<String>, problem: impl Into<String>, obstacle: impl Into<String>) {
+    /// `advice` is for the operator.
+    fn report(&mut self, subject: impl Into<String>, problem: impl Into<String>, advice: impl Into<String>) {
         let (subject, problem) = (subject.into(), problem.into());
-        self.findings.push(Finding { subject, problem, repair: Err(obstacle.into()), is_repaired: false });
+        self.findings.push(Finding { subject, problem, repair: Err(advice.into()), is_repaired: false });
     }
 }
 
 fn named((kind, id): RecordKey) -> String {
     format!("{} {id}", kind.noun())
+}
+
+/// Advice for something whose right state only a backup tells.
+fn from_backup(what: &str) -> String {
+    format!("take {what} from a backup: see the runbook's section \"Damaged records\"")
+}
+
+fn item_from_backup(key: &Key) -> String {
+    from_backup(&format!("the item {key}"))
 }

@@ -1,232 +1,197 @@
-//! Movements, their process instances, and the assets that name them.
+//! Assets, process instances, movements and images of signatures that contradict one another.
 
-use super::facts::InstanceFacts;
-use super::process_links::{
-    AssetProblem, InstanceProblem, MovementProblem, asset_problems, instance_problems, movement_problems,
-};
-use super::record_repair::Present;
-use super::{TenantCheck, named};
-use crate::domain::assets::asset::Asset;
-use crate::domain::assets::tag::{TagPrefix, TagTemplate};
-use crate::domain::history::event::Verb;
-use crate::domain::processes::instance::{ImageName, Instance, InstanceStatus};
-use crate::domain::processes::movement::{Movement, NUMBER_TEMPLATE};
-use crate::domain::record::{Kind, Record, Stored, Unique};
-use crate::domain::restore::{HistoryFields, Origin, canonical, restore};
+use super::scan::InstanceFacts;
+use super::{RecordKey, TenantCheck, from_backup, item_from_backup, named};
+use crate::domain::processes::instance::{ImageName, InstanceStatus};
+use crate::domain::record::Kind;
 use crate::domain::values::id::{AssetId, Id, InstanceId, MovementId};
 use crate::store::keys::{Key, SIGNATURES};
 use crate::store::table::error::StoreError;
-use crate::store::table::item::OWNER;
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The fields of an asset that the end of an instance changes.
-const CHANGED_BY_PROCESSES: [&str; 4] = ["running_instance_id", "status", "assigned_to", "assigned_since"];
+type Assets = BTreeMap<AssetId, Option<InstanceId>>;
+type Instances<'a> = BTreeMap<InstanceId, &'a InstanceFacts>;
+type Movements<'a> = BTreeMap<MovementId, &'a [InstanceId]>;
 
 impl TenantCheck<'_> {
-    /// Repairs movements, instances, assets and signatures that contradict one another.
     pub(super) async fn check_processes(&mut self) -> Result<(), StoreError> {
-        let movements = self.movements().map(|(id, instances)| (id, instances.to_vec())).collect();
-        for problem in movement_problems(&movements, &self.instances().collect()) {
-            match problem {
-                MovementProblem::Missing(movement, instances) => self.restore_movement(movement, &instances).await?,
-                MovementProblem::OtherInstances(movement, instances) => self.rename_instances(movement, instances).await?,
-                MovementProblem::Behind(instance, leader) => self.catch_up_with_leader(instance, leader).await?,
-            }
-        }
-        for problem in asset_problems(self.assets(), &self.instances().collect()) {
-            match problem {
-                AssetProblem::Ended(asset, instance) => self.end_on_asset(asset, instance).await?,
-                AssetProblem::Unknown(asset, instance) => self.free_asset(asset, instance).await?,
-            }
-        }
-        for problem in instance_problems(&self.assets().collect(), &self.instances().collect()) {
-            match problem {
-                InstanceProblem::NotNamed(asset, instance) => self.name_instance(asset, instance).await?,
-                InstanceProblem::Displaced(_, instance) => self.cancel(instance).await?,
-            }
+        let (assets, instances, movements) = (self.assets().collect(), self.instances().collect(), self.movements().collect());
+        let mut found = contradictions_of_movements(&movements, &instances);
+        found.extend(contradictions_of_assets(&assets, &instances));
+        for (record, problem) in found {
+            self.report(named(record), problem, from_backup("the older of the two"));
         }
         self.check_images().await
     }
 
-    /// Makes a lost movement again from its instances. Its number is that of the unique marker that names it.
-    async fn restore_movement(&mut self, id: MovementId, instances: &[InstanceId]) -> Result<(), StoreError> {
-        if self.history_lengths.contains_key(&id.uuid()) {
-            let problem = "its instances name it, but its history says that it was deleted";
-            self.report(named((Kind::Movement, id.uuid())), problem, "cancel its instances that are in progress");
-            return Ok(());
-        }
-        let mut present = None;
-        for instance in instances {
-            present = present.or(self.present::<Instance>(instance.uuid()).await?);
-        }
-        let Some(instance) = present.map(|present| present.stored.value) else { return Ok(()) };
-        let key = self.store.keys.record(Kind::Movement, id.uuid());
-        let number = match self.number_of(&key).await? {
-            Some(number) => number,
-            None => self.next_free_number(),
-        };
-        let movement = Movement {
-            id,
-            number,
-            process_id: instance.process_id,
-            process_name: instance.process_name,
-            instance_ids: instances.to_vec(),
-            started_by: instance.started_by,
-            started_by_name: instance.started_by_name,
-        };
-        let record = (Kind::Movement, id.uuid());
-        let changed = (&HistoryFields::new(), &movement.history_fields());
-        let (change, head) = self.add_entry(self.change(), record, (Verb::Created, 1), changed, None)?;
-        let at = id.timestamp();
-        let repair = format!("makes it again from its instances, with the number {}", movement.number);
-        let stored = Stored {
-            value: movement,
-            version: 1,
-            created_at: at,
-            updated_at: at,
-            last_hash: head.chain.last_hash,
-            last_event: head.last_event,
-        };
-        self.write(change, None, &stored, "its instances name it, but it is lost", repair).await.map(drop)
-    }
-
-    async fn number_of(&self, movement: &Key) -> Result<Option<String>, StoreError> {
-        let unique = Unique { field: "number", value: String::new(), reserved_after_deletion: true };
-        let prefix = self.store.keys.unique(Kind::Movement, &unique);
-        let markers = self.store.every(self.store.beginning(AttributeValue::S(prefix.sort().to_owned()))).await?;
-        let owned =
-            markers.iter().find(|marker| marker.get(OWNER).and_then(|it| it.as_s().ok()).is_some_and(|it| it == movement.sort()));
-        let number = owned.and_then(Key::of).and_then(|key| key.sort().strip_prefix(prefix.sort()).map(str::to_owned));
-        Ok(number)
-    }
-
-    async fn rename_instances(&mut self, id: MovementId, instances: Vec<InstanceId>) -> Result<(), StoreError> {
-        let problem = "it names other instances than those that belong to it";
-        let next = |movement: &Movement| Some(Movement { instance_ids: instances, ..movement.clone() });
-        self.update(id.uuid(), problem, "names those that belong to it", next).await
-    }
-
-    /// Repeats the submissions of another instance of the movement. All instances of a movement get the same.
-    async fn catch_up_with_leader(&mut self, id: InstanceId, leader: InstanceId) -> Result<(), StoreError> {
-        let Some(leader) = self.present::<Instance>(leader.uuid()).await? else { return Ok(()) };
-        let leader = leader.stored.value;
-        let repair = format!("brings it to the step of instance {}", leader.id);
-        let Instance { state, step_values, signed, .. } = leader;
-        let next = |instance: &Instance| Some(Instance { state, step_values, signed, ..instance.clone() });
-        self.update(id.uuid(), "it is behind the other instances of its movement", repair, next).await
-    }
-
-    /// Gives an ended instance its effect on its asset.
-    async fn end_on_asset(&mut self, asset: AssetId, instance: InstanceId) -> Result<(), StoreError> {
-        let Some(ended) = self.present::<Instance>(instance.uuid()).await? else { return Ok(()) };
-        let ended = ended.stored.value;
-        let problem = format!("it names instance {instance}, which is {}", ended.status());
-        let repair = "gives it the state that the end of the instance leads to";
-        self.update(asset.uuid(), problem, repair, |asset| Some(ended.asset_after(asset))).await
-    }
-
-    /// The instance does not exist.
-    async fn free_asset(&mut self, asset: AssetId, instance: InstanceId) -> Result<(), StoreError> {
-        let problem = format!("it names instance {instance}, which does not exist");
-        let next = |asset: &Asset| Some(Asset { running_instance_id: None, ..asset.clone() });
-        self.update(asset.uuid(), problem, "frees it: the start did not take effect", next).await
-    }
-
-    /// Makes an asset name its instance in progress. If the instance had been named and then ended, the end is lost: the asset
-    /// goes back to its earlier state, so that the last step can be submitted again.
-    async fn name_instance(&mut self, asset: AssetId, instance: InstanceId) -> Result<(), StoreError> {
-        let Some(present) = self.present::<Asset>(asset.uuid()).await? else { return Ok(()) };
-        let fields = canonical(&present.stored.value.history_fields());
-        let id = Value::String(instance.to_string());
-        let events = self.past(asset.uuid()).await?.map(|past| past.events).unwrap_or_default();
-        let ends = |changes: &HistoryFields| changes.get("running_instance_id").is_some_and(|change| change["old"] == id);
-        let end = events.iter().rfind(|event| ends(&event.changes));
-        let mut next_fields = fields.clone();
-        for name in CHANGED_BY_PROCESSES {
-            let change = end.and_then(|end| end.changes.get(name));
-            if let Some(change) = change.filter(|change| Some(&change["new"]) == fields.get(name)) {
-                next_fields.insert(name.to_owned(), change["old"].clone());
-            }
-        }
-        next_fields.insert("running_instance_id".to_owned(), id);
-        let actor = self.context().actor;
-        let origin = Origin { old: Some(&present.stored.value), ..Origin::unknown(&actor) };
-        let problem = format!("it does not name instance {instance}, which is in progress on it");
-        let repair = match end {
-            Some(_) => {
-                "goes back to before the end of the instance, which is lost: submit the last step or the cancellation again"
-            }
-            None => "names the instance",
-        };
-        match restore(asset, &next_fields, &origin) {
-            Ok(next) => self.update(asset.uuid(), problem, repair, |_| Some(next)).await,
-            Err(error) => {
-                self.report(named((Kind::Asset, asset.uuid())), problem, error.to_string());
-                Ok(())
-            }
-        }
-    }
-
-    async fn cancel(&mut self, id: InstanceId) -> Result<(), StoreError> {
-        let reason = "The asset is missing or has another process in progress after a restore.".parse().ok();
-        let (problem, at) = ("it is in progress, but its asset is missing or names another instance", self.context().at);
-        self.update(id.uuid(), problem, "cancels it", |instance: &Instance| instance.cancelled(reason, at).ok()).await
-    }
-
-    /// Looks for signatures whose image is lost, and takes them back: the step must be signed again.
+    /// Looks for signatures whose image is lost.
     async fn check_images(&mut self) -> Result<(), StoreError> {
-        let mut missing: BTreeMap<ImageName, Vec<InstanceId>> = BTreeMap::new();
+        let mut missing: BTreeMap<ImageName, InstanceId> = BTreeMap::new();
         for (id, InstanceFacts { images, .. }) in self.instances() {
-            for image in images {
-                missing.entry(image.clone()).or_default().push(id);
-            }
+            missing.extend(images.iter().map(|image| (image.clone(), id)));
         }
-        let mut names: HashMap<Key, ImageName> =
-            missing.keys().map(|name| (self.store.keys.signature(name), name.clone())).collect();
+        let names: HashMap<Key, ImageName> = missing.keys().map(|name| (self.store.keys.signature(name), name.clone())).collect();
         let query = self.store.beginning(AttributeValue::S(SIGNATURES.to_owned())).projection_expression("#pk, #sk");
         let mut pages = query.into_paginator().send();
         while let Some(page) = pages.next().await {
             for key in page?.items.unwrap_or_default().iter().filter_map(Key::of) {
-                names.remove(&key).and_then(|name| missing.remove(&name));
+                names.get(&key).and_then(|name| missing.remove(name));
             }
         }
-        for (image, instances) in missing {
-            self.take_signature_back(&image, &instances).await?;
+        for (image, instance) in missing {
+            let problem = format!("the image of the signature of step {} is lost", image.step);
+            let advice = item_from_backup(&self.store.keys.signature(&image));
+            self.report(named((Kind::Instance, instance.uuid())), problem, advice);
         }
         Ok(())
     }
+}
 
-    async fn take_signature_back(&mut self, image: &ImageName, instances: &[InstanceId]) -> Result<(), StoreError> {
-        let (mut change, mut learned) = (self.change(), Vec::new());
-        for id in instances {
-            let Some(present): Option<Present<Instance>> = self.present(id.uuid()).await? else { continue };
-            let next = present.stored.value.without_value(&image.step);
-            let (next_change, stored) = self.add_update(change, &present, next)?;
-            change = next_change;
-            learned.push(stored);
-        }
-        let is_open = learned.iter().any(|stored| stored.value.status() == InstanceStatus::InProgress);
-        let repair = match is_open {
-            true => "takes the signature back: the step must be signed again",
-            false => "takes the signature back; the instance has ended and stays as it is otherwise",
+/// An asset and its instance in progress name each other.
+fn contradictions_of_assets(assets: &Assets, instances: &Instances) -> Vec<(RecordKey, String)> {
+    let mut found = Vec::new();
+    for (asset, named) in assets.iter().filter_map(|(asset, named)| Some((asset, (*named)?))) {
+        let problem = match instances.get(&named) {
+            Some(instance) if instance.asset != *asset => "is on another asset".to_owned(),
+            Some(instance) if instance.status == InstanceStatus::InProgress => continue,
+            Some(instance) => format!("is {}", instance.status),
+            None => "does not exist or can't be read".to_owned(),
         };
-        let subject = learned.first().map_or(String::new(), |stored| named((Kind::Instance, stored.value.id.uuid())));
-        let problem = format!("the image of the signature of step {} is lost", image.step);
-        if self.repair(subject, problem, repair, change).await? {
-            learned.iter().for_each(|stored| self.learn(stored));
+        found.push(((Kind::Asset, asset.uuid()), format!("it names instance {named}, which {problem}")));
+    }
+    for (id, instance) in instances.iter().filter(|(_, instance)| instance.status == InstanceStatus::InProgress) {
+        match assets.get(&instance.asset) {
+            Some(Some(named)) if named == id => {}
+            Some(None) => {
+                let problem = format!("it does not name instance {id}, which is in progress on it");
+                found.push(((Kind::Asset, instance.asset.uuid()), problem));
+            }
+            _ => {
+                let problem = "it is in progress, but its asset is missing or names another instance";
+                found.push(((Kind::Instance, id.uuid()), problem.to_owned()));
+            }
         }
-        Ok(())
+    }
+    found
+}
+
+/// A movement and its instances name each other, and the instances are at the same step.
+fn contradictions_of_movements(movements: &Movements, instances: &Instances) -> Vec<(RecordKey, String)> {
+    let mut members: BTreeMap<MovementId, BTreeSet<InstanceId>> = movements.keys().map(|id| (*id, BTreeSet::new())).collect();
+    for (id, instance) in instances {
+        if let Some(movement) = instance.movement {
+            members.entry(movement).or_default().insert(*id);
+        }
+    }
+    let mut found = Vec::new();
+    for (movement, members) in members {
+        let problem = match movements.get(&movement) {
+            None => Some("its instances name it, but it does not exist or can't be read"),
+            Some(named) if named.iter().copied().collect::<BTreeSet<_>>() != members => {
+                Some("it names other instances than its own")
+            }
+            Some(_) => None,
+        };
+        found.extend(problem.map(|problem| ((Kind::Movement, movement.uuid()), problem.to_owned())));
+        let positions = || members.iter().filter_map(|id| Some((id, position(instances.get(id)?)?)));
+        let furthest = positions().map(|(_, position)| position).max();
+        let behind = positions().filter(|(_, position)| Some(*position) < furthest);
+        let problem = "it is behind the other instances of its movement";
+        found.extend(behind.map(|(id, _)| ((Kind::Instance, id.uuid()), problem.to_owned())));
+    }
+    found
+}
+
+/// For comparison; `None` for a cancelled one. Instances can be cancelled one by one.
+fn position(instance: &InstanceFacts) -> Option<(bool, usize)> {
+    match instance.status {
+        InstanceStatus::InProgress => Some((false, instance.step)),
+        InstanceStatus::Completed => Some((true, 0)),
+        InstanceStatus::Cancelled => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::InstanceStatus::{Cancelled, Completed, InProgress};
+    use super::*;
+    use uuid::Uuid;
+
+    fn id<I: Id>(number: u128) -> I {
+        I::from_uuid(Uuid::from_u128(number))
     }
 
-    /// Above the numbers of all movements.
-    fn next_free_number(&self) -> String {
-        let taken = self.records.iter().filter(|((kind, _), _)| *kind == Kind::Movement).flat_map(|(_, facts)| &facts.unique);
-        let digits = |unique: &Unique| unique.value.rsplit('-').next().and_then(|digits| digits.parse::<u64>().ok());
-        let number = taken.filter_map(digits).max().unwrap_or(0) + 1;
-        let template: Option<TagTemplate> = NUMBER_TEMPLATE.parse().ok();
-        let range = template.map(|template| template.range(&TagPrefix::default(), None, self.began));
-        range.map_or_else(|| number.to_string(), |range| range.tag(number))
+    fn instance(asset: u128, movement: Option<u128>, status: InstanceStatus, step: usize) -> InstanceFacts {
+        InstanceFacts { asset: id(asset), movement: movement.map(id), status, step, images: Vec::new() }
+    }
+
+    /// The first instance has the id 1, and so on.
+    fn instances(facts: &[InstanceFacts]) -> Instances<'_> {
+        (1..).map(id).zip(facts).collect()
+    }
+
+    /// The kinds and numbers of the records, with their problems.
+    fn found(contradictions: &[(RecordKey, String)]) -> Vec<(Kind, u128, &str)> {
+        contradictions.iter().map(|((kind, id), problem)| (*kind, id.as_u128(), problem.as_str())).collect()
+    }
+
+    #[test]
+    fn an_asset_names_an_instance_in_progress_on_it() {
+        let facts = [instance(1, None, InProgress, 0), instance(2, None, Completed, 0), instance(7, None, Cancelled, 0)];
+        let names = [(1, Some(1)), (2, Some(2)), (3, Some(3)), (4, Some(9)), (5, None)];
+        let assets = BTreeMap::from(names.map(|(asset, named)| (id(asset), named.map(id))));
+        let id = |number| Uuid::from_u128(number);
+        let expected = [
+            (Kind::Asset, 2, format!("it names instance {}, which is completed", id(2))),
+            (Kind::Asset, 3, format!("it names instance {}, which is on another asset", id(3))),
+            (Kind::Asset, 4, format!("it names instance {}, which does not exist or can't be read", id(9))),
+        ];
+        let contradictions = contradictions_of_assets(&assets, &instances(&facts));
+        assert_eq!(found(&contradictions), expected.each_ref().map(|(kind, id, problem)| (*kind, *id, problem.as_str())));
+    }
+
+    #[test]
+    fn an_instance_in_progress_is_named_by_its_asset() {
+        let on = |asset| instance(asset, None, InProgress, 0);
+        let facts = [on(1), on(2), on(3), on(4), instance(2, None, Cancelled, 0)];
+        // The third asset names an instance on the first.
+        let assets = BTreeMap::from([(id(1), Some(id(1))), (id(2), None), (id(3), Some(id(1)))]);
+        let (first, second) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let (elsewhere, unnamed) = (
+            format!("it names instance {first}, which is on another asset"),
+            format!("it does not name instance {second}, which is in progress on it"),
+        );
+        let displaced = "it is in progress, but its asset is missing or names another instance";
+        let expected = [
+            (Kind::Asset, 3, elsewhere.as_str()),
+            (Kind::Asset, 2, unnamed.as_str()),
+            (Kind::Instance, 3, displaced),
+            (Kind::Instance, 4, displaced),
+        ];
+        assert_eq!(found(&contradictions_of_assets(&assets, &instances(&facts))), expected);
+    }
+
+    #[test]
+    fn a_movement_and_its_instances_name_each_other_and_stay_together() {
+        let of = |movement, status, step| instance(1, Some(movement), status, step);
+        let facts = [
+            of(1, InProgress, 1),
+            of(1, InProgress, 0),
+            of(1, Cancelled, 0),
+            of(2, InProgress, 2),
+            of(2, Completed, 0),
+            of(3, InProgress, 0),
+        ];
+        let named = [vec![id(3), id(1), id(2)], vec![id(4), id(8)]];
+        let movements = (1..).map(id).zip(named.iter().map(Vec::as_slice)).collect();
+        let behind = "it is behind the other instances of its movement";
+        let expected = [
+            (Kind::Instance, 2, behind),
+            (Kind::Movement, 2, "it names other instances than its own"),
+            (Kind::Instance, 4, behind),
+            (Kind::Movement, 3, "its instances name it, but it does not exist or can't be read"),
+        ];
+        assert_eq!(found(&contradictions_of_movements(&movements, &instances(&facts))), expected);
     }
 }

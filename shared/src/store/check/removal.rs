@@ -1,14 +1,32 @@
-//! Removal of a record that can't be read, where no history can restore it.
+//! Removal of a record that can't be read.
 
-use super::{CheckMode, TenantCheck};
-use crate::domain::history::chain::{HistoryEntry, subject};
-use crate::domain::history::event::Verb;
-use crate::domain::record::Kind;
+use super::repair::Change;
+use crate::domain::assets::asset::Asset;
+use crate::domain::catalog::{AssetType, Manufacturer, Model};
+use crate::domain::history::chain::{Chain, ChainHead, HistoryEntry, subject};
+use crate::domain::history::event::{Event, Verb};
+use crate::domain::history::past::{HistoryFields, replay};
+use crate::domain::keys::api_key::ApiKey;
+use crate::domain::people::personal_fields;
+use crate::domain::processes::instance::Instance;
+use crate::domain::processes::movement::Movement;
+use crate::domain::processes::process::Process;
+use crate::domain::receipts::key::ReceiptKeys;
+use crate::domain::record::{Kind, changes};
+use crate::domain::signing::link::Link;
+use crate::domain::tenants::tenant::Tenant;
+use crate::domain::user::User;
+use crate::domain::values::id::{EventId, Id};
+use crate::domain::webhooks::Webhook;
 use crate::store::TenantStore;
-use crate::store::keys::Item;
+use crate::store::history::history_head::HistoryHead;
+use crate::store::keys::{Item, LAST_VERSION};
+use crate::store::table::change_context::ChangeContext;
 use crate::store::table::delays::max_secondary_index_delay;
 use crate::store::table::error::StoreError;
 use crate::store::table::item;
+use crate::store::table::transaction_items::RecordChange;
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +35,9 @@ pub enum Removal {
     Missing,
     /// It can be read, so it must be deleted like any other.
     Readable,
-    /// A repair can restore it from its history.
-    Restorable,
     /// It is the tenant itself: nothing works without it.
     Tenant,
-    /// It, or something else of the tenant, was changing.
+    /// It was changing.
     Changing,
 }
 
@@ -36,49 +52,73 @@ impl TenantStore {
         if kind == Kind::Tenant {
             return Ok(Removal::Tenant);
         }
-        let mode = if self.is_dry_run() { CheckMode::ReadOnly } else { CheckMode::Repair };
-        let mut check = TenantCheck::new(self, mode);
-        let key = self.keys.record(kind, id);
-        let Some(item) = self.item(&key).await? else { return Ok(Removal::Missing) };
+        let Some(item) = self.item(&self.keys.record(kind, id)).await? else { return Ok(Removal::Missing) };
         let mut filled = [item.clone()];
         self.fill_in_blobs(&mut filled).await?;
         let [filled] = filled;
         if is_readable(kind, filled) {
             return Ok(Removal::Readable);
         }
-        check.know_late_entries(id).await?;
-        if check.is_restorable(kind, id).await? {
-            return Ok(Removal::Restorable);
+        if self.is_dry_run() {
+            return Ok(Removal::Removed);
         }
-        let mut change = check.change().remove(&item)?;
-        let record = (kind, id);
-        // A history that is broken, or that ends with a deletion, can't go on.
-        if let Some(past) = check.past(id).await?
-            && past.events.last().is_some_and(|event| event.event_type != Verb::Deleted.event_type(kind))
-        {
-            change = check.end_history(change, record, &past).await?.0;
-        }
-        let is_removed = check.repair(super::named(record), "it can't be read", "removes it", change).await?;
-        Ok(if is_removed { Removal::Removed } else { Removal::Changing })
-    }
-}
-
-impl TenantCheck<'_> {
-    /// The history of the record, which can't be read, has all of its fields.
-    async fn is_restorable(&self, kind: Kind, id: Uuid) -> Result<bool, StoreError> {
-        let Some(past) = self.past(id).await? else { return Ok(false) };
-        Ok(with_type!(kind, T => self.restored::<T>(id, &past, None).await?.is_ok()))
+        let change = self.end_history(Change::new(&self.store).remove(&item)?, kind, id).await?;
+        Ok(if change.commit().await? { Removal::Removed } else { Removal::Changing })
     }
 
-    /// Reads the entries of a record that the index `history` may still lack.
-    async fn know_late_entries(&mut self, record: Uuid) -> Result<(), StoreError> {
-        let recent = self.recent.entry(record).or_default();
-        let is_of_record = |entry: &HistoryEntry| subject(&entry.text).is_some_and(|((_, id), _)| id == record);
-        let since = self.began.plus(-max_secondary_index_delay());
-        self.store.each_page_of_entries(since, |entries| recent.extend(entries.into_iter().filter(is_of_record))).await
+    /// Adds the entry of a deletion, and the tombstone. A history that is broken, or that ends with a deletion, can't go on.
+    async fn end_history(&self, change: Change, kind: Kind, id: Uuid) -> Result<Change, StoreError> {
+        let entries = self.all_entries(id).await?;
+        let (mut chain, mut events) = (Chain::new(None), Vec::new());
+        for (version, entry) in &entries {
+            chain.add(*version, entry);
+            events.extend(serde_json::from_str::<Event>(&entry.text));
+        }
+        let Some((last, entry)) = entries.last_key_value().filter(|_| chain.ends_open()) else { return Ok(change) };
+        let version = last + 1;
+        let described = RecordChange {
+            event_id: EventId::new(self.store.now(), self.store.random()?),
+            record: (kind, id),
+            verb: Verb::Deleted,
+            version,
+            changes: changes(&replay(&events), &HistoryFields::new()),
+            personal_fields: personal_fields(kind),
+            previous_hash: Some(&entry.hash),
+            transaction_start: version,
+        };
+        let event = self.event_item(&ChangeContext::operator(self.store.now()), described)?;
+        let head = HistoryHead { chain: ChainHead { version, last_hash: event.hash }, last_event: event.id };
+        Ok(change.insert(event.item).insert(self.tombstone(kind, id, &head)))
+    }
+
+    /// By version. Includes recent entries, which the index `history` may still lack.
+    async fn all_entries(&self, record: Uuid) -> Result<BTreeMap<u64, HistoryEntry>, StoreError> {
+        let rows = self.history_rows(record, 0..=LAST_VERSION, None).await?;
+        let mut entries = self.entries_of(&rows).await?;
+        let of_record = |entry: HistoryEntry| {
+            let ((_, id), version) = subject(&entry.text)?;
+            (id == record).then_some((version, entry))
+        };
+        let since = self.store.now().plus(-max_secondary_index_delay());
+        self.each_page_of_entries(since, |page| entries.extend(page.into_iter().filter_map(of_record))).await?;
+        Ok(entries)
     }
 }
 
 fn is_readable(kind: Kind, item: Item) -> bool {
-    with_type!(kind, T => item::read::<T>(item).is_ok())
+    match kind {
+        Kind::Tenant => item::read::<Tenant>(item).is_ok(),
+        Kind::ApiKey => item::read::<ApiKey>(item).is_ok(),
+        Kind::Asset => item::read::<Asset>(item).is_ok(),
+        Kind::User => item::read::<User>(item).is_ok(),
+        Kind::AssetType => item::read::<AssetType>(item).is_ok(),
+        Kind::Manufacturer => item::read::<Manufacturer>(item).is_ok(),
+        Kind::Model => item::read::<Model>(item).is_ok(),
+        Kind::Process => item::read::<Process>(item).is_ok(),
+        Kind::Instance => item::read::<Instance>(item).is_ok(),
+        Kind::Movement => item::read::<Movement>(item).is_ok(),
+        Kind::ReceiptKeys => item::read::<ReceiptKeys>(item).is_ok(),
+        Kind::Link => item::read::<Link>(item).is_ok(),
+        Kind::Webhook => item::read::<Webhook>(item).is_ok(),
+    }
 }

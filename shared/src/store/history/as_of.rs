@@ -1,11 +1,11 @@
 //! Records as they were at an earlier time, from their histories alone.
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
-use crate::domain::catalog::{AssetKind, Model};
+use crate::domain::catalog::AssetKind;
 use crate::domain::history::chain::HistoryEntry;
+use crate::domain::history::past::{PastState, held_state_at, state_at};
 use crate::domain::record::{Kind, Record, Stored};
-use crate::domain::restore::{Origin, PastState, held_state_at, state_at};
-use crate::domain::values::id::{AssetId, Id, ModelId, UserId};
+use crate::domain::values::id::{AssetId, Id, ManufacturerId, UserId};
 use crate::domain::values::text::Name;
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
@@ -85,18 +85,15 @@ impl TenantStore {
         let (types, (models, manufacturers)) = tokio::try_join!(types, catalog)?;
         let asset = |(id, state): (AssetId, PastState)| {
             let asset_type = state.id_in::<Uuid>("asset_type_id").and_then(|id| types.get(&id));
-            let model = state.id_in::<Uuid>("model_id").and_then(|id| Some((id, models.get(&id)?)));
-            let manufacturer_id = model.and_then(|(_, model)| model.id_in::<Uuid>("manufacturer_id"));
+            let model = state.id_in::<Uuid>("model_id").and_then(|id| models.get(&id));
+            let manufacturer_id = model.and_then(|model| model.id_in::<ManufacturerId>("manufacturer_id"));
             let names = CatalogNames {
                 asset_type: asset_type.and_then(name),
                 kind: asset_type.and_then(|state| state.text_in("kind")?.parse().ok()).unwrap_or(AssetKind::Physical),
-                model: model.and_then(|(_, model)| name(model)),
-                manufacturer: manufacturer_id.and_then(|id| manufacturers.get(&id)).and_then(name),
+                model: model.and_then(name),
+                manufacturer: manufacturer_id.and_then(|id| manufacturers.get(&id.uuid())).and_then(name),
             };
-            let creator = state.creator().clone();
-            let model = model.and_then(|(id, model)| past_model(ModelId::from_uuid(id), model));
-            let origin = Origin { model: model.as_ref(), ..Origin::unknown(&creator) };
-            Ok((state.into_record(id, &origin).map_err(StoreError::broken)?, names))
+            Ok((state.into_asset(id, manufacturer_id).map_err(StoreError::broken)?, names))
         };
         states.into_iter().map(asset).collect()
     }
@@ -118,10 +115,4 @@ fn ids_in<'s>(field: &str, states: impl Iterator<Item = &'s PastState>) -> BTree
 
 fn name(state: &PastState) -> Option<Name> {
     state.text_in("name").map(|name| Name::from_stored(name.to_owned()))
-}
-
-/// The fields that an asset needs of its model.
-fn past_model(id: ModelId, state: &PastState) -> Option<Model> {
-    let (manufacturer_id, asset_type_id) = (state.id_in("manufacturer_id")?, state.id_in("asset_type_id")?);
-    Some(Model { id, name: name(state)?, manufacturer_id, asset_type_id, notes: None })
 }

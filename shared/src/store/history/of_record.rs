@@ -232,7 +232,7 @@ impl TenantStore {
     }
 
     /// By version. Those that the table does not have are left out.
-    async fn entries_of<'e>(
+    pub(in crate::store) async fn entries_of<'e>(
         &self,
         events: impl IntoIterator<Item = (&'e u64, &'e EventId)>,
     ) -> Result<BTreeMap<u64, HistoryEntry>, StoreError> {

@@ -18,7 +18,9 @@ use crate::domain::request::IdempotentRequest;
 use crate::domain::values::hex;
 use crate::domain::values::id::{EventId, Id, TenantId, UserId};
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::json;
 use std::collections::HashMap;
+use std::fmt;
 use uuid::Uuid;
 
 /// In the SDK's representation.
@@ -78,6 +80,13 @@ impl Key {
     #[must_use]
     pub fn sort(&self) -> &str {
         &self.sk
+    }
+}
+
+/// As the AWS CLI's option `--key` takes it.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", json!({(PK): {"S": self.pk}, (SK): {"S": self.sk}}))
     }
 }
 
@@ -328,6 +337,12 @@ mod tests {
         let id = Uuid::from_u128(77);
         assert_eq!(deleted_record(&keys.tombstone(Kind::ReceiptKeys, id)), Some((Some(Kind::ReceiptKeys), id)));
         assert_eq!(deleted_record(&keys.record(Kind::Asset, id)), None);
+    }
+
+    #[test]
+    fn the_aws_cli_takes_a_key_as_it_is_shown() {
+        let key = Key { pk: "T#1".into(), sk: "UNIQ#\"a\"".into() };
+        assert_eq!(key.to_string(), r#"{"PK":{"S":"T#1"},"SK":{"S":"UNIQ#\"a\""}}"#);
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Transactions of which a restore has only a part: each item of each kind of transaction in turn is removed or put back to its
-//! earlier state. The check must find and repair it, and touch nothing else.
+//! earlier state. The check must find it; a repair makes again what follows from the records, and touches nothing else.
 
 mod caution;
 mod damage;
-mod pairs;
 mod parts;
 mod processes;
 mod records;

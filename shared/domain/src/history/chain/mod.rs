@@ -1,10 +1,11 @@
 //! Verifies the history of a record: that no entry is missing or altered, and that each follows from the one before.
 
-pub mod state;
+mod contradiction;
 #[cfg(test)]
 mod tests;
 mod verify;
 
+pub use contradiction::{Contradiction, contradiction};
 pub use verify::Chain;
 
 use crate::history::commitments::Commitments;
@@ -111,14 +112,6 @@ pub fn subject(text: &str) -> Option<(Subject, u64)> {
 pub fn is_deletion(text: &str) -> bool {
     let entry = json::parse(text).ok();
     entry.is_some_and(|entry| verb_of(&entry) == Some(Verb::Deleted))
-}
-
-/// The operator's command line acts without a key.
-#[must_use]
-pub fn is_by_operator(text: &str) -> bool {
-    let entry = json::parse(text).ok();
-    let is_operator = |actor: &Value| actor.is_object() && actor["key_id"].is_null() && actor["link_id"].is_null();
-    entry.is_some_and(|entry| is_operator(&entry["actor"]))
 }
 
 fn verb_of(entry: &Value) -> Option<Verb> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::actor::Actor;
 use crate::history::event::{self, Event};
 use crate::samples::chained;
-use crate::values::id::{ApiKeyId, Id, LinkId};
+use crate::values::id::Id;
 use crate::values::time::Timestamp;
 
 fn entries(verbs: &[&str]) -> Vec<HistoryEntry> {
@@ -45,14 +45,6 @@ fn a_complete_history_is_valid_in_any_order() {
     all.reverse();
     assert_eq!(check(&all, Some((3, &last))), Ok(3));
     assert_eq!(check(&entries(&["created", "deleted"]), None), Ok(2));
-}
-
-#[test]
-fn only_the_operator_acts_without_a_key_and_a_signing_link() {
-    let by = |actor: Actor| is_by_operator(&serde_json::json!({"actor": actor}).to_string());
-    assert!(by(Actor::operator()) && by(Actor::repair()));
-    let (link, key) = (LinkId::from_uuid(Uuid::nil()), ApiKeyId::from_uuid(Uuid::nil()));
-    assert!(!by(Actor::signer(link, "Ada", None)) && !by(Actor { key_id: Some(key), ..Actor::operator() }));
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub struct Instance {
     #[serde(flatten)]
     pub state: State,
     pub step_values: StepValues,
-    /// By step key. An instance that was restored from its history has none.
+    /// By step key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub signed: BTreeMap<String, Signed>,
     /// The steps of the definition when it was started.
@@ -215,19 +215,6 @@ impl Instance {
     pub fn cancelled(&self, reason: Option<Notes>, at: Timestamp) -> Result<Self, ProcessError> {
         let step = self.open_step()?;
         Ok(Self { state: State::Cancelled { step, at, reason }, ..self.clone() })
-    }
-
-    /// If the instance is in progress beyond that step, the step is open again.
-    #[must_use]
-    pub fn without_value(&self, step: &str) -> Self {
-        let mut instance = self.clone();
-        instance.step_values.0.remove(step);
-        instance.signed.remove(step);
-        let index = self.index_of(step);
-        if let (State::InProgress { step: current }, Some(index)) = (&self.state, index) {
-            instance.state = State::InProgress { step: index.min(*current) };
-        }
-        instance
     }
 
     /// The users picked so far, in the order of the steps.

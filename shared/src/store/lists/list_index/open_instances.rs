@@ -19,7 +19,7 @@ impl ListIndex for OpenInstances {
     const SECTIONS: &'static [Section] = &[Section::OpenInstances];
     /// There are few, and they change often.
     const HAS_SNAPSHOTS: bool = false;
-    /// Ended instances are removed, and can still change: a repair may replace their `step_data`.
+    /// Ended instances are removed, and can still change: an erasure may replace their `step_data`.
     const DROPS_ENDED: bool = true;
     const JOINED_KINDS: &'static [Kind] = &[];
 
