@@ -61,21 +61,6 @@ def transformed(template, provided=None, previous=None):
     return transform(copy.deepcopy(template), parameters, engine._NO_IAM_POLICY_LOADER)
 
 
-def alarm_record(original):
-    """An alarm of a sum is kept as one of its first metric: nothing evaluates alarms here."""
-
-    def record(name, properties):
-        metrics = properties.get("Metrics")
-        if not metrics:
-            return original(name, properties)
-        stat = next(metric["MetricStat"] for metric in metrics if "MetricStat" in metric)
-        kept = {key: value for key, value in properties.items() if key != "Metrics"}
-        first = {key: stat["Metric"][key] for key in ("MetricName", "Namespace")}
-        return original(name, kept | first | {"Period": stat["Period"]})
-
-    return record
-
-
 def numbers(properties):
     """A number from a parameter is text, which can't be compared with the number of batches in flight."""
     scaling = properties.get("ScalingConfig")
@@ -99,7 +84,6 @@ def one_for_batches(original):
 
 replace(iam_evaluator, "enforce", reported)
 replace(changesets, "_apply_transforms", lambda _: transformed)
-replace(provisioners, "_cw_metric_alarm_record", alarm_record)
 before("AWS::Lambda::EventSourceMapping", numbers)
 after("AWS::Lambda::Function", reserve)
 after("AWS::ApiGatewayV2::Api", lambda name, properties: gateway.import_document(name, properties["Body"]))

@@ -27,7 +27,7 @@ class Lifecycle:
         before = outputs(), resources()
         bus = client("events").create_event_bus(Name="inventory")["EventBusArn"]
         parameters = {"Stage": "dev", "LogRetentionDays": 30, "ReservedConcurrency": 2, "DeliveryConcurrency": 10}
-        parameters |= {"CorsOrigin": ORIGIN, "AlarmEmail": "ops@example.com", "EventBusArn": bus}
+        parameters |= {"DeliverReservedConcurrency": 12, "CorsOrigin": ORIGIN, "AlarmEmail": "ops@example.com", "EventBusArn": bus}
         self.deploy("--parameter-overrides", shlex.join(f"{name}={value}" for name, value in parameters.items()))
         run("admin", "tenant", "upgrade")
 
@@ -36,7 +36,9 @@ class Lifecycle:
         replaced = [name for name, id_ in before[1].items() if now.get(name) != id_]
         expect(not replaced, f"the update replaced {replaced}")
         new = sorted(set(now) - set(before[1]))
-        expect(new == ["AlarmSubscription", "EventBusPipe", "EventBusRole"], f"the update added {new}")
+        alarms = ["CrashAlarm", "DeadLetterAlarm", "ServerErrorAlarm", "StreamDelayAlarm", "StreamFailureAlarm", "UnreadableRecordAlarm"]
+        alarms += ["AlarmSubscription", "AlarmTopic", "FailedInvocations", "UnreadableRecords"]
+        expect(new == sorted(["EventBusPipe", "EventBusRole", *alarms]), f"the update added {new}")
         kept = {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack()["Parameters"]}
         # What isn't on the command line keeps its value, which was that of samconfig.toml and is not the template's.
         expect(kept["ThrottleRate"] == "50", f"ThrottleRate is {kept['ThrottleRate']}")
@@ -46,10 +48,10 @@ class Lifecycle:
         reserved = {}
         for name in ("AssetsFunction", "FanoutFunction", "DeliverFunction", "SnapshotsFunction"):
             reserved[name] = client("lambda").get_function_concurrency(FunctionName=now[name]).get("ReservedConcurrentExecutions")
-        expect(list(reserved.values()) == [2, 2, 75, 1], f"reserved are {reserved}")
+        expect(list(reserved.values()) == [2, 2, 12, 1], f"reserved are {reserved}")
         mappings = pages("lambda", "list_event_source_mappings", "EventSourceMappings", FunctionName=now["DeliverFunction"])
         at_once = sorted(mapping["ScalingConfig"]["MaximumConcurrency"] for mapping in mappings)
-        expect(at_once == [10, 25], f"the function deliver runs {at_once} times at once")
+        expect(at_once == [2, 10], f"the function deliver runs {at_once} times at once")
         (pipe,) = pages("pipes", "list_pipes", "Pipes")
         expect(pipe["Target"] == bus, f"the pipe leads to {pipe['Target']}")
         (mail,) = pages("sns", "list_subscriptions", "Subscriptions")
@@ -79,6 +81,19 @@ class Lifecycle:
         names = {it["IndexName"] for it in client("dynamodb").describe_table(TableName=table)["Table"]["GlobalSecondaryIndexes"]}
         expect(names == {"list_index", "history"}, f"the indexes are {names}")
         expect(api.get("/assets").json()["meta"]["total"] == 3, "not the assets from before the removal")
+
+    def without_webhooks(self, api):
+        """Deploys the smallest stack: nobody can create webhooks, and everything else works as before."""
+        parameters = {"Webhooks": "false", "AlarmEmail": "", "EventBusArn": "", "CorsOrigin": ORIGIN}
+        # As one value, or the CLI would take an empty one for the next.
+        self.deploy("--parameter-overrides", " ".join(f"{name}='{value}'" for name, value in parameters.items()))
+        left = {kind: resources(kind) for kind in ("AWS::SQS::Queue", "AWS::CloudWatch::Alarm", "AWS::Pipes::Pipe")}
+        expect(not any(left.values()), f"without webhooks, alarms and a bus, the stack has {left}")
+        refused = api.post("/webhooks", {"url": "https://hooks.example.com/in", "events": ["asset.*"]}, want=409).json()
+        expect("queue for deliveries" in refused["detail"], f"a new webhook is refused: {refused}")
+        api.get("/webhooks")
+        expect(api.get("/assets").data, "no assets without webhooks")
+        return len(resources())
 
     def delete(self, before):
         """Deletes the stack, compares what is left with the guide, and deletes that too with the commands of the guide."""

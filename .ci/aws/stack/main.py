@@ -55,6 +55,7 @@ def checks(repository, folder):
     other = Api(api.base, functions.first_tenant("Other")).get("/me").data["tenant"]["id"]
     permissions.controls(api, other)
     step("without a permission: 500 for another partition and for another encryption context, no delivery without a queue")
+    step(f"without webhooks, alarms and a bus: {lifecycle.without_webhooks(api)} resources")
     lifecycle.delete(before)
     step("sam delete left the table, the key and the bucket, which the guide's commands delete")
 

@@ -11,7 +11,7 @@ const ONE_CPU_MB: f64 = 1769.0;
 const ROUND_TRIP_MS: f64 = 4.0;
 /// As in docs/costs.md.
 const PER_MILLION_REQUESTS: f64 = 0.20;
-const PER_GB_SECOND: f64 = 0.000_013_333_4;
+const PER_GB_SECOND: f64 = 0.000_016_666_7;
 
 /// A kind of request, or the row of an import.
 pub struct Work {
@@ -32,7 +32,7 @@ impl Work {
 
 pub fn print(rows: &[Work]) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "\nNEW on Lambda, with {ROUND_TRIP_MS} ms per round trip: milliseconds, and dollars of a million (arm64)")?;
+    writeln!(out, "\nNEW on Lambda, with {ROUND_TRIP_MS} ms per round trip: milliseconds, and dollars of a million (x86_64)")?;
     writeln!(out, "{:<20}{}", "", SIZES_MB.map(|size| format!("{:>18}", format!("{size} MB"))).concat())?;
     for work in rows {
         let columns = SIZES_MB.map(|size| {
@@ -53,9 +53,9 @@ mod tests {
         let work = Work { label: "", cpu_ms: 1.0, round_trips: 1.0, weight: 1 };
         let (ms, dollars) = work.on_lambda(1769.0);
         assert_eq!(ms, 5.0);
-        assert!((dollars - 0.3152).abs() < 0.0001, "{dollars}");
+        assert!((dollars - 0.3440).abs() < 0.0001, "{dollars}");
         let (ms, dollars) = work.on_lambda(884.5);
         assert_eq!(ms, 6.0);
-        assert!((dollars - 0.2691).abs() < 0.0001, "{dollars}");
+        assert!((dollars - 0.2864).abs() < 0.0001, "{dollars}");
     }
 }

@@ -66,7 +66,13 @@ pub fn statements(function: &str) -> Vec<Value> {
         .map(|name| resource(&name)["Properties"].clone());
     let own = role.get("Policies").map(|policies| policies.as_sequence().unwrap().clone()).unwrap_or_default();
     let policies = shared.chain(own);
-    policies.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_sequence().unwrap().clone()).collect()
+    let statements = policies.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_sequence().unwrap().clone());
+    // `!If [condition, statement, nothing]`.
+    let unconditional = |statement: Value| match statement {
+        Value::Tagged(tagged) => tagged.value[1].clone(),
+        statement => statement,
+    };
+    statements.map(unconditional).collect()
 }
 
 /// The role's permissions on the stack's own table, after checking that it has the same on a restored one.

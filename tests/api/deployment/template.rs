@@ -18,6 +18,7 @@ fn the_table_is_protected_and_backed_up() {
     assert_eq!(properties["BillingMode"], "PAY_PER_REQUEST");
     assert_eq!(properties["DeletionProtectionEnabled"], true);
     assert_eq!(properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"], true);
+    assert_eq!(texts(&properties["PointInTimeRecoverySpecification"]["RecoveryPeriodInDays"]), ["BackupDays"]);
     assert_eq!(properties["SSESpecification"]["SSEEnabled"], true);
     assert_eq!(properties["TimeToLiveSpecification"]["Enabled"], true);
 }

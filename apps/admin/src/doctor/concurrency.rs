@@ -124,9 +124,9 @@ mod tests {
 
     #[test]
     fn deliveries_take_at_most_half_of_what_is_not_reserved() {
-        assert_eq!([state(1_000, &[]), state(150, &[]), state(149, &[])], [State::Fine, State::Fine, State::Problem]);
-        let few = [("DeliveryConcurrency", 2), ("RetryConcurrency", 2)];
-        assert_eq!([state(10, &few), state(10, &[])], [State::Fine, State::Problem], "a new account");
+        let many = [("DeliveryConcurrency", 50), ("RetryConcurrency", 25)];
+        assert_eq!([state(1_000, &many), state(150, &many), state(149, &many)], [State::Fine, State::Fine, State::Problem]);
+        assert_eq!([state(10, &[]), state(10, &many)], [State::Fine, State::Problem], "a new account");
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn reservations_leave_what_aws_lets_nobody_reserve() {
         let reserved = [("ReservedConcurrency", 20)];
-        assert_eq!([state(356, &reserved), state(355, &reserved)], [State::Fine, State::Problem]);
+        assert_eq!([state(285, &reserved), state(284, &reserved)], [State::Fine, State::Problem]);
         let more = [("ReservedConcurrency", 20), ("DeliverReservedConcurrency", 100)];
         assert_eq!([state(381, &more), state(380, &more)], [State::Fine, State::Problem]);
     }

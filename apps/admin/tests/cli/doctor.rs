@@ -60,14 +60,15 @@ async fn a_table_of_other_makers_lacks_indexes_and_expiry() {
 #[tokio::test]
 async fn before_the_first_deployment_only_the_accounts_limit_is_compared() {
     let operator = Operator::start().await;
-    let (code, findings) = findings(&operator, &["--table", "nowhere", "--lambda-limit", "10"]);
+    let new_account = ["--table", "nowhere", "--lambda-limit", "10"];
+    let (code, findings) = findings(&operator, &new_account);
     assert_eq!((code, findings.len()), (Some(1), 2), "{findings:?}");
     assert!(findings["table"].1.contains("Deploy the stack"), "{findings:?}");
+    assert_eq!(findings["Lambda instances"].0, "ok", "{findings:?}");
+    let many = ["--parameter", "DeliveryConcurrency=50", "--parameter", "RetryConcurrency=25"];
+    let (_, findings) = self::findings(&operator, &[&new_account[..], &many].concat());
     let (state, text) = &findings["Lambda instances"];
     assert!(state == "problem" && text.contains("Request 150 in Service Quotas"), "{findings:?}");
-    let few = ["--parameter", "DeliveryConcurrency=2", "--parameter", "RetryConcurrency=2"];
-    let (_, findings) = self::findings(&operator, &[&["--table", "nowhere", "--lambda-limit", "10"], &few[..]].concat());
-    assert_eq!(findings["Lambda instances"].0, "ok", "{findings:?}");
     let unknown = operator.error(&["doctor", "--parameter", "DeliveryConcurency=2"]);
     assert!(unknown.contains("no parameter DeliveryConcurency"), "{unknown}");
 }

@@ -1,0 +1,160 @@
+"""Replays metrics against the alarms of template.yaml: each is silent in a quiet month, rings once for a fault, and clears once.
+
+Also checks that each alarm watches one metric that exists, tells somebody, and leads to a section of the runbook, and that the
+dashboard shows metrics that exist.
+"""
+
+import json
+import re
+import sys
+
+from aws_metrics import METRICS
+from created import created, of_type
+
+ERRORS = []
+HOUR, DAY = 60, 24 * 60
+
+# By alarm: the values in a quiet time, in a fault that ends by itself, and in one that lasts, by minute. A minute without a
+# value has none. The number after each says how often the alarm may ring.
+SCENARIOS = {
+    "ServerErrorAlarm": {
+        "an error an hour": ({minute: 1 for minute in range(0, DAY, HOUR)}, 0),
+        "two minutes of errors": ({0: 40, 1: 40}, 0),
+        "every request of a small company, two a minute": ({minute: 2 for minute in range(3 * HOUR)}, 1),
+        "every third request, for a day": ({minute: 1 if minute % 3 else 0 for minute in range(DAY)}, 1),
+        "all requests of a large one": ({minute: 900 for minute in range(20)}, 1),
+    },
+    "CrashAlarm": {
+        "a crash every other hour": ({minute: 1 for minute in range(0, DAY, 2 * HOUR)}, 0),
+        "ten minutes of crashes": ({minute: 5 for minute in range(10)}, 0),
+        "snapshots, every ten minutes": ({minute: 1 for minute in range(0, DAY, 10)}, 1),
+        "snapshots, sooner or later": ({minute + 3 * (minute // 10 % 3): 1 for minute in range(0, DAY, 10)}, 1),
+        "one request in two minutes": ({minute: 1 for minute in range(0, 3 * HOUR, 2)}, 1),
+    },
+    "UnreadableRecordAlarm": {
+        "nothing": ({}, 0),
+        "one event": ({0: 1}, 1),
+        "a record in lists, at work for three days": (
+            {day * DAY + minute: 4 for day in range(3) for minute in range(0, 9 * HOUR, 25)},
+            1,
+        ),
+    },
+    "StreamDelayAlarm": {
+        "two seconds": ({minute: 2_000 for minute in range(0, DAY, 7)}, 0),
+        "an import that takes a while": ({minute: 700_000 for minute in range(6)}, 0),
+        "a queue that refuses everything": ({minute: minute * 60_000 for minute in range(0, 5 * HOUR, 4)}, 1),
+        # The function is repeated more and more seldom.
+        "a batch that fails": ({minute: minute * 60_000 for minute in range(11, 5 * HOUR, 9)}, 1),
+    },
+    "DeadLetterAlarm": {
+        "an empty queue": ({minute: 0 for minute in range(0, DAY, 5)}, 0),
+        "a message that somebody finds after a weekend": ({minute: 1 for minute in range(3 * DAY)}, 1),
+        # While somebody looks at it, it is invisible for half a minute, and sometimes for longer.
+        "a message that somebody looks at": ({minute: 0 if minute % 40 in range(15) else 1 for minute in range(DAY)}, 1),
+    },
+}
+SCENARIOS["StreamFailureAlarm"] = SCENARIOS["DeadLetterAlarm"]
+
+
+def check(holds, error):
+    if not holds:
+        ERRORS.append(error)
+
+
+def rings(alarm, values):
+    """Returns the changes of an alarm's state, for values by minute ("Evaluating an alarm", CloudWatch user guide)."""
+    periods = {}
+    for minute, value in values.items():
+        periods.setdefault(minute * 60 // alarm["Period"], []).append(value)
+    combine = {"Sum": sum, "Maximum": max}[alarm["Statistic"]]
+    length = alarm["EvaluationPeriods"]
+    states, state = [], "OK"
+    for last in range(max(periods, default=0) + length + 1):
+        window = [combine(periods[period]) for period in range(last - length + 1, last + 1) if period in periods]
+        breaching = sum(value > alarm["Threshold"] for value in window)
+        now = "ALARM" if breaching >= alarm.get("DatapointsToAlarm", length) else "OK"
+        if now != state:
+            states.append(now)
+        state = now
+    return states
+
+
+def replay(name, alarm):
+    # What `rings` assumes.
+    assumed = (alarm["ComparisonOperator"], alarm["TreatMissingData"]) == ("GreaterThanThreshold", "notBreaching")
+    check(assumed, f"{name}: another comparison, or missing data with another meaning")
+    # "PutMetricAlarm" in the API reference: an alarm looks back a day, or a week with periods of an hour.
+    seconds = alarm["Period"] * alarm["EvaluationPeriods"]
+    check(seconds <= (7 * 86_400 if alarm["Period"] >= 3600 else 86_400), f"{name} looks back too far")
+    scenarios = SCENARIOS.get(name, {})
+    check({times for _, times in scenarios.values()} == {0, 1}, f"{name}: no quiet time, or no fault")
+    for scenario, (values, times) in scenarios.items():
+        # A fault may begin anywhere in a period.
+        for begin in range(alarm["Period"] // 60):
+            states = rings(alarm, {begin + minute: value for minute, value in values.items()})
+            check(states == ["ALARM", "OK"] * times, f"{name}, {scenario}, from minute {begin}: {len(states)} mails")
+
+
+def check_metric(where, namespace, metric, dimensions):
+    # For a metric that doesn't exist, AWS raises neither an alarm nor an error.
+    known = METRICS.get((namespace, tuple(sorted(dimensions))), set())
+    check(metric in known, f"{where}: there is no metric {namespace} {metric} by {', '.join(dimensions)}")
+
+
+def check_one(name, alarm, runbook):
+    check("Metrics" not in alarm, f"{name} watches several metrics, each of which costs as much as an alarm")
+    # The namespace of the metrics that log lines are counted in is the name of the stack.
+    namespace = "${AWS::StackName}" if alarm["Namespace"] == {"Ref": "AWS::StackName"} else alarm["Namespace"]
+    check_metric(name, namespace, alarm["MetricName"], [dimension["Name"] for dimension in alarm.get("Dimensions", [])])
+    topic = [{"Ref": "AlarmTopic"}]
+    check(alarm["AlarmActions"] == alarm["OKActions"] == topic, f"{name} notifies nobody")
+    # The impact, the urgency and a command, at most as long as CloudWatch permits with room for names and addresses.
+    description, _, anchor = alarm["AlarmDescription"]["Fn::Sub"].rpartition(" - ${RunbookUrl}#")
+    form = r"[A-Z][^:]*: .*\. Look (now|within the hour|today)\. First: aws [a-z]+ [a-z-]+ .*"
+    check(re.fullmatch(form, description) and len(description) <= 600, f"{name}: {description!r} has another form")
+    check(anchor in runbook, f"{name}: docs/runbook.md has no section {anchor}")
+
+
+def check_dashboard(dashboard):
+    body, texts = dashboard["DashboardBody"]["Fn::Sub"]
+    condition, with_webhooks, without = texts["WebhookWidgets"]["Fn::If"]
+    check(condition == "HasWebhooks" and without == "", "the dashboard without webhooks shows them")
+    always = json.loads(body.replace("${WebhookWidgets}", ""))["widgets"]
+    # What refers to a resource that doesn't exist would fail.
+    check("Fanout" not in str(always) and "Queue" not in str(always), "the dashboard without webhooks shows them")
+    widgets = json.loads(body.replace("${WebhookWidgets}", with_webhooks["Fn::Sub"]))["widgets"]
+    check(len(widgets) > len(always), "the dashboard shows no webhooks")
+    for widget in widgets:
+        for namespace, metric, *rest in widget["properties"].get("metrics", []):
+            names = [part for part in rest if isinstance(part, str)]
+            check_metric(widget["properties"]["title"], namespace, metric, names[::2])
+
+
+def main():
+    resources = created(AlarmEmail="ops@example.com")
+    alarms = of_type(resources, "AWS::CloudWatch::Alarm")
+    check(set(alarms) == set(SCENARIOS), f"the alarms are {sorted(alarms)}")
+    with open("docs/runbook.md", encoding="utf-8") as file:
+        runbook = {line.strip("# \n").lower().replace(" ", "-") for line in file if line.startswith("#")}
+    for name, alarm in alarms.items():
+        replay(name, alarm)
+        check_one(name, alarm, runbook)
+    counted = {t["MetricName"] for f in of_type(resources, "AWS::Logs::MetricFilter").values() for t in f["MetricTransformations"]}
+    check(counted == METRICS[("${AWS::StackName}", ())], f"metric filters count {sorted(counted)}")
+    check(counted <= {alarm["MetricName"] for alarm in alarms.values()}, "a metric of log lines has no alarm")
+    check_dashboard(of_type(created(Dashboard="true"), "AWS::CloudWatch::Dashboard")["MetricsDashboard"])
+    quiet = created()
+    for kind in ("AWS::CloudWatch::Dashboard", "AWS::CloudWatch::Alarm", "AWS::Logs::MetricFilter", "AWS::SNS::Topic", "AWS::Budgets::Budget"):
+        check(not of_type(quiet, kind), f"{kind} without AlarmEmail")
+    check(not of_type(resources, "AWS::Budgets::Budget"), "a budget without MonthlyBudget")
+    budgets = of_type(created(AlarmEmail="ops@example.com", MonthlyBudget=20), "AWS::Budgets::Budget")
+    check(len(budgets) == 1, f"{len(budgets)} budgets with MonthlyBudget")
+    bus = created(AlarmEmail="ops@example.com", Webhooks="false", EventBusArn="arn:aws:events:r:a:event-bus/b")
+    check("StreamFailureAlarm" in bus, "nobody hears of events that a bus misses")
+    for error in ERRORS:
+        print(f"alarms: {error}", file=sys.stderr)
+    print(f"alarms: {len(alarms)}, {sum(map(len, SCENARIOS.values()))} scenarios, {len(ERRORS)} errors")
+    return 1 if ERRORS else 0
+
+
+sys.exit(main())
