@@ -10,7 +10,7 @@ use crate::log::error_chain;
 use crate::store::{StoreError, TenantStore};
 use uuid::Uuid;
 
-/// The name of the metric in the log lines of requests that could not be counted.
+/// Marks the log lines of requests that could not be counted, for the dashboard.
 const UNCOUNTED: &str = "uncounted_requests";
 
 pub(super) struct RequestCount<'a> {
@@ -85,7 +85,6 @@ impl RequestCount<'_> {
         match answer {
             Err(StoreError::Unavailable(cause)) => {
                 let (tenant_id, cause) = (self.store.id(), error_chain(&*cause));
-                // The template's metric filters count these lines.
                 tracing::warn!(metric = UNCOUNTED, %tenant_id, %credential_id, cause, "a request was let through without being counted");
                 Ok(None)
             }

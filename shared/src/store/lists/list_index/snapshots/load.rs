@@ -69,7 +69,7 @@ impl TenantStore {
         Ok(decode_header(source, &bytes).map(|(header, _)| header).inspect_err(|error| self.log_ignored::<I>(*error)).ok())
     }
 
-    /// A metric counts these lines.
+    /// The dashboard counts these lines.
     pub(in crate::store::lists::list_index) fn log_ignored<I: ListIndex>(&self, reason: impl std::error::Error + 'static) {
         let cause = crate::log::error_chain(&reason);
         let kind = I::Entity::KIND.noun();
