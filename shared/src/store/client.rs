@@ -36,6 +36,9 @@ pub(in crate::store) fn dispensable() -> aws_sdk_dynamodb::config::Builder {
     Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
 }
 
+/// In rows. A smaller list loads from the table in one or two trips, and its snapshot would name people for nothing.
+const SMALLEST_SNAPSHOT: usize = 5_000;
+
 /// The one that `TABLE_NAME` names, at `AWS_ENDPOINT_URL_DYNAMODB` if that is set, with the snapshots in the bucket at
 /// `SNAPSHOTS_URL` if that is set.
 ///
@@ -52,6 +55,6 @@ pub fn function_store(clock: Clock) -> Result<Store, EnvironmentError> {
         .region(environment.region)
         .credentials_provider(environment.credentials);
     config.set_endpoint_url(endpoint("AWS_ENDPOINT_URL_DYNAMODB")?);
-    let store = Store::new(Client::from_conf(config.build()), table, clock);
+    let store = Store::new(Client::from_conf(config.build()), table, clock).with_smallest_snapshot(SMALLEST_SNAPSHOT);
     Ok(store.with_snapshots(snapshots.map(|snapshots| Arc::new(snapshots) as Arc<dyn ObjectStore>)))
 }

@@ -74,6 +74,8 @@ pub struct Store {
     random: Random,
     list_indexes: Arc<ListIndexCache>,
     snapshots: Option<Arc<dyn ObjectStore>>,
+    /// The number of rows from which on a list gets a snapshot.
+    smallest_snapshot: usize,
     /// Of the writer of snapshots. Nobody else waits between reads.
     read_pace: Option<Arc<Mutex<Pace>>>,
     blobs: Arc<BlobCache>,
@@ -105,6 +107,7 @@ impl Store {
             random,
             list_indexes,
             snapshots: None,
+            smallest_snapshot: 0,
             read_pace: None,
             blobs: Arc::default(),
             leases: Arc::default(),
@@ -116,6 +119,12 @@ impl Store {
     #[must_use]
     pub fn with_snapshots(self, snapshots: Option<Arc<dyn ObjectStore>>) -> Self {
         Self { snapshots, ..self }
+    }
+
+    /// Lists with less than about so many rows get no snapshot. Without this, each gets one.
+    #[must_use]
+    pub fn with_smallest_snapshot(self, rows: usize) -> Self {
+        Self { smallest_snapshot: rows, ..self }
     }
 
     #[must_use]

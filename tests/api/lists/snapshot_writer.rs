@@ -2,6 +2,7 @@
 
 use crate::lists::snapshots::Snapshots;
 use chrono::TimeDelta;
+use dev_server::faulty_table::FaultyObjects;
 use serde_json::json;
 use shared::domain::values::id::{EventId, Id};
 use shared::store::SnapshotReport;
@@ -47,6 +48,26 @@ async fn a_run_continues_where_the_last_one_ended() {
     assert!(second.current >= first.written, "{first:?} {second:?}");
     let none = snapshots.replica.store.write_snapshots(begin).await.unwrap();
     assert_eq!(none, SnapshotReport { postponed: 12, ..SnapshotReport::default() });
+}
+
+/// A small list loads as quickly without one, and a snapshot names people.
+#[tokio::test(start_paused = true)]
+async fn a_small_list_has_no_snapshot() {
+    let snapshots = Snapshots::start().await;
+    snapshots.client.assets(400).await;
+    snapshots.api.advance_clock(120);
+    let objects = FaultyObjects::default();
+    let write = async |smallest: usize| {
+        let store = snapshots.api.replica_with(0, usize::MAX, objects.store()).store.with_smallest_snapshot(smallest);
+        store.write_snapshots(snapshots.api.now().plus(TimeDelta::minutes(10))).await.unwrap()
+    };
+    let asset = || objects.object(&snapshots.key("asset"));
+    // The part that is counted would have to have more rows than there are in all.
+    assert_eq!(write(10_000).await, SnapshotReport { current: 4, ..SnapshotReport::default() });
+    assert!(asset().is_none());
+    // One row in the part is enough.
+    assert!(write(16).await.written > 0);
+    assert!(asset().is_some());
 }
 
 /// If a tenant's snapshots end the function, the next run begins with other tenants.

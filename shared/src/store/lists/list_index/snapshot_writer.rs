@@ -11,13 +11,13 @@ use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
 use crate::log::error_chain;
-use crate::store::keys::{self, Key, Keys, SK};
+use crate::store::keys::{self, BUCKETS, Key, Keys, SK, Section};
 use crate::store::table::delays::{CLOCK_SKEW, max_event_delay};
 use crate::store::table::error::StoreError;
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::types::Select;
 use chrono::TimeDelta;
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ const MAX_EVENTS: i32 = 250;
 const REWRITTEN_AFTER: TimeDelta = TimeDelta::hours(24);
 /// The tenants' turns to be loaded again are spread over this part of [`REWRITTEN_AFTER`].
 const AGE_SPREAD: TimeDelta = TimeDelta::hours(6);
+/// A list's rows are counted in this part of its buckets, as a divisor: records are spread over them by chance.
+const COUNTED_PART: usize = 16;
 /// The longest time for one snapshot. The caller of the writer needs that much time after the last begin.
 pub const MAX_SNAPSHOT_TIME: Duration = Duration::from_secs(400);
 /// The number of tenants that are examined at the same time. Indexes are written one after the other, so that only one is
@@ -39,7 +41,7 @@ const PARALLEL_TENANTS: usize = 8;
 /// The result of a run of the writer, in snapshots.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SnapshotReport {
-    /// Snapshots that few events have happened since.
+    /// Snapshots that few events have happened since, and lists too small for one.
     pub current: usize,
     pub written: usize,
     pub failed: usize,
@@ -200,11 +202,13 @@ impl TenantStore {
         }
     }
 
-    /// The snapshot of an index is missing, old, or many events behind.
+    /// The snapshot of an index is old, many events behind, or missing although the list is large.
     async fn is_due<I: ListIndex>(&self, now: Timestamp) -> Result<bool, SnapshotWriteError> {
         match self.snapshot_header::<I>().await? {
             Some(header) if !self.is_old(header.loaded_at, now) => Ok(self.has_many_events(header.synced_at).await?),
-            _ => Ok(true),
+            // Also of a list that has become small: lists still read it.
+            Some(_) => Ok(true),
+            None => Ok(self.has_many_rows::<I>().await?),
         }
     }
 
@@ -219,6 +223,31 @@ impl TenantStore {
         let (from, to) = Keys::events_since(synced_at.plus(-max_event_delay()));
         let query = self.events_query(from, to).consistent_read(false).select(Select::Count).limit(MAX_EVENTS);
         Ok(query.send().await?.last_evaluated_key.is_some())
+    }
+
+    /// The list has about [`Store::with_smallest_snapshot`] rows or more.
+    async fn has_many_rows<I: ListIndex>(&self) -> Result<bool, StoreError> {
+        let enough = i32::try_from(self.store.smallest_snapshot / COUNTED_PART).unwrap_or(i32::MAX);
+        if enough == 0 {
+            return Ok(true);
+        }
+        let counts = try_join_all(I::SECTIONS.iter().copied().map(|section| self.count_part(section, enough))).await?;
+        Ok(counts.iter().sum::<i32>() >= enough)
+    }
+
+    /// The number of rows in a part of a section, at most `limit`.
+    async fn count_part(&self, section: Section, limit: i32) -> Result<i32, StoreError> {
+        let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
+        let query = query
+            .key_condition_expression("#pk = :pk AND #ls BETWEEN :from AND :to")
+            .expression_attribute_names("#pk", keys::PK)
+            .expression_attribute_names("#ls", keys::LS)
+            .expression_attribute_values(":pk", self.keys.partition())
+            .expression_attribute_values(":from", section.bucket(0))
+            .expression_attribute_values(":to", section.bucket(BUCKETS / COUNTED_PART - 1))
+            .select(Select::Count)
+            .limit(limit);
+        Ok(query.send().await?.count)
     }
 
     async fn write_snapshot<I: ListIndex>(&self, objects: &dyn ObjectStore) -> Result<(), SnapshotWriteError> {
