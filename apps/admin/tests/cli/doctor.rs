@@ -66,7 +66,7 @@ async fn before_the_first_deployment_only_the_accounts_limit_is_compared() {
     assert!(findings["table"].1.contains("Deploy the stack"), "{findings:?}");
     assert_eq!(findings["Lambda instances"].0, "ok", "{findings:?}");
     let many = ["--parameter", "DeliveryConcurrency=50", "--parameter", "RetryConcurrency=25"];
-    let (_, findings) = self::findings(&operator, &[&new_account[..], &many].concat());
+    let (_, findings) = self::findings(&operator, &[&new_account[..], &many[..]].concat());
     let (state, text) = &findings["Lambda instances"];
     assert!(state == "problem" && text.contains("Request 150 in Service Quotas"), "{findings:?}");
     let unknown = operator.error(&["doctor", "--parameter", "DeliveryConcurency=2"]);
