@@ -26,7 +26,9 @@ def check_roles(resources):
             check(isinstance(arn, dict) and arn.get("Ref") in policies, f"{name} has the policy {arn}")
         policies[name] = role.get("Policies", [])
     for name, documents in policies.items():
-        for statement in (statement for policy in documents for statement in policy["PolicyDocument"]["Statement"]):
+        statements = [statement for policy in documents for statement in policy["PolicyDocument"]["Statement"]]
+        # A statement may depend on a parameter.
+        for statement in (statement["Fn::If"][1] if "Fn::If" in statement else statement for statement in statements):
             actions, resource = statement["Action"], statement["Resource"]
             actions = actions if isinstance(actions, list) else [actions]
             check(not any("*" in action for action in actions), f"{name}: {actions}")
