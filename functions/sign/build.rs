@@ -10,6 +10,7 @@ use std::path::Path;
 use std::{env, fs};
 
 const FOLDER: &str = "page";
+const LANGUAGES: [&str; 4] = ["en", "de", "fr", "es"];
 const STYLE: &str = r#"<link rel="stylesheet" href=""#;
 const SCRIPT: &str = r#"<script src=""#;
 
@@ -17,7 +18,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={FOLDER}");
     println!("cargo::rerun-if-changed=comments.rs");
     let read = |file: &str| fs::read_to_string(Path::new(FOLDER).join(file));
-    let (mut style, mut script, mut page) = (String::new(), String::from("(() => {\n'use strict';\n"), String::new());
+    let mut texts = Vec::new();
+    for language in LANGUAGES {
+        texts.push(format!("{language:?}: {}", without_lines(&read(&format!("{language}.json"))?)));
+    }
+    let texts = texts.join(", ");
+    let (mut style, mut page) = (String::new(), String::new());
+    // JSON is a part of JavaScript.
+    let mut script = format!("(() => {{\n'use strict';\nconst TEXTS = {{{texts}}};\n");
     let html = read("sign.html")?;
     // Places for the style sheet and the script: where the first of each is named.
     for line in html.lines() {
@@ -43,6 +51,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-env=PAGE_TAG={tag}");
     fs::write(Path::new(&env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?).join("sign.html"), page)?;
     Ok(())
+}
+
+/// JSON has no line breaks in its texts.
+fn without_lines(json: &str) -> String {
+    json.lines().map(str::trim).collect()
 }
 
 /// The file name after `beginning`.

@@ -52,13 +52,17 @@ async function everyType(scene, name, options) {
   await visit.close()
 }
 
-/** What can be left out, can be left out. */
+/** What can be left out, can be left out, after a warning of lists without a tick. */
 async function optional(scene) {
   const { checklist, signature, text } = STEPS
   const steps = [...EVERY_TYPE.slice(1, 2), checklist, text, EVERY_TYPE[4], EVERY_TYPE[5], EVERY_TYPE[6], signature].map(
     (step) => ({ ...step, required: false }),
   )
   const { handover, visit } = await open(scene, { steps })
+  await submitButton(visit.page).click()
+  await says(visit.page, 'Nothing is ticked at', 'a list without a tick')
+  await visit.look('desktop-nothing-ticked')
+  await scene.api.expectUntouched(handover)
   await submit(visit.page)
   await scene.api.expectDoneOnce(handover)
   await visit.close()

@@ -7,6 +7,7 @@ import { devices } from './devices.mjs'
 import { drawing } from './drawing.mjs'
 import { fields } from './fields.mjs'
 import { hostile } from './hostile.mjs'
+import { languages } from './languages.mjs'
 import { movements } from './movements.mjs'
 import { network } from './network.mjs'
 import { makeShort, over } from './over.mjs'
@@ -19,9 +20,9 @@ import { surroundings } from './surroundings.mjs'
 const [readyFile, log, folder, ...asked] = process.argv.slice(2)
 // The main ways, for the gate.
 const MAIN = ['phone, by finger', 'desktop in the dark, by pen', 'every type of step, on a phone', 'a movement of 3 assets']
-MAIN.push('a double tap', 'offline in the middle', 'a keyboard alone', 'hostile names on a phone', 'a used link', 'headers', 'secrets')
+MAIN.push('a double tap', 'offline in the middle', 'a keyboard alone', 'hostile names on a phone', 'a used link', 'headers', 'secrets', 'in German')
 const signing = [devices, drawing, submitted, surroundings, fields, movements]
-const all = [served, ...signing, repeats, network, accessibility, hostile, over, secrets]
+const all = [served, ...signing, languages, repeats, network, accessibility, hostile, over, secrets]
 
 await play('sign-page', {
   scenarios: all.flatMap(Object.entries),
@@ -36,6 +37,6 @@ await play('sign-page', {
     scene.short.catch(() => {})
     return scene
   },
-  // They rename the organization.
-  isAlone: (name) => Object.keys(hostile).includes(name),
+  // They change the organization's settings.
+  isAlone: (name) => [hostile, languages].some((scenarios) => Object.hasOwn(scenarios, name)),
 })

@@ -9,10 +9,11 @@ async function move(scene, { assets, steps, values, expect, interrupt = () => {}
   const { handover, visit, page } = await open(scene, { steps, assets, name: 'New hires' }, PHONE)
   visit.expectFailures('status of 422')
   await sees(
-    page.getByRole('heading', { name: 'Assets' }).or(page.getByRole('region', { name: 'Assets' })),
-    'there is no list of assets',
+    page.getByRole('heading', { level: 1, name: `You receive ${assets} devices`, exact: true }),
+    'the heading does not say how many devices are signed for',
   )
-  for (const { asset_tag: tag } of handover.assets) await sees(page.getByText(tag), `${tag} is not on the page`)
+  const devices = page.getByRole('region', { name: 'Devices' })
+  for (const { asset_tag: tag } of handover.assets) await sees(devices.getByText(tag), `${tag} is not on the page`)
   await visit.look(`phone-movement-${assets}`)
   for (const step of steps) await fill(page, step, values[step.key])
   await interrupt(visit)

@@ -4,7 +4,8 @@ import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import { STEPS } from './api.mjs'
 
-const MAX_BYTES = 60_000
+/** With the texts of four languages. */
+const MAX_BYTES = 85_000
 
 /** Returns the directives of a policy by name. */
 const directives = (policy) =>

@@ -30,7 +30,7 @@ export const RIGHT = [
 ]
 
 /** Returns the pad of a page, or of a part of it. */
-export const pad = (scope) => scope.getByRole('img', { name: /^Signature pad/ })
+export const pad = (scope) => scope.getByRole('img', { name: /^(Signature pad|Unterschriftsfeld)/ })
 
 /** Returns points along a line through others, about as far apart as a quick hand's. */
 function along(corners, { x, y, width, height }, pieces) {

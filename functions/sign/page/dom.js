@@ -75,13 +75,15 @@ function focusTitle() {
 
 /**
  * Shows another view: its heading, what is above it, and its content.
- * @param {string} organization
+ * @param {SigningSession | null} session
  * @param {string} title
  * @param {(Node | string)[]} content
  * @param {(Node | string)[]} [actions]
  */
-function showView(organization, title, content, actions = []) {
-  part('organization').replaceChildren(isolated(organization))
+function showView(session, title, content, actions = []) {
+  const organization = session?.organization ?? ''
+  const process = session && session.process_name !== title ? [' · ', isolated(session.process_name)] : []
+  part('organization').replaceChildren(isolated(organization), ...process)
   part('title').replaceChildren(isolated(title))
   document.title = organization ? `\u2068${title}\u2069 – \u2068${organization}\u2069` : title
   part('content').replaceChildren(...content)

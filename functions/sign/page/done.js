@@ -6,23 +6,16 @@ const shownOrigin = ({ at, by }) =>
 
 /** @param {Submitted} entry @param {Node | null} origin */
 function shownEntry(entry, origin) {
-  const { step, value, image, isTyped, digest } = entry
-  const isSigned = step.type === 'signature' && (image || digest)
+  const { step, value, image, isSigned, isTyped } = entry
   const parts = isSigned
     ? [
         create('p', { className: 'statement value', dir: 'auto' }, step.statement ?? ''),
-        image ? create('img', { className: 'picture', alt: 'Signature', src: image }) : create('p', {}, 'Signed'),
+        image ? create('img', { className: 'picture', alt: t('signature'), src: image }) : create('p', {}, t('signed')),
         isTyped ? typedHint() : null,
       ]
     : [shownValue(step, value, entry.userName)]
   return [create('dt', {}, isolated(step.label)), create('dd', {}, ...parts, origin)]
 }
-
-/** @param {Submitted} entry */
-const shownDigest = ({ step, digest }) =>
-  digest
-    ? create('p', { className: 'hint' }, 'SHA-256 of the image, ', isolated(step.label), ': ', create('code', {}, digest))
-    : ''
 
 /**
  * Shows what was submitted, and offers the receipt.
@@ -31,22 +24,18 @@ const shownDigest = ({ step, digest }) =>
  * @param {string} notice
  */
 function showDone(session, own, notice) {
-  const title = create('h2', { tabIndex: -1 }, own.length ? 'Thank you' : 'Done')
-  const until = shownTime(session.ends_at)
-  const organization = isolated(session.organization)
-  const text = session.is_completed
-    ? create('p', {}, 'Everything is complete. You can save your receipt on this page until ', until, '.')
-    : session.is_cancelled
-    ? create('p', {}, 'The process was cancelled afterwards, so there is no receipt.')
-    : create('p', {}, organization, ' completes the process. The receipt will be on this page then, until ', until, '.')
-  const intro = own.length ? 'What you entered was submitted.' : 'What was asked for has been submitted.'
+  const title = create('h2', { tabIndex: -1 }, own.length ? t('thank-you') : t('done'))
+  const values = { time: shownTime(session.ends_at), organization: isolated(session.organization) }
+  const key = session.is_completed ? 'completed' : session.is_cancelled ? 'cancelled' : 'goes-on'
+  const text = create('p', {}, ...pieces(key, values))
+  const intro = own.length ? t('you-submitted') : t('was-submitted')
   const list = create('dl', {})
-  const heading = create('h2', { id: newId() }, session.is_completed ? 'Receipt' : 'What you submitted')
+  const heading = create('h2', { id: newId() }, session.is_completed ? t('receipt') : t('what-you-submitted'))
   const entries = create('section', { 'aria-labelledby': heading.id, hidden: true })
-  const save = button('Save receipt', () => void saveReceipt(session, save), 'primary')
-  const again = button('Check for the receipt', () => void lookForReceipt())
+  const save = button(t('save-receipt'), () => void saveReceipt(session, save), 'primary')
+  const again = button(t('check-receipt'), () => void lookForReceipt())
   showView(
-    session.organization,
+    session,
     session.process_name,
     [
       create('section', { className: 'done' }, title, create('p', {}, notice || intro), text, session.is_completed ? save : session.is_cancelled ? null : again),
@@ -64,14 +53,13 @@ function showDone(session, own, notice) {
     // What is the same for all is said once.
     const common = first && origins.every((origin) => origin?.textContent === first.textContent) ? first : null
     list.replaceChildren(...all.flatMap((entry, index) => shownEntry(entry, common ? null : (origins[index] ?? null))))
-    entries.replaceChildren(heading, list, common ?? '', ...all.map(shownDigest))
+    entries.replaceChildren(heading, list, common ?? '')
     entries.hidden = all.length === 0
   }
   const fill = async () => {
     show(own)
     const steps = session.is_completed ? await receiptSteps(own) : null
-    if (!steps) await addDigests(own)
-    show(steps ?? own)
+    if (steps) show(steps)
   }
   void fill()
 }
@@ -80,29 +68,20 @@ function showDone(session, own, notice) {
 async function lookForReceipt() {
   const isLoaded = await load()
   if (!isLoaded || session?.is_completed || session?.is_cancelled) return
-  say('There is no receipt yet.')
+  say(t('no-receipt'))
   part('content').querySelector('button')?.focus()
   part('status').scrollIntoView({ block: 'nearest' })
 }
 
-/** Links that can't be used: heading and what to do. @type {Record<string, [string, string]>} */
-const OVER = {
-  expired: ['This link has expired', 'Ask the person who sent it to you for a new one.'],
-  revoked: ['This link was revoked', 'If you still have to sign, ask the person who sent it to you for a new one.'],
-  used: ['This link has been used', 'Everything was submitted with it. If you need the receipt, ask the person who sent you the link.'],
-  ended: ['This process has ended', 'It was completed or cancelled in another way, so there is nothing left to sign.'],
-  invalid: ['This link is not valid', 'Check that you opened the whole link, up to its last character, or ask the person who sent it to you for a new one.'],
-}
-
 /**
- * Says that a link is over.
+ * Says that a link is over, and what to do.
  * @param {string} [linkStatus]
  */
 function showOver(linkStatus = 'invalid') {
   session = null
   fields = []
   retry = null
-  const [title, text] = OVER[linkStatus] ?? OVER['invalid'] ?? ['', '']
-  showView('', title, [create('section', {}, create('p', {}, text))])
+  const status = has(`over.${linkStatus}`) ? linkStatus : 'invalid'
+  showView(null, t(`over.${status}`), [create('section', {}, create('p', {}, t(`over.${status}.hint`)))])
   focusTitle()
 }

@@ -12,7 +12,7 @@ function frame(open, { control, hint = '', statement = '', isLabel = false, hasO
   const { step } = open
   const label = isolated(step.label)
   const isOptional = !(step.required ?? step.type === 'confirmation') && step.type !== 'complete'
-  const hints = [hint, isOptional ? 'Optional' : ''].filter(Boolean).join(' ')
+  const hints = [hint, isOptional ? t('optional') : ''].filter(Boolean).join(' ')
   const hinted = hints ? create('p', { className: 'hint', id: newId() }, hints) : null
   const stated = statement ? create('p', { className: 'statement value', id: newId(), dir: 'auto' }, statement) : null
   const error = create('p', { className: 'error', id: newId(), hidden: true, 'data-error': '' })
@@ -38,18 +38,17 @@ function textualField(open, control, kept, check) {
   if (typeof text === 'string') control.value = text
   const field = frame(open, { control, isLabel: true }, control)
   const isMissing = () => Boolean(open.step.required) && !control.value.trim()
-  const missing = { select: 'Choose one of these.', date: 'Enter a date.' }
   return Object.assign(field, {
     value: () => control.value || null,
-    check: () => check() ?? (isMissing() ? (Reflect.get(missing, open.step.type) ?? 'Fill this in.') : null),
+    check: () => check() ?? (isMissing() ? t(`missing.${open.step.type}`) : null),
     save: () => control.value,
   })
 }
 
-/** @param {HTMLInputElement | HTMLTextAreaElement} control @param {number} limit */
-const tooLong = (control, limit) => () => {
+/** @param {HTMLInputElement | HTMLTextAreaElement} control @param {number} most */
+const tooLong = (control, most) => () => {
   const length = [...control.value.trim()].length
-  return length > limit ? `Shorten this to ${limit} characters. It has ${length}.` : null
+  return length > most ? t('too-long', { most, length }) : null
 }
 
 /** @param {SessionStep} open @param {FieldDraft} [kept] */
@@ -67,13 +66,13 @@ function textareaField(open, kept) {
 /** @param {SessionStep} open @param {FieldDraft} [kept] */
 function dateField(open, kept) {
   const control = create('input', { type: 'date' })
-  return textualField(open, control, kept, () => (control.validity.badInput ? 'Enter a whole date.' : null))
+  return textualField(open, control, kept, () => (control.validity.badInput ? t('whole-date') : null))
 }
 
 /** @param {SessionStep} open @param {FieldDraft} [kept] */
 function selectField(open, kept) {
   const options = (open.step.options ?? []).map((option) => create('option', { value: option }, option))
-  const control = create('select', {}, create('option', { value: '' }, 'Choose…'), ...options)
+  const control = create('select', {}, create('option', { value: '' }, t('choose')), ...options)
   return textualField(open, control, kept, () => null)
 }
 
@@ -96,7 +95,7 @@ function checklistField(open, kept) {
   const isChosen = (/** @type {string} */ item) => Array.isArray(chosen) && chosen.includes(item)
   const choices = items.map((item) => choice('checkbox', '', isChosen(item), isolated(item)))
   const [first] = choices
-  const hint = open.step.required && items.length > 1 ? 'Check every line.' : ''
+  const hint = open.step.required && items.length > 1 ? t('every-line') : ''
   const field = frame(open, { control: first?.input ?? create('input'), hint }, ...choices.map(({ line }) => line))
   const checked = () => items.filter((_, index) => choices[index]?.input.checked)
   return Object.assign(field, {
@@ -104,7 +103,7 @@ function checklistField(open, kept) {
     check() {
       const missing = choices.find(({ input }) => !input.checked)
       field.control = missing?.input ?? field.control
-      return open.step.required && missing ? 'Check every line. If something is missing, say so to whoever sent you the link.' : null
+      return open.step.required && missing ? t('missing.checklist') : null
     },
     save: checked,
   })
@@ -116,14 +115,14 @@ function confirmationField(open, kept) {
   const field = frame(open, { control: input, hasOwnLabel: true }, line)
   return Object.assign(field, {
     value: () => input.checked || null,
-    check: () => ((open.step.required ?? true) && !input.checked ? 'Check this to confirm it.' : null),
+    check: () => ((open.step.required ?? true) && !input.checked ? t('missing.confirmation') : null),
     save: () => input.checked,
   })
 }
 
 /** @param {SessionStep} open @returns {Field} */
 function completeField(open) {
-  const field = frame(open, { control: create('span'), hint: 'This happens when you press the button.' })
+  const field = frame(open, { control: create('span'), hint: t('when-pressed') })
   field.element.className = 'complete'
   return field
 }

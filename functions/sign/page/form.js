@@ -4,7 +4,7 @@
 function shownAsset({ asset_tag, name, manufacturer, model, serial_number, location }) {
   const details = [
     [manufacturer, model].filter(Boolean).join(' '),
-    serial_number ? `Serial number ${serial_number}` : '',
+    serial_number ? t('serial-number', { number: serial_number }) : '',
     location ?? '',
   ].filter(Boolean)
   return create(
@@ -19,14 +19,12 @@ function shownAsset({ asset_tag, name, manufacturer, model, serial_number, locat
 /** @param {SigningSession} session @returns {Node | string} */
 function shownAssets({ assets, movement_number }) {
   if (assets.length === 0) return ''
-  const isOne = assets.length === 1
-  const title = create('h2', { id: newId(), className: isOne ? 'unseen' : '' }, isOne ? 'Asset' : 'Assets')
-  const number = movement_number ? `${counted(assets.length, 'asset', 'assets')}, ${movement_number}` : ''
+  const title = create('h2', { id: newId(), className: assets.length === 1 ? 'unseen' : '' }, t('devices'))
   return create(
     'section',
     { className: 'assets', 'aria-labelledby': title.id },
     title,
-    number ? create('p', { className: 'hint' }, number) : null,
+    movement_number ? create('p', { className: 'hint' }, isolated(movement_number)) : null,
     // All of them: nobody signs for what is folded away.
     create('ul', {}, ...assets.map(shownAsset)),
   )
@@ -94,7 +92,7 @@ function showErrors(fields, errorOf) {
 }
 
 /** @param {number} count */
-const secondLook = (count) => `${counted(count, 'entry needs', 'entries need')} a second look:`
+const secondLook = (count) => t('second-look', { count })
 
 /**
  * Removes the error of a field that is corrected, here and in the list of all.
@@ -127,6 +125,19 @@ function goTo(field) {
 }
 
 /**
+ * Says what is signed for: what the signer receives or gives back. Whoever signs after somebody else, as IT and witnesses do, sees
+ * the name of the process.
+ * @param {SigningSession} session
+ */
+function titleOf({ assets, process_name, steps, submitted, target_status }) {
+  const isSignature = (/** @type {SessionStep} */ { step }) => step.type === 'signature'
+  const isFirst = steps.some(isSignature) && !submitted.some((entry) => isSignature(entry) && entry.is_stored)
+  if (isFirst && target_status === 'in_use') return t('receives', { count: assets.length })
+  if (isFirst && target_status === 'returned') return t('gives-back', { count: assets.length })
+  return process_name
+}
+
+/**
  * Shows the form with the steps that are open, and returns their fields.
  * @param {SigningSession} session
  * @param {HTMLButtonElement} submitButton
@@ -141,11 +152,12 @@ function showForm(session, submitButton, changed) {
       changed(field)
     })
   }
-  const signer = create('p', { className: 'signer' }, 'Signing as ', create('strong', {}, isolated(session.signer.name)))
-  const until = create('p', { className: 'hint' }, 'This link is open until ', shownTime(session.ends_at), '.')
+  const name = create('strong', {}, isolated(session.signer.name))
+  const signer = create('p', { className: 'signer' }, ...pieces('signing-as', { name }))
+  const until = create('p', { className: 'hint' }, ...pieces('open-until', { time: shownTime(session.ends_at) }))
   showView(
-    session.organization,
-    session.process_name,
+    session,
+    titleOf(session),
     [shownAssets(session), shownSubmitted(session), signer, ...fields.map(({ element }) => element)],
     [submitButton, until],
   )

@@ -1,8 +1,5 @@
 // What the page shows of a session, and of a request that was refused.
 
-const MOVED = 'Some of this was submitted in the meantime, perhaps in another tab. The page shows what is left.'
-const DONE_ELSEWHERE = 'This was submitted already, perhaps in another tab.'
-
 /**
  * Shows a session: its form, or its end.
  * @param {SigningSession} next
@@ -11,6 +8,7 @@ const DONE_ELSEWHERE = 'This was submitted already, perhaps in another tab.'
 function showSession(next, notice = '') {
   session = next
   retry = null
+  isWarned = false
   if (next.status === 'used' || next.steps.length === 0) {
     fields = []
     removeDraft(next.link_id)
@@ -18,7 +16,7 @@ function showSession(next, notice = '') {
     return
   }
   const isSigned = next.steps.some(({ step }) => step.type === 'signature')
-  submitButton.textContent = isSigned ? 'Sign and submit' : 'Submit'
+  submitButton.textContent = isSigned ? t('sign-and-submit') : t('submit')
   fields = showForm(next, submitButton, () => {
     retry = null
   })
@@ -40,7 +38,7 @@ function offerRetry(text, again) {
     showProblem()
     again()
   }
-  tryAgain = button('Try again', act)
+  tryAgain = button(t('try-again'), act)
   showProblem(create('p', {}, text), tryAgain)
   retry = act
 }
@@ -50,7 +48,7 @@ function online() {
   if (retry) return retry()
   if (!tryAgain?.isConnected) return
   showProblem()
-  say('You are online again. Press the button to submit.')
+  say(t('online'))
 }
 
 /** @param {Reply} reply */
@@ -63,17 +61,16 @@ function refused(reply) {
     return showOver(problem.link_status)
   }
   const hasMoved = ['STEP_MOVED', 'STEP_SUBMITTED', 'INSTANCE_CLOSED'].includes(problem.code ?? '')
-  if (reply.status === 401 || hasMoved) return void load(MOVED)
+  if (reply.status === 401 || hasMoved) return void load(t('moved'))
   /** @param {Field} field */
   const errorFor = ({ open }) => errors.find(({ pointer = '' }) => `${pointer}/`.startsWith(`/step_data/${open.step.key}/`))
-  const others = errors.filter((error) => !fields.some((field) => errorFor(field) === error))
-  const otherTexts = others.map(({ detail }) => sentence(detail)).join(' ')
-  const isBeside = showErrors(fields, (field) => {
-    const error = errorFor(field)
-    return error ? sentence(error.detail) : null
-  })
-  if (isBeside) return part('problem').append(otherTexts)
-  const text = otherTexts || refusal(reply)
+  /** @param {Field} field */
+  const textFor = (field) => {
+    if (!errorFor(field)) return null
+    return field.open.step.type === 'user_picker' ? t('refused.user_picker') : t('refused')
+  }
+  if (showErrors(fields, textFor)) return
+  const text = refusal(reply)
   if (reply.status === 0) offerRetry(text, () => void submit())
   else showProblem(create('p', {}, text))
   submitButton.focus()

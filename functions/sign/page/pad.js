@@ -8,7 +8,7 @@ class Pad {
   /** @param {() => void} changed called whenever the strokes are different ones */
   constructor(changed) {
     this.changed = changed
-    this.canvas = create('canvas', { role: 'img', 'aria-label': 'Signature pad' })
+    this.canvas = create('canvas', { role: 'img', 'aria-label': t('pad') })
     /** The finished strokes, drawn. */
     this.finished = document.createElement('canvas')
     /** @type {Stroke[]} */

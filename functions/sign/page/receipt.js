@@ -18,25 +18,12 @@ async function receiptSteps(own) {
       value,
       userName: user_name,
       image,
+      isSigned: sha256 !== undefined,
       isTyped: typed === true,
-      digest: sha256 ?? null,
       by: submitted_by.user_name ?? submitted_by.key_name,
       at: submitted_at,
     }
   })
-}
-
-/**
- * Computes the SHA-256 of the images, where the browser can: on plain HTTP it can't.
- * @param {Submitted[]} entries
- */
-async function addDigests(entries) {
-  for (const entry of entries) {
-    if (!entry.image || !crypto.subtle) continue
-    const bytes = Uint8Array.from(atob(entry.image.slice(PNG.length)), (character) => character.charCodeAt(0))
-    const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
-    entry.digest = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
-  }
 }
 
 /**
@@ -61,5 +48,5 @@ async function saveReceipt(session, saveButton) {
   link.click()
   link.remove()
   setTimeout(() => URL.revokeObjectURL(url), 60_000)
-  say('The receipt was saved as a file.')
+  say(t('receipt-saved'))
 }

@@ -54,7 +54,7 @@ async function sendOnce(path, body, key) {
 async function countDown(reason, seconds) {
   const end = performance.now() + seconds * 1000
   for (let left = seconds; left > 0; left = (end - performance.now()) / 1000) {
-    say(`${reason} Trying again in ${counted(Math.ceil(left), 'second', 'seconds')}.${kept()}`)
+    say(`${reason} ${t('again-in', { count: Math.ceil(left) })}${kept()}`)
     await pause(Math.min(1, left))
     // Screen readers say the first number only.
     part('status').setAttribute('aria-live', 'off')
@@ -75,27 +75,26 @@ async function send(path, body = null, key = '') {
     const isBusy = [429, 502, 503, 504].includes(reply.status) || reply.body?.code === 'REQUEST_IN_PROGRESS'
     if (!isBusy || attempt === MAX_ATTEMPTS) return reply
     const seconds = Math.min(reply.retryAfter || 2 ** attempt, MAX_WAIT_SECONDS)
-    await countDown(reply.status === 429 ? 'Too many attempts with this link.' : 'The service is busy.', seconds)
-    say('Trying again…')
+    await countDown(reply.status === 429 ? t('too-many') : t('busy'), seconds)
+    say(t('trying-again'))
   }
 }
 
 /** Returns what to add where something was entered. */
-const kept = () => (fields.length ? ' What you entered is kept.' : '')
+const kept = () => (fields.length ? ` ${t('kept')}` : '')
 
 /** Returns what to say when no response arrived. */
-const lostConnection = () =>
-  `${navigator.onLine ? 'The service can’t be reached.' : 'You are offline.'}${kept()}`
+const lostConnection = () => `${navigator.onLine ? t('unreachable') : t('offline')}${kept()}`
 
 /**
- * Returns what to say of a refused request that has no field to stand beside.
+ * Returns what to say of a refused request that has no field to stand beside: by its code, since the service's own texts are in
+ * English.
  * @param {Reply} reply
  */
 function refusal({ status, body }) {
   if (status === 0) return lostConnection()
-  if (status === 429) return `There were too many attempts with this link. Wait a minute, then try again.${kept()}`
-  if (status > 501 && status < 505) return `The service is still busy. Wait a minute, then try again.${kept()}`
-  const id = body.request_id ? ` If you ask for help, give this number: ${body.request_id}` : ''
-  if (status >= 500 || !body.detail) return `Something went wrong.${kept()} Try again later.${id}`
-  return sentence(body.detail)
+  const code = status === 429 ? 'RATE_LIMITED' : status > 501 && status < 505 ? 'UNAVAILABLE' : body.code
+  if (code !== 'INTERNAL_ERROR' && has(`error.${code}`)) return `${t(`error.${code}`)}${kept()}`
+  const id = body.request_id ? ` ${t('help', { id: body.request_id })}` : ''
+  return `${t('error.INTERNAL_ERROR')}${kept()}${id}`
 }

@@ -1,8 +1,5 @@
 // A step that is signed: by drawing, or by typing a name.
 
-const HIDDEN =
-  'This browser hides what is drawn from the page, so it can’t be sent. Allow the page to read it, or open the link in another browser.'
-
 /** @param {SessionStep} open @param {FieldDraft | undefined} kept @returns {Field} */
 function signatureField(open, kept) {
   const draft = { isTyped: false, name: '', strokes: /** @type {Stroke[]} */ ([]), ...Object(kept) }
@@ -12,14 +9,10 @@ function signatureField(open, kept) {
     refresh()
     field.element.dispatchEvent(new Event('input', { bubbles: true }))
   })
-  const placeholder = create('span', { className: 'placeholder', 'aria-hidden': 'true' }, 'Sign here')
-  const undo = button('Undo', () => pad.undo())
-  const clear = button('Clear', () => pad.clear())
-  const padHint = create(
-    'p',
-    { className: 'unseen', id: newId() },
-    'Draw here, or choose “Type instead”.',
-  )
+  const placeholder = create('span', { className: 'placeholder', 'aria-hidden': 'true' }, t('sign-here'))
+  const undo = button(t('undo'), () => pad.undo())
+  const clear = button(t('clear'), () => pad.clear())
+  const padHint = create('p', { className: 'unseen', id: newId() }, t('pad-hint'))
   pad.canvas.setAttribute('aria-describedby', padHint.id)
   const drawing = create(
     'div',
@@ -29,9 +22,9 @@ function signatureField(open, kept) {
   )
 
   const name = create('input', { type: 'text', id: newId(), dir: 'auto', autocomplete: 'name', maxLength: 100, value: draft.name })
-  const nameHint = create('p', { className: 'hint', id: newId() }, 'The receipt will say that the name was typed.')
+  const nameHint = create('p', { className: 'hint', id: newId() }, t('name-hint'))
   const preview = create('img', { alt: '', className: 'picture' })
-  const typing = create('div', {}, create('label', { htmlFor: name.id }, 'Your name'), name, nameHint, preview)
+  const typing = create('div', {}, create('label', { htmlFor: name.id }, t('your-name')), name, nameHint, preview)
   name.addEventListener('input', () => refresh())
 
   const toggle = button('', () => {
@@ -49,7 +42,7 @@ function signatureField(open, kept) {
   function refresh() {
     drawing.hidden = undo.hidden = clear.hidden = isTyped
     typing.hidden = !isTyped
-    toggle.textContent = isTyped ? 'Draw instead' : 'Type instead'
+    toggle.textContent = isTyped ? t('draw-instead') : t('type-instead')
     placeholder.hidden = pad.strokes.length > 0
     undo.setAttribute('aria-disabled', String(!pad.canUndo()))
     clear.setAttribute('aria-disabled', String(pad.strokes.length === 0))
@@ -69,11 +62,11 @@ function signatureField(open, kept) {
     value: () => (isTyped ? pictureOfName(name.value) : pictureOfStrokes(pad.strokes)),
     check() {
       const isMissing = isTyped ? pictureOfName(name.value) === null : !isDrawn(pad.strokes)
-      if (isMissing && !isTyped && pad.strokes.length) return 'Draw your signature with a stroke. A tap is too short.'
-      if (!isMissing && !canReadDrawings()) return HIDDEN
+      if (isMissing && !isTyped && pad.strokes.length) return t('too-short')
+      if (!isMissing && !canReadDrawings()) return t('hidden-drawing')
       // A stored signature is somebody else's.
       if (!isMissing || !open.step.required) return null
-      return isTyped ? 'Type your name.' : 'Sign here, or type your name instead.'
+      return isTyped ? t('missing.name') : t('missing.signature')
     },
     save: () => ({ isTyped, name: name.value, strokes: pad.strokes }),
     isTyped: () => isTyped,

@@ -10,13 +10,14 @@ async function load(notice = '') {
     showOver()
     return false
   }
-  say('Loading…')
+  say(t('loading'))
   const reply = await send('session')
   say('')
   if (reply.status === 200) {
     /** @type {SigningSession} */
     const next = reply.body.data
-    showSession(next, notice && next.status === 'used' ? DONE_ELSEWHERE : notice)
+    if (!readersLanguage()) speak(next.locale)
+    showSession(next, notice && next.status === 'used' ? t('done-elsewhere') : notice)
     return true
   }
   if (reply.status === 401) showOver(reply.body.link_status)
@@ -28,4 +29,6 @@ async function load(notice = '') {
 window.addEventListener('hashchange', () => location.reload())
 window.addEventListener('online', online)
 part('form').addEventListener('submit', (event) => event.preventDefault())
+speak(readersLanguage() ?? 'en')
+part('title').textContent = document.title = t('sign')
 void load()

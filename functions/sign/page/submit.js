@@ -7,6 +7,8 @@ let fields = []
 /** @type {Submitted[]} */
 let submitted = []
 let isSending = false
+/** Whether the signer knows that nothing is ticked. */
+let isWarned = false
 /** What to do when the connection is back. @type {(() => void) | null} */
 let retry = null
 const submitButton = button('', () => void submit(), 'primary')
@@ -34,7 +36,7 @@ function submittedOf(field, value) {
   const { step } = field.open
   const image = step.type === 'signature' && typeof value === 'string' ? value : null
   const isTyped = field.isTyped?.() ?? false
-  return { step, value, userName: field.summary?.() ?? null, image, isTyped, digest: null, by: null, at: null }
+  return { step, value, userName: field.summary?.() ?? null, image, isSigned: image !== null, isTyped, by: null, at: null }
 }
 
 /**
@@ -67,7 +69,17 @@ function setSending(is) {
   submitButton.disabled = is
   submitButton.setAttribute('aria-busy', String(is))
   part('content').inert = is
-  say(is ? 'Sending…' : '')
+  say(is ? t('sending') : '')
+}
+
+/** Says once that nothing is ticked in a checklist that may stay empty. Returns whether it did. */
+function warnOfNothing() {
+  const empty = fields.find(({ open, save }) => open.step.type === 'checklist' && !Object(save()).length)
+  if (!empty || isWarned) return false
+  isWarned = true
+  showProblem(create('p', {}, t('nothing-ticked', { label: empty.open.step.label })))
+  submitButton.focus()
+  return true
 }
 
 /** Submits everything, after checking it. */
@@ -75,7 +87,7 @@ async function submit() {
   if (isSending || !session) return
   showProblem()
   retry = null
-  if (showErrors(fields, (field) => field.check())) return
+  if (showErrors(fields, (field) => field.check()) || warnOfNothing()) return
   setSending(true)
   for (const field of fields) keepField(field)
   const all = fields
@@ -86,5 +98,5 @@ async function submit() {
   const isPart = session.steps.length !== all.length
   if (isPart) showSession(session)
   refused(reply)
-  if (isPart) say('The other steps were submitted.')
+  if (isPart) say(t('others-submitted'))
 }

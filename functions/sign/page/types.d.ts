@@ -13,6 +13,9 @@ type StepType =
   | 'confirmation'
   | 'complete'
 
+/** The texts of each language, by name: in one form, or by the categories of plurals. */
+declare const TEXTS: Record<string, Record<string, string | Record<string, string>>>
+
 interface Step {
   type: StepType
   key: string
@@ -53,7 +56,11 @@ interface SignedAsset {
 interface SigningSession {
   link_id: string
   organization: string
+  /** The organization's. */
+  locale: string
   process_name: string
+  /** The status of the assets when the process is completed. */
+  target_status: string
   movement_number: string | null
   assets: SignedAsset[]
   signer: { name: string; user_id: string | null }
@@ -139,8 +146,8 @@ interface Submitted {
   value: Json
   userName: string | null
   image: string | null
+  isSigned: boolean
   isTyped: boolean
-  digest: string | null
   by: string | null
   at: string | null
 }

@@ -12,5 +12,6 @@ pub mod receipts;
 pub mod session;
 pub mod signatures;
 pub mod submitted;
+pub mod texts;
 pub mod typed_signatures;
 pub mod values;

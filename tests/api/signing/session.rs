@@ -90,7 +90,8 @@ async fn a_session_names_the_process_the_assets_and_the_signer() {
     assert_eq!(
         session,
         json!({
-            "link_id": link.id, "organization": "Analytical Engines", "process_name": "Own", "movement_number": null,
+            "link_id": link.id, "organization": "Analytical Engines", "locale": "en", "process_name": "Own", "target_status": "in_use",
+            "movement_number": null,
             "assets": [asset], "signer": {"name": "Ada", "user_id": user}, "status": "open",
             "ends_at": link.shown(&client).await["expires_at"], "is_completed": false, "is_cancelled": false, "submitted": [],
             "steps": [{

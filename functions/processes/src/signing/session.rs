@@ -7,6 +7,7 @@ use shared::domain::assets::asset::Asset;
 use shared::domain::processes::instance::{Instance, InstanceStatus, is_typed};
 use shared::domain::processes::process::StepKind;
 use shared::domain::signing::link::{Link, LinkStatus};
+use shared::domain::tenants::locale::Locale;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::User;
 use shared::domain::values::id::{AssetId, LinkId, TenantId, UserId};
@@ -21,6 +22,7 @@ use std::collections::HashMap;
 pub(super) struct Session {
     pub(super) subject: Subject,
     organization: Name,
+    locale: Locale,
     assets: HashMap<AssetId, Asset>,
     user_names: HashMap<UserId, Name>,
     /// `None` unless the signer is an active user.
@@ -37,7 +39,7 @@ impl Session {
         let batch = BatchGet::new().with::<Tenant>(Some(tenant)).with_all::<Asset>(assets.clone());
         let batch = reads.batch_get(batch.with_all::<User>(users.iter().copied())).await?;
         let tenant = batch.get::<Tenant>(Some(tenant))?;
-        let organization = tenant.ok_or_else(|| ApiError::Internal("a link of a tenant without a record".into()))?.value.name;
+        let tenant = tenant.ok_or_else(|| ApiError::Internal("a link of a tenant without a record".into()))?.value;
         let signer = batch.get_readable::<User>(link.signer.user_id)?;
         if signer.is_none() && link.signer.user_id.is_some() {
             // Like the key of a deleted user.
@@ -49,7 +51,8 @@ impl Session {
         for id in assets {
             found.extend(batch.get_readable::<Asset>(Some(id))?.map(|asset| (id, asset.value)));
         }
-        let mut session = Self { subject, organization, assets: found, user_names: HashMap::new(), signer };
+        let (organization, locale) = (tenant.name, tenant.locale);
+        let mut session = Self { subject, organization, locale, assets: found, user_names: HashMap::new(), signer };
         for id in users {
             if let Some(user) = batch.get_readable::<User>(Some(id))? {
                 session.learn(&user.value);
@@ -80,7 +83,9 @@ impl Session {
         Ok(SessionView {
             link_id: link.id,
             organization: self.organization.clone(),
+            locale: self.locale.clone(),
             process_name: instance.value.process_name.clone(),
+            target_status: instance.value.target_status,
             movement_number: subject.movement.as_ref().map(|movement| movement.value.number.clone()),
             assets: handled.map(|instance| self.asset(&instance.value)).collect(),
             signer: SessionSigner { name: link.signer.name.clone(), user_id: self.signer },

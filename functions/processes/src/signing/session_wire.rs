@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use shared::domain::assets::asset::Status;
 use shared::domain::processes::process::Step;
 use shared::domain::signing::link::LinkStatus;
+use shared::domain::tenants::locale::Locale;
 use shared::domain::values::id::{LinkId, UserId};
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
@@ -17,8 +19,12 @@ pub struct SessionView {
     pub(super) link_id: LinkId,
     /// Name of the organization.
     pub(super) organization: Name,
+    /// Its locale, for readers whose language a page doesn't have.
+    pub(super) locale: Locale,
     /// Name of the process.
     pub(super) process_name: Name,
+    /// Status of the assets when the process is completed.
+    pub(super) target_status: Status,
     /// Number of the movement, if the process runs on several assets at once.
     #[schema(required)]
     pub(super) movement_number: Option<String>,
