@@ -1,5 +1,6 @@
 // The page in the language of the browser, else in the organization's.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { STEPS } from './api.mjs'
 import { errorOf, part, says } from './form.mjs'
 import { draw } from './strokes.mjs'
@@ -37,6 +38,8 @@ async function german(scene) {
   const text = await page.locator('body').innerText()
   assert.doesNotMatch(text, /\b(the|you|your|this|receipt|signed)\b/i, 'a text is in English')
   await scene.api.expectDoneOnce(handover)
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Beleg speichern' }).click()])
+  assert.match(readFileSync(await download.path(), 'utf8'), /<html lang="de">/, 'the saved receipt is not in German')
   await visit.close()
 }
 

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
 use sha2::Digest;
 use shared::domain::processes::instance::Instance;
-use shared::domain::tenants::locale::Locale;
+use shared::domain::tenants::locale::{Language, Locale};
 use shared::domain::tenants::time_zone::LocalClock;
 use shared::domain::values::id::InstanceId;
 use shared::store::keys::Keys;
@@ -75,7 +75,7 @@ async fn the_page_shows_signatures_and_escapes_every_text() {
 async fn the_page_names_the_organization_and_isolates_every_typed_text() {
     let client = over_http().await;
     let settings =
-        json!({"name": "שלום & Co", "asset_tag_template": "נכס-NNN", "time_zone": "America/New_York", "locale": "de-DE"});
+        json!({"name": "שלום & Co", "asset_tag_template": "נכס-NNN", "time_zone": "America/New_York", "locale": "cs-CZ"});
     client.patch("/settings", settings).await.data();
     let steps = json!([
         {"type": "textarea", "key": "t", "label": "הערה"}, {"type": "date", "key": "d", "label": "D"},
@@ -96,8 +96,32 @@ async fn the_page_names_the_organization_and_isolates_every_typed_text() {
     let at = signed["receipt"]["completed_at"].as_str().unwrap();
     let shown = page.split_once(&format!("<time datetime=\"{at}\">")).unwrap().1.split_once("</time>").unwrap().0;
     let clock = LocalClock::from(&"America/New_York".parse().unwrap());
-    assert_eq!(shown, "de".parse::<Locale>().unwrap().format(&clock.local(at.parse().unwrap())));
+    assert_eq!(shown, "cs".parse::<Locale>().unwrap().format(&clock.local(at.parse().unwrap()), Language::English));
     assert!(shown.contains("E") && shown.contains("(UTC-0"), "{shown}");
     assert!(page.contains("those of America/New_York.") && page.contains("are not signed."));
     assert!(!signed.to_string().contains("שלום"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_page_is_in_the_readers_language_or_else_in_the_organizations() {
+    let client = over_http().await;
+    let process = create_process(&client, json!([{"type": "confirmation", "key": "c", "label": "C"}])).await;
+    let asset = client.asset(json!({"name": "Laptop"})).await;
+    let body = json!({"asset_id": asset, "step_data": {"c": true}, "through": "c"});
+    let instance = client.post(&format!("/processes/{process}/start"), body).await.data();
+    let path = format!("/processes/instances/{}/receipt?format=html", instance["id"].as_str().unwrap());
+    for (locale, accepted, language, heading) in [
+        ("en", "de-AT, en;q=0.5", "de", "Beleg"),
+        ("en", "fr", "fr", "Reçu"),
+        ("de", "es, de", "es", "Recibo"),
+        ("de-CH", "ja", "de", "Beleg"),
+        ("de-CH", "en-GB", "en", "Receipt"),
+        ("ja", "ja", "en", "Receipt"),
+    ] {
+        client.patch("/settings", json!({"locale": locale})).await.data();
+        let page = client.send_with("GET", &path, None, "", &[("accept-language", accepted)]).await;
+        let page = page.text();
+        assert!(page.contains(&format!("<html lang=\"{language}\">")), "{page}");
+        assert!(page.contains(&format!("<h1>{heading}: <bdi>Own</bdi></h1>")), "{page}");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod make;
 mod page;
+mod texts;
 
 use crate::subject::Subject;
 use page::Images;
@@ -12,19 +13,21 @@ use shared::domain::processes::instance::Instance;
 use shared::domain::processes::subject::SubjectId;
 use shared::domain::receipts::signed::{Signature, SignedMovementReceipt, SignedReceipt};
 use shared::domain::record::Stored;
+use shared::domain::tenants::locale::Language;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::values::id::{InstanceId, MovementId};
 use shared::http::error::ApiError;
 use shared::http::openapi::{ReceiptConflict, ResourceErrors};
 use shared::http::requests::extract::{PathId, QueryParams};
 use shared::http::requests::path::IdInPath;
-use shared::http::responses::html::{self, Format, Printable, STYLE};
+use shared::http::responses::html::{self, AcceptedLanguage, Format, Printable, STYLE};
 use shared::http::responses::{ApiResponse, Json, Success};
 
 shared::query! {
     /// The form of the receipt.
     pub struct ReceiptQuery {
-        /// `json`, or `html` for a page to print that shows each signature. Default `json`.
+        /// `json`, or `html` for a page to print that shows each signature, in the language that `Accept-Language` prefers: en, de,
+        /// fr or es. Without one of them, that of the tenant's `locale`, or else English. Default `json`.
         format: Format as Format,
     }
 }
@@ -39,8 +42,9 @@ pub async fn get_receipt(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
     query: QueryParams<ReceiptQuery>,
+    language: AcceptedLanguage,
 ) -> Result<Printable<Json<SignedReceipt>>, ApiError> {
-    Ok(get(request, id, query).await?.into())
+    Ok(get(request, id, query, language).await?.into())
 }
 
 /// Get a movement's receipt
@@ -52,36 +56,43 @@ pub async fn get_movement_receipt(
     request: UnverifiedRequest,
     id: PathId<MovementId>,
     query: QueryParams<ReceiptQuery>,
+    language: AcceptedLanguage,
 ) -> Result<Printable<Json<SignedMovementReceipt>>, ApiError> {
-    Ok(get(request, id, query).await?.into())
+    Ok(get(request, id, query, language).await?.into())
 }
 
 async fn get<I: IdInPath + Into<SubjectId>>(
     request: UnverifiedRequest,
     id: PathId<I>,
     query: QueryParams<ReceiptQuery>,
+    language: AcceptedLanguage,
 ) -> Result<ApiResponse, ApiError> {
     let (caller, (format, subject)) = request
         .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
             Ok((query.format, Subject::read(&store, id.parse()?.into()).await?))
         })
         .await?;
-    respond(&caller, &subject, format).await
+    respond(&caller, &subject, format, language).await
 }
 
-pub(crate) async fn respond(principal: &Principal, subject: &Subject, format: Option<Format>) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn respond(
+    principal: &Principal,
+    subject: &Subject,
+    format: Option<Format>,
+    language: AcceptedLanguage,
+) -> Result<ApiResponse, ApiError> {
     match &subject.movement {
         None => {
             let instance = subject.representative()?;
             let receipt = make::receipt(principal, instance).await?;
             let signed = |receipt, signature| SignedReceipt { receipt, signature };
-            sign(principal, instance, format, receipt, signed, page::render).await
+            sign(principal, instance, (format, language), receipt, signed, page::render).await
         }
         Some(movement) => {
             let completed = make::completed_instance(subject)?;
             let receipt = make::movement_receipt(principal, movement, &subject.instances, completed).await?;
             let signed = |receipt, signature| SignedMovementReceipt { receipt, signature };
-            sign(principal, completed, format, receipt, signed, page::render_movement).await
+            sign(principal, completed, (format, language), receipt, signed, page::render_movement).await
         }
     }
 }
@@ -90,10 +101,10 @@ pub(crate) async fn respond(principal: &Principal, subject: &Subject, format: Op
 async fn sign<R: Serialize, S: Serialize>(
     principal: &Principal,
     instance: &Stored<Instance>,
-    format: Option<Format>,
+    (format, language): (Option<Format>, AcceptedLanguage),
     receipt: R,
     signed: impl FnOnce(R, Signature) -> S,
-    render: impl FnOnce(&S, &Images, &Tenant) -> askama::Result<String>,
+    render: impl FnOnce(&S, &Images, &Tenant, Language) -> askama::Result<String>,
 ) -> Result<ApiResponse, ApiError> {
     let key = make::signing_key(principal).await?;
     let signature = Signature::of(&receipt, &key).map_err(|error| ApiError::Internal(error.into()))?;
@@ -102,6 +113,7 @@ async fn sign<R: Serialize, S: Serialize>(
         return Json(signed).to_response();
     }
     let (images, tenant) = tokio::try_join!(make::images(principal, instance), make::tenant(principal))?;
-    let page = render(&signed, &images, &tenant).map_err(|error| ApiError::Internal(error.into()))?;
+    let language = language.or_language_of(&tenant.locale);
+    let page = render(&signed, &images, &tenant, language).map_err(|error| ApiError::Internal(error.into()))?;
     html::page(page, STYLE)
 }

@@ -1,5 +1,6 @@
 //! A receipt as a page to print. The template escapes every text.
 
+use super::texts::Texts;
 use askama::Template;
 use serde_json::Value;
 use shared::domain::actor::Actor;
@@ -9,7 +10,7 @@ use shared::domain::receipts::receipt::{
     MovementReceipt, MovementReceiptStep, Receipt, ReceiptAsset, ReceiptEvent, ReceiptInstance, ReceiptProcess,
 };
 use shared::domain::receipts::signed::{Signature, SignedMovementReceipt, SignedReceipt};
-use shared::domain::tenants::locale::Locale;
+use shared::domain::tenants::locale::{Language, Locale};
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::tenants::time_zone::LocalClock;
 use shared::domain::values::hex;
@@ -28,6 +29,8 @@ pub(crate) struct Images {
 #[derive(Template)]
 #[template(path = "receipt.html")]
 struct ReceiptPage<'a> {
+    language: &'static str,
+    t: &'static Texts,
     title: &'a str,
     style: &'a str,
     organization: &'a str,
@@ -92,46 +95,42 @@ fn name(text: impl Into<String>) -> Run {
     Run::Name(text.into())
 }
 
-/// "In use" for `in_use`.
-fn in_words(status: impl ToString) -> Run {
-    let words = status.to_string().replace('_', " ");
-    let mut chars = words.chars();
-    Run::Text(chars.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(chars).collect())
-}
-
 fn code(id: impl Id) -> Run {
     Run::Code(id.to_string())
 }
 
-fn person(actor: &Actor) -> Vec<Run> {
-    let key = name(&actor.key_name);
-    match (&actor.user_name, actor.link_id) {
-        (signer, Some(link)) => {
-            vec![name(signer.as_deref().unwrap_or_default()), text(" (signing link)\n"), code(link)]
-        }
-        (Some(user), None) => vec![name(user), text(" (key "), key, text(")")],
-        (None, None) => vec![text("key "), key],
-    }
-}
-
-/// The organization's time zone and format.
-struct Times<'a> {
+/// The page's language, and the organization's time zone and format of dates.
+struct Words<'a> {
+    t: &'static Texts,
+    language: Language,
     clock: LocalClock,
     locale: &'a Locale,
 }
 
-impl<'a> Times<'a> {
-    fn of(tenant: &'a Tenant) -> Self {
-        Self { clock: LocalClock::from(&tenant.time_zone), locale: &tenant.locale }
+impl<'a> Words<'a> {
+    fn new(tenant: &'a Tenant, language: Language) -> Self {
+        Self { t: Texts::of(language), language, clock: LocalClock::from(&tenant.time_zone), locale: &tenant.locale }
     }
 
     fn time(&self, at: Timestamp) -> Run {
-        Run::Time(at, self.locale.format(&self.clock.local(at)))
+        Run::Time(at, self.locale.format(&self.clock.local(at), self.language))
+    }
+
+    fn person(&self, actor: &Actor) -> Vec<Run> {
+        let key = name(&actor.key_name);
+        match (&actor.user_name, actor.link_id) {
+            (signer, Some(link)) => {
+                let signer = name(signer.as_deref().unwrap_or_default());
+                vec![signer, text(format!(" ({})\n", self.t.signing_link)), code(link)]
+            }
+            (Some(user), None) => vec![name(user), text(format!(" ({} ", self.t.key)), key, text(")")],
+            (None, None) => vec![text(format!("{} ", self.t.key)), key],
+        }
     }
 
     fn time_and_person(&self, at: Timestamp, between: &str, actor: &Actor) -> Vec<Run> {
         let mut runs = vec![self.time(at), text(between)];
-        runs.extend(person(actor));
+        runs.extend(self.person(actor));
         runs
     }
 
@@ -139,38 +138,39 @@ impl<'a> Times<'a> {
     fn submission(&self, step: &MovementReceiptStep) -> Vec<Run> {
         let mut runs = self.time_and_person(step.submitted_at, "\n", &step.submitted_by);
         if step.submitted_at != step.closed_at {
-            runs.push(text("\nstep closed "));
+            runs.push(text(format!("\n{} ", self.t.step_closed)));
             runs.extend(self.time_and_person(step.closed_at, "\n", &step.closed_by));
         }
         runs
     }
 
     fn outcome(&self, instance: &ReceiptInstance) -> Vec<Run> {
-        let mut runs = vec![in_words(instance.status)];
+        let mut runs = vec![text(self.t.instance_status(instance.status))];
         if instance.status == InstanceStatus::Cancelled {
-            runs.push(text(": not handled by this movement\n"));
+            runs.push(text(format!(": {}\n", self.t.not_handled)));
             runs.extend(self.time_and_person(instance.ended_at, "\n", &instance.ended_by));
-            runs.extend(instance.cancel_reason.iter().flat_map(|reason| [text("\nReason: "), name(&**reason)]));
+            let reason = instance.cancel_reason.iter();
+            runs.extend(reason.flat_map(|reason| [text(format!("\n{}: ", self.t.reason)), name(&**reason)]));
         }
         runs
     }
 }
 
 /// The facts about an asset besides its tag and its name.
-fn details(asset: &ReceiptAsset) -> Vec<(&'static str, Vec<Run>)> {
+fn details(t: &'static Texts, asset: &ReceiptAsset) -> Vec<(&'static str, Vec<Run>)> {
     let texts = [
-        ("Manufacturer", &asset.manufacturer),
-        ("Model", &asset.model),
-        ("Serial number", &asset.serial_number),
-        ("Location", &asset.location),
+        (t.manufacturer, &asset.manufacturer),
+        (t.model, &asset.model),
+        (t.serial_number, &asset.serial_number),
+        (t.location, &asset.location),
     ];
     texts.into_iter().filter_map(|(field, value)| Some((field, vec![name(value.clone()?)]))).collect()
 }
 
-fn text_of(step: &MovementReceiptStep, images: &Images) -> StepText {
+fn text_of(t: &Texts, step: &MovementReceiptStep, images: &Images) -> StepText {
     let runs = match (&step.value, &step.step.kind) {
         (Value::Null, _) => vec![text("–")],
-        (Value::Bool(true), _) => vec![text("yes")],
+        (Value::Bool(true), _) => vec![text(t.yes)],
         (signed, StepKind::Signature { statement }) => {
             let (picture, is_typed) = (picture(&step.step.key, signed, images), is_typed(signed));
             return StepText::Signature { statement: statement.clone().into(), picture, is_typed };
@@ -180,7 +180,8 @@ fn text_of(step: &MovementReceiptStep, images: &Images) -> StepText {
         }
         (Value::String(value), _) => vec![name(value)],
         (Value::Array(checked), StepKind::Checklist { items }) => {
-            let end = |item: &String| if checked.iter().any(|it| it == item) { "\n" } else { ", not checked\n" };
+            let is_checked = |item: &String| checked.iter().any(|it| it == item);
+            let end = |item: &String| if is_checked(item) { "\n".to_owned() } else { format!(", {}\n", t.not_checked) };
             items.iter().flat_map(|item| [name(item), text(end(item))]).collect()
         }
         (other, _) => vec![text(other.to_string())],
@@ -211,37 +212,45 @@ fn image_hashes(steps: &[MovementReceiptStep]) -> Vec<(&str, &str)> {
     signatures.map(|step| (&*step.step.label, image_hash(&step.value))).collect()
 }
 
-fn step_rows<'a>(steps: &'a [MovementReceiptStep], images: &Images, times: &Times<'_>) -> Vec<StepRow<'a>> {
+fn step_rows<'a>(steps: &'a [MovementReceiptStep], images: &Images, words: &Words<'_>) -> Vec<StepRow<'a>> {
     let row = |step: &'a MovementReceiptStep| {
         let Step { label, .. } = &step.step;
-        StepRow { label, value: text_of(step, images), by: times.submission(step) }
+        StepRow { label, value: text_of(words.t, step, images), by: words.submission(step) }
     };
     steps.iter().map(row).collect()
 }
 
-fn asset_row<'a>(instance: &'a ReceiptInstance, times: &Times<'_>) -> AssetRow<'a> {
+fn asset_row<'a>(instance: &'a ReceiptInstance, words: &Words<'_>) -> AssetRow<'a> {
     let line = |(field, value): (&str, Vec<Run>)| [text(format!("{field}: "))].into_iter().chain(value).chain([text("\n")]);
-    let details = details(&instance.asset).into_iter().flat_map(line).collect();
-    AssetRow { asset: &instance.asset, details, outcome: times.outcome(instance) }
+    let details = details(words.t, &instance.asset).into_iter().flat_map(line).collect();
+    AssetRow { asset: &instance.asset, details, outcome: words.outcome(instance) }
 }
 
 /// The times of start and completion, and the assets' new state.
 fn course(
-    times: &Times<'_>,
+    words: &Words<'_>,
     process: &ReceiptProcess,
     started: (Timestamp, &Actor),
     completed_at: Timestamp,
 ) -> Vec<(&'static str, Vec<Run>)> {
     vec![
-        ("Status afterwards", vec![in_words(process.target_status)]),
-        ("Started", times.time_and_person(started.0, " by ", started.1)),
-        ("Completed", vec![times.time(completed_at)]),
+        (words.t.status_afterwards, vec![text(words.t.asset_status(process.target_status))]),
+        (words.t.started, words.time_and_person(started.0, &format!(" {} ", words.t.started_by), started.1)),
+        (words.t.completed_at, vec![words.time(completed_at)]),
     ]
 }
 
 impl<'a> ReceiptPage<'a> {
-    fn new(process: &'a ReceiptProcess, tenant: &'a Tenant, tenant_id: TenantId, signature: &'a Signature) -> Self {
+    fn new(
+        words: &Words<'_>,
+        process: &'a ReceiptProcess,
+        tenant: &'a Tenant,
+        tenant_id: TenantId,
+        signature: &'a Signature,
+    ) -> Self {
         Self {
+            language: words.language.code(),
+            t: words.t,
             title: &process.name,
             style: STYLE,
             organization: &tenant.name,
@@ -259,45 +268,51 @@ impl<'a> ReceiptPage<'a> {
 }
 
 /// Of an instance's receipt. The tenant is as it is now.
-pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant) -> askama::Result<String> {
+pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant, language: Language) -> askama::Result<String> {
     let Receipt { tenant_id, asset, process, started_at, started_by, completed_at, .. } = &signed.receipt;
-    let times = Times::of(tenant);
-    let mut facts = vec![("Asset", vec![name(&asset.asset_tag), text(" "), name(&asset.name)])];
-    facts.extend(details(asset));
-    facts.extend(course(&times, process, (*started_at, started_by), *completed_at));
-    facts.push(("Process instance", vec![code(signed.receipt.instance_id)]));
+    let words = Words::new(tenant, language);
+    let mut facts = vec![(words.t.asset, vec![name(&asset.asset_tag), text(" "), name(&asset.name)])];
+    facts.extend(details(words.t, asset));
+    facts.extend(course(&words, process, (*started_at, started_by), *completed_at));
+    facts.push((words.t.process_instance, vec![code(signed.receipt.instance_id)]));
     let steps: Vec<MovementReceiptStep> = signed.receipt.steps.iter().map(|step| step.submitted.clone()).collect();
     let page = ReceiptPage {
         facts,
         has_erased_people: !signed.receipt.erased_people.is_empty(),
-        steps: step_rows(&steps, images, &times),
+        steps: step_rows(&steps, images, &words),
         image_hashes: image_hashes(&steps),
         histories: vec![History { of: Vec::new(), events: &signed.receipt.events }],
-        ..ReceiptPage::new(process, tenant, *tenant_id, &signed.signature)
+        ..ReceiptPage::new(&words, process, tenant, *tenant_id, &signed.signature)
     };
     page.render()
 }
 
 /// Of a movement's receipt. The tenant is as it is now.
-pub(crate) fn render_movement(signed: &SignedMovementReceipt, images: &Images, tenant: &Tenant) -> askama::Result<String> {
+pub(crate) fn render_movement(
+    signed: &SignedMovementReceipt,
+    images: &Images,
+    tenant: &Tenant,
+    language: Language,
+) -> askama::Result<String> {
     let MovementReceipt { tenant_id, number, process, started_at, started_by, completed_at, .. } = &signed.receipt;
-    let times = Times::of(tenant);
-    let mut facts = vec![("Movement", vec![text(number)])];
-    facts.extend(course(&times, process, (*started_at, started_by), *completed_at));
-    facts.push(("Movement ID", vec![code(signed.receipt.movement_id)]));
-    let mut histories = vec![History { of: vec![text("Movement")], events: &signed.receipt.events }];
+    let words = Words::new(tenant, language);
+    let mut facts = vec![(words.t.movement, vec![text(number)])];
+    facts.extend(course(&words, process, (*started_at, started_by), *completed_at));
+    facts.push((words.t.movement_id, vec![code(signed.receipt.movement_id)]));
+    let mut histories = vec![History { of: vec![text(words.t.movement)], events: &signed.receipt.events }];
     histories.extend(signed.receipt.instances.iter().map(|instance| {
-        let of = vec![name(&instance.asset.asset_tag), text(", process instance "), code(instance.instance_id)];
+        let between = text(format!(", {}: ", words.t.process_instance));
+        let of = vec![name(&instance.asset.asset_tag), between, code(instance.instance_id)];
         History { of, events: &instance.events }
     }));
     let page = ReceiptPage {
         facts,
         has_erased_people: !signed.receipt.erased_people.is_empty(),
-        assets: signed.receipt.instances.iter().map(|instance| asset_row(instance, &times)).collect(),
-        steps: step_rows(&signed.receipt.steps, images, &times),
+        assets: signed.receipt.instances.iter().map(|instance| asset_row(instance, &words)).collect(),
+        steps: step_rows(&signed.receipt.steps, images, &words),
         image_hashes: image_hashes(&signed.receipt.steps),
         histories,
-        ..ReceiptPage::new(process, tenant, *tenant_id, &signed.signature)
+        ..ReceiptPage::new(&words, process, tenant, *tenant_id, &signed.signature)
     };
     page.render()
 }

@@ -11,7 +11,7 @@ use shared::http::openapi::describe::{Schemas, add_schema, schema_or_reference};
 use shared::http::openapi::{InputErrors, ReceiptConflict};
 use shared::http::requests::extract::QueryParams;
 use shared::http::responses::Json;
-use shared::http::responses::html::Printable;
+use shared::http::responses::html::{AcceptedLanguage, Printable};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -42,6 +42,7 @@ impl ToSchema for SigningReceipt {
 pub async fn get_signing_receipt(
     request: UnverifiedRequest<LinkId>,
     query: QueryParams<ReceiptQuery>,
+    language: AcceptedLanguage,
 ) -> Result<Printable<Json<SigningReceipt>>, ApiError> {
     let (signer, (format, subject)) = request
         .authorize_signer_with_query(query, async |store, link, query| {
@@ -51,5 +52,5 @@ pub async fn get_signing_receipt(
     if signer.link.value.status(signer.context.at, subject.position()) == LinkStatus::Ended {
         return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
     }
-    Ok(receipts::respond(&signer, &subject, format).await?.into())
+    Ok(receipts::respond(&signer, &subject, format, language).await?.into())
 }

@@ -1,13 +1,17 @@
 //! Pages for people, and graphics: they can't be framed, and load and run nothing, unless a page has a policy of its own.
 
 use super::ApiResponse;
-use super::accept::prefers_html;
+use super::accept::{preferred_language, prefers_html};
+use crate::app::App;
+use crate::domain::tenants::locale::{Language, Locale};
 use crate::domain::values::field_error::ValueError;
 use crate::http::error::ApiError;
 use crate::http::openapi::describe::{Describe, Schemas, add_content, add_headers, add_response};
 use crate::http::requests::params::FromParam;
 use crate::http::requests::receive::list_header;
 use axum::body::Bytes;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use base64_simd::STANDARD;
@@ -46,6 +50,31 @@ impl FromParam for Format {
             _ => Err(ValueError::new("must be json or html")),
         }
     }
+}
+
+/// The language that the client asks for with `Accept-Language`, if pages have it.
+#[derive(Debug, Clone, Copy)]
+pub struct AcceptedLanguage(Option<Language>);
+
+impl AcceptedLanguage {
+    #[must_use]
+    pub fn or_language_of(self, locale: &Locale) -> Language {
+        self.0.unwrap_or_else(|| locale.language())
+    }
+}
+
+impl FromRequestParts<App> for AcceptedLanguage {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        let header = list_header(&parts.headers, &header::ACCEPT_LANGUAGE);
+        Ok(Self(header.and_then(|header| preferred_language(&header))))
+    }
+}
+
+impl Describe for AcceptedLanguage {
+    /// The descriptions of the operations name the header.
+    fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
 /// A page.
