@@ -145,6 +145,17 @@ async fn the_code_can_hold_an_address_with_the_tag_or_the_id() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_note_how_to_print_is_in_the_readers_language() {
+    let client = over_http().await;
+    let id = client.asset(json!({"name": "Laptop"})).await;
+    let path = format!("/assets/labels?ids={id}");
+    let page = client.send_with("GET", &path, None, "", &[("accept-language", "es-MX")]).await;
+    assert!(page.text().contains("<html lang=\"es\">") && page.text().contains("<title>Etiquetas</title>"), "{}", page.text());
+    let page = client.get(&path).await;
+    assert!(page.text().contains("<html lang=\"en\">") && page.text().contains("without margins"), "{}", page.text());
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_name_gets_out_of_its_place() {
     let client = over_http().await;
     let names = [

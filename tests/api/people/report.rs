@@ -200,3 +200,18 @@ async fn no_part_but_the_last_is_empty_and_an_erasure_takes_as_few_requests() {
     assert!(requests().await <= 2);
     assert_eq!(requests().await, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_page_is_in_the_readers_language_and_the_data_in_english() {
+    let (_, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    client.patch("/settings", json!({"locale": "de"})).await.data();
+    let path = format!("/users/{ada}/report");
+    let page = client.get(&format!("{path}?format=html")).await;
+    assert!(page.text().contains("<html lang=\"de\">") && page.text().contains("<th scope=\"row\">Sicherungen</th>"));
+    let french = [("accept-language", "fr")];
+    let page = client.send_with("GET", &format!("{path}?format=html"), None, "", &french).await;
+    assert!(page.text().contains("<html lang=\"fr\">") && page.text().contains("<th scope=\"row\">Sauvegardes</th>"));
+    let data = client.send_with("GET", &path, None, "", &french).await.data();
+    assert!(data["kept"].as_array().unwrap().iter().any(|kept| kept["what"] == "Backups"), "{data}");
+}

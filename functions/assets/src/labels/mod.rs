@@ -30,7 +30,7 @@ use shared::http::error::ApiError;
 use shared::http::openapi::describe::{Describe, Schemas, add_headers, add_response};
 use shared::http::openapi::{InputErrors, ResourceErrors};
 use shared::http::requests::extract::{PathId, QueryParams};
-use shared::http::responses::html::{self, HtmlPage};
+use shared::http::responses::html::{self, AcceptedLanguage, HtmlPage};
 use shared::http::responses::{ApiResponse, or_not_found};
 use shared::store::{BatchGet, BatchResult, TenantStore};
 use utoipa::PartialSchema;
@@ -135,9 +135,14 @@ pub async fn get_asset_label(
 /// Get a page of labels
 ///
 /// A page to print on sheets of labels, at 100 % and without margins. A sheet has as many labels as the end of its layout's
-/// name says; more labels continue on the next one.
+/// name says; more labels continue on the next one. The note how to print is in the language that `Accept-Language` prefers:
+/// en, de, fr or es. Without one of them, in that of the tenant's `locale`, or else in English.
 #[utoipa::path(get, path = "/assets/labels", tag = "assets", security(("api_key" = ["assets:read"])), responses(InputErrors))]
-pub async fn get_label_page(request: UnverifiedRequest, query: QueryParams<LabelsQuery>) -> Result<HtmlPage, ApiError> {
+pub async fn get_label_page(
+    request: UnverifiedRequest,
+    query: QueryParams<LabelsQuery>,
+    language: AcceptedLanguage,
+) -> Result<HtmlPage, ApiError> {
     let (_, (layout, skip, tenant, assets)) = request
         .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
             let LabelsQuery { ids, layout, skip } = query;
@@ -160,6 +165,8 @@ pub async fn get_label_page(request: UnverifiedRequest, query: QueryParams<Label
         label.map_err(|error| too_small("layout", &asset.value.asset_tag, error))
     };
     let labels = assets.iter().map(label).collect::<Result<Vec<Label>, ApiError>>()?;
-    let page = page::render(&labels, &sheet, layout.as_str(), skip).map_err(|error| ApiError::Internal(error.into()))?;
+    let language = language.or_language_of(&tenant.locale);
+    let page =
+        page::render(&labels, &sheet, layout.as_str(), skip, language).map_err(|error| ApiError::Internal(error.into()))?;
     Ok(HtmlPage(html::page(page, &page::style(&sheet))?))
 }

@@ -5,15 +5,56 @@ use super::label::Label;
 use super::sheet::Sheet;
 use super::svg::{LabelSvg, length};
 use askama::Template;
+use shared::domain::tenants::locale::Language;
 
 #[derive(Template)]
 #[template(path = "labels.html")]
 struct LabelsPage<'a> {
+    language: &'static str,
+    t: &'static Texts,
     style: &'a str,
     layout: &'a str,
     width: String,
     height: String,
     sheets: Vec<Vec<LabelSvg<'a>>>,
+}
+
+struct Texts {
+    title: &'static str,
+    /// The name of the layout follows.
+    print_on: &'static str,
+    not_printed: &'static str,
+}
+
+impl Texts {
+    const fn of(language: Language) -> &'static Self {
+        match language {
+            Language::English => &Self {
+                title: "Labels",
+                print_on: "Print this page at 100 %, without margins and without scaling (“Actual size”, not “Fit to page”), on \
+                           sheets",
+                not_printed: "This note and the outlines are not printed.",
+            },
+            Language::German => &Self {
+                title: "Etiketten",
+                print_on: "Drucken Sie diese Seite mit 100 %, ohne Ränder und ohne Skalierung („Tatsächliche Größe“, nicht „An \
+                           Seite anpassen“), auf Bögen",
+                not_printed: "Dieser Hinweis und die Umrisse werden nicht gedruckt.",
+            },
+            Language::French => &Self {
+                title: "Étiquettes",
+                print_on: "Imprimez cette page à 100 %, sans marges et sans mise à l’échelle (« Taille réelle », non « Ajuster à la \
+                           page »), sur des planches",
+                not_printed: "Cette note et les contours ne sont pas imprimés.",
+            },
+            Language::Spanish => &Self {
+                title: "Etiquetas",
+                print_on: "Imprima esta página al 100 %, sin márgenes y sin escalar («Tamaño real», no «Ajustar a la página»), en \
+                           hojas",
+                not_printed: "Esta nota y los contornos no se imprimen.",
+            },
+        }
+    }
 }
 
 /// A graphic as high as the paper would begin another page when its height is rounded up to whole pixels, so it ends a millimetre
@@ -40,7 +81,7 @@ fn printed_height(sheet: &Sheet) -> f64 {
 /// # Errors
 ///
 /// Returns the template's error, which writing to memory never causes.
-pub fn render(labels: &[Label], sheet: &Sheet, layout: &str, skip: usize) -> askama::Result<String> {
+pub fn render(labels: &[Label], sheet: &Sheet, layout: &str, skip: usize, language: Language) -> askama::Result<String> {
     let mut sheets: Vec<Vec<LabelSvg>> = Vec::new();
     for (label, position) in labels.iter().zip(skip..) {
         let (number, position) = (position / sheet.labels(), position % sheet.labels());
@@ -50,5 +91,6 @@ pub fn render(labels: &[Label], sheet: &Sheet, layout: &str, skip: usize) -> ask
         }
     }
     let (width, height) = (length(sheet.width), length(printed_height(sheet)));
-    LabelsPage { style: &style(sheet), layout, width, height, sheets }.render()
+    let (language, t) = (language.code(), Texts::of(language));
+    LabelsPage { language, t, style: &style(sheet), layout, width, height, sheets }.render()
 }

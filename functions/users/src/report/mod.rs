@@ -1,9 +1,9 @@
 //! The endpoint that reports what is held about a person (docs/adr/0021-people.md).
 
-mod kept;
 mod page;
 mod part;
 mod records;
+mod texts;
 mod views;
 
 use shared::auth::{Caller, UnverifiedRequest};
@@ -14,7 +14,7 @@ use shared::domain::values::id::{EventId, UserId};
 use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
 use shared::http::requests::extract::{PathId, QueryParams};
-use shared::http::responses::html::{self, Format, Printable, STYLE};
+use shared::http::responses::html::{self, AcceptedLanguage, Format, Printable, STYLE};
 use shared::http::responses::{ApiResponse, Data, Success, or_not_found};
 use views::PersonReport;
 
@@ -23,7 +23,8 @@ shared::query! {
     pub struct ReportQuery {
         /// The `next` of the part before.
         from: EventId as EventId,
-        /// `json`, or `html` for a page to print. Default `json`.
+        /// `json`, or `html` for a page to print, in the language that `Accept-Language` prefers: en, de, fr or es. Without one of
+        /// them, that of the tenant's `locale`, or else English. Default `json`.
         format: Format as Format,
     }
 }
@@ -37,6 +38,7 @@ pub async fn get_user_report(
     request: UnverifiedRequest,
     id: PathId<UserId>,
     query: QueryParams<ReportQuery>,
+    language: AcceptedLanguage,
 ) -> Result<Printable<Data<PersonReport>>, ApiError> {
     let (caller, (id, query, user)) = request
         .authorize_with_query(Scope::UsersRead, query, async |store, query| {
@@ -51,14 +53,15 @@ pub async fn get_user_report(
     }
     let report = part::report(&caller.store, id, user, query.from).await?;
     let response = match query.format {
-        Some(Format::Html) => shown(&caller, &report).await?,
+        Some(Format::Html) => shown(&caller, &report, language).await?,
         Some(Format::Json) | None => Data { data: report }.to_response()?,
     };
     Ok(response.into())
 }
 
-async fn shown(caller: &Caller, report: &PersonReport) -> Result<ApiResponse, ApiError> {
+async fn shown(caller: &Caller, report: &PersonReport, language: AcceptedLanguage) -> Result<ApiResponse, ApiError> {
     let tenant = or_not_found(caller.store.get::<Tenant>(caller.store.id()).await?)?;
-    let page = page::render(report, &tenant.value).map_err(|error| ApiError::Internal(error.into()))?;
+    let language = language.or_language_of(&tenant.value.locale);
+    let page = page::render(report, &tenant.value, language).map_err(|error| ApiError::Internal(error.into()))?;
     html::page(page, STYLE)
 }

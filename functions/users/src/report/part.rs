@@ -1,11 +1,12 @@
 //! A part of a report: what the pass over the events finds, as the erasure does.
 
-use super::kept::KEPT;
 use super::records::{About, RecordReport};
+use super::texts::Texts;
 use super::views::{PersonReport, ReportedEntry};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use shared::domain::people::actor_pointers;
 use shared::domain::record::Stored;
+use shared::domain::tenants::locale::Language;
 use shared::domain::user::User;
 use shared::domain::values::id::{EventId, UserId};
 use shared::domain::values::time::Timestamp;
@@ -64,7 +65,7 @@ pub(super) async fn report(
         movements: Vec::new(),
         links: Vec::new(),
         entries: Vec::new(),
-        kept: KEPT.to_vec(),
+        kept: Texts::of(Language::English).kept.to_vec(),
         next,
     };
     report.add(found);
