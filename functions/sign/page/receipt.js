@@ -11,10 +11,10 @@ async function receiptSteps(own) {
   /** @type {SignedReceipt} */
   const { receipt } = reply.body.data ?? reply.body
   return receipt.steps.map(({ step, value, user_name, submitted_at, submitted_by }) => {
-    const { sha256, typed } = /** @type {{ sha256?: string, typed?: boolean }} */ (Object(value))
+    const { sha256, typed, statement } = /** @type {{ sha256?: string, typed?: boolean, statement?: string }} */ (Object(value))
     const image = own.find((entry) => entry.step.key === step.key)?.image ?? null
     return {
-      step,
+      step: statement ? { ...step, statement } : step,
       value,
       userName: user_name,
       image,

@@ -1,7 +1,9 @@
-//! The texts of the signing page in each of its languages.
+//! The texts of the signing page in each of its languages, and the statement in the signer's.
 
 use crate::support::over_http;
-use serde_json::Value;
+use crate::support::samples::SIGNATURE;
+use crate::support::signing::{Link, signature_step, started};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One for each form of the plural.
@@ -50,4 +52,42 @@ async fn every_language_has_every_text_of_the_page_and_each_text_is_used() {
         }
     }
     assert!(used > 60, "only {used} calls were found");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_statement_that_a_signer_read_is_stored_and_repeated_in_its_language() {
+    let client = over_http().await;
+    let path = started(&client, json!([signature_step()])).await;
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    let french = [("accept-language", "fr-CH, en;q=0.5")];
+    let session = signer.send_with("GET", "/sign/session", None, "", &french).await.data();
+    let statement = "Je confirme ce qui est indiqué ci-dessus.";
+    assert_eq!(session["steps"][0]["step"]["statement"], statement);
+    let body = json!({"step_data": {"sign": SIGNATURE}}).to_string();
+    let session = signer.send_with("POST", "/sign/advance", Some("application/json"), body, &french).await.data();
+    assert_eq!(session["is_completed"], true);
+    let receipt = client.get(&format!("{path}/receipt")).await.json();
+    let signed = &receipt["receipt"]["steps"][0];
+    assert_eq!(signed["value"]["statement"], statement);
+    assert_eq!(signed["step"]["statement"], "I confirm what is stated above.");
+    let page = client.get(&format!("{path}/receipt?format=html")).await;
+    assert!(page.text().contains(&format!("<bdi>{statement}</bdi>")), "{}", page.text());
+    let history = client.get(&format!("{path}/history?verify=true")).await.json();
+    assert_eq!(history["verification"]["valid"], true, "{history}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_signer_sees_what_the_first_one_read_and_a_statement_of_the_organization_as_it_is() {
+    let client = over_http().await;
+    let own = json!({"type": "signature", "key": "own", "label": "Own", "required": true, "statement": "I got it."});
+    let second = json!({"type": "signature", "key": "second", "label": "Second", "required": true});
+    let path = started(&client, json!([signature_step(), own, second])).await;
+    client.patch("/settings", json!({"locale": "de"})).await.data();
+    let first = Link::create(&client, &path, json!({"signer": {"name": "Ada"}, "until": "sign"})).await.signer(&client);
+    first.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
+    let next = Link::create(&client, &path, json!({"signer": {"name": "Grace"}, "until": "second"})).await.signer(&client);
+    let session = next.send_with("GET", "/sign/session", None, "", &[("accept-language", "es")]).await.data();
+    assert_eq!(session["submitted"][0]["step"]["statement"], "Ich bestätige, was oben steht.");
+    assert_eq!(session["steps"][0]["step"]["statement"], "I got it.");
+    assert_eq!(session["steps"][1]["step"]["statement"], "Confirmo lo indicado arriba.");
 }

@@ -4,7 +4,7 @@ use super::texts::Texts;
 use askama::Template;
 use serde_json::Value;
 use shared::domain::actor::Actor;
-use shared::domain::processes::instance::{InstanceStatus, is_typed};
+use shared::domain::processes::instance::{InstanceStatus, is_typed, read_statement};
 use shared::domain::processes::process::{Step, StepKind};
 use shared::domain::receipts::receipt::{
     MovementReceipt, MovementReceiptStep, Receipt, ReceiptAsset, ReceiptEvent, ReceiptInstance, ReceiptProcess,
@@ -173,7 +173,8 @@ fn text_of(t: &Texts, step: &MovementReceiptStep, images: &Images) -> StepText {
         (Value::Bool(true), _) => vec![text(t.yes)],
         (signed, StepKind::Signature { statement }) => {
             let (picture, is_typed) = (picture(&step.step.key, signed, images), is_typed(signed));
-            return StepText::Signature { statement: statement.clone().into(), picture, is_typed };
+            let statement = read_statement(signed).unwrap_or(statement).to_owned();
+            return StepText::Signature { statement, picture, is_typed };
         }
         (Value::String(id), StepKind::UserPicker) => {
             vec![name(step.user_name.as_deref().unwrap_or_default()), text("\n"), Run::Code(id.clone())]

@@ -4,10 +4,10 @@ use super::session_wire::{SessionAsset, SessionSigner, SessionStep, SessionView}
 use crate::subject::Subject;
 use shared::auth::UnverifiedRequest;
 use shared::domain::assets::asset::Asset;
-use shared::domain::processes::instance::{Instance, InstanceStatus, is_typed};
+use shared::domain::processes::instance::{Instance, InstanceStatus, is_typed, read_statement};
 use shared::domain::processes::process::StepKind;
 use shared::domain::signing::link::{Link, LinkStatus};
-use shared::domain::tenants::locale::Locale;
+use shared::domain::tenants::locale::{Language, Locale};
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::User;
 use shared::domain::values::id::{AssetId, LinkId, TenantId, UserId};
@@ -15,6 +15,7 @@ use shared::domain::values::text::{Line, Name};
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
 use shared::http::responses::Data;
+use shared::http::responses::html::AcceptedLanguage;
 use shared::store::{BatchGet, TenantStore};
 use std::collections::HashMap;
 
@@ -23,6 +24,8 @@ pub(super) struct Session {
     pub(super) subject: Subject,
     organization: Name,
     locale: Locale,
+    /// In which the signer reads statements.
+    pub(super) language: Language,
     assets: HashMap<AssetId, Asset>,
     user_names: HashMap<UserId, Name>,
     /// `None` unless the signer is an active user.
@@ -30,7 +33,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) async fn read(reads: &TenantStore, link: &Link) -> Result<Self, ApiError> {
+    pub(super) async fn read(reads: &TenantStore, link: &Link, accepted: AcceptedLanguage) -> Result<Self, ApiError> {
         let subject = Subject::read(reads, link.subject).await?;
         let assets = subject.instances.iter().map(|it| it.value.asset_id);
         let picked = subject.instances.iter().flat_map(|it| it.value.picked_users());
@@ -52,7 +55,8 @@ impl Session {
             found.extend(batch.get_readable::<Asset>(Some(id))?.map(|asset| (id, asset.value)));
         }
         let (organization, locale) = (tenant.name, tenant.locale);
-        let mut session = Self { subject, organization, locale, assets: found, user_names: HashMap::new(), signer };
+        let language = accepted.or_language_of(&locale);
+        let mut session = Self { subject, organization, locale, language, assets: found, user_names: HashMap::new(), signer };
         for id in users {
             if let Some(user) = batch.get_readable::<User>(Some(id))? {
                 session.learn(&user.value);
@@ -91,8 +95,8 @@ impl Session {
             signer: SessionSigner { name: link.signer.name.clone(), user_id: self.signer },
             status: if link.used_at.is_some() { LinkStatus::Used } else { LinkStatus::Open },
             ends_at: link.ends_at(),
-            submitted: (0..submitted).map(|index| self.step(&instance.value, index)).collect(),
-            steps: (open..count).filter(is_open).map(|index| self.step(&instance.value, index)).collect(),
+            submitted: (0..submitted).map(|index| self.step(&instance.value, index, false)).collect(),
+            steps: (open..count).filter(is_open).map(|index| self.step(&instance.value, index, true)).collect(),
             is_completed: status == InstanceStatus::Completed,
             is_cancelled,
         })
@@ -112,9 +116,15 @@ impl Session {
         }
     }
 
-    fn step(&self, instance: &Instance, index: usize) -> SessionStep {
+    /// With the statement that an earlier signer read or, if it is open, that this one reads.
+    fn step(&self, instance: &Instance, index: usize, is_open: bool) -> SessionStep {
         let step = instance.steps.as_slice()[index].clone();
         let stored = instance.step_values.as_map().get(&step.key);
+        let statement = if is_open { step.translated_statement(self.language) } else { stored.and_then(read_statement) };
+        let step = match statement {
+            Some(statement) => step.with_statement(statement),
+            None => step,
+        };
         // An image has no place here.
         let value = stored.filter(|_| !step.is_signature()).cloned().unwrap_or_default();
         let user = value.as_str().filter(|_| step.kind == StepKind::UserPicker).and_then(|id| id.parse::<UserId>().ok());
@@ -129,11 +139,16 @@ impl Session {
 /// Get the session of a signing link
 ///
 /// What the signer needs to know: the organization, the assets, everything that is submitted so far, and the steps that are still
-/// to be submitted. Send the link's secret, which is the fragment of its address, as a bearer token. The first call is noted as
-/// `opened_at` of the link.
+/// to be submitted. A signature's default statement is in the language that `Accept-Language` prefers: en, de, fr or es. Without
+/// one of them, in that of the tenant's `locale`, or else in English. Send the link's secret, which is the fragment of its address,
+/// as a bearer token. The first call is noted as `opened_at` of the link.
 #[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(InputErrors))]
-pub async fn get_signing_session(request: UnverifiedRequest<LinkId>) -> Result<Data<SessionView>, ApiError> {
-    let (signer, session) = request.authorize_signer(async |store, link| Session::read(&store, &link.value).await).await?;
+pub async fn get_signing_session(
+    request: UnverifiedRequest<LinkId>,
+    language: AcceptedLanguage,
+) -> Result<Data<SessionView>, ApiError> {
+    let (signer, session) =
+        request.authorize_signer(async |store, link| Session::read(&store, &link.value, language).await).await?;
     let (link, now) = (&signer.link, signer.context.at);
     if link.value.status(now, session.subject.position()) == LinkStatus::Ended {
         return Err(ApiError::BadLink(Some(LinkStatus::Ended)));

@@ -19,6 +19,7 @@ use shared::http::openapi::{InputErrors, SubmissionConflict};
 use shared::http::requests::body::{StepData, StepKeys};
 use shared::http::requests::extract::JsonBody;
 use shared::http::responses::Data;
+use shared::http::responses::html::AcceptedLanguage;
 use shared::store::{StoreError, TenantStore};
 
 shared::body! {
@@ -43,6 +44,7 @@ shared::body! {
 #[utoipa::path(post, path = "/sign/advance", tag = "signing", security(("signing_link" = [])), responses(InputErrors, SubmissionConflict))]
 pub async fn submit_with_link(
     request: UnverifiedRequest<LinkId>,
+    language: AcceptedLanguage,
     body: JsonBody<SubmissionBody>,
 ) -> Result<Data<SessionView>, ApiError> {
     let (signer, (command, inputs)) = request
@@ -52,7 +54,7 @@ pub async fn submit_with_link(
             if link.value.own_status(store.store().now()) == LinkStatus::Used {
                 return Err(ApiError::BadLink(Some(LinkStatus::Used)));
             }
-            let mut session = Session::read(&store, &link.value).await?;
+            let mut session = Session::read(&store, &link.value, language).await?;
             errors.extend(not_opened(&link.value.steps, session.subject.steps(), &body));
             let SubmissionBody { step_data, current_step, through, typed_signatures } = body;
             let data = with_users(&store, &mut session, &link.value.steps, step_data.0, &mut errors).await?;
@@ -61,7 +63,8 @@ pub async fn submit_with_link(
                 expected_step: current_step.map(|step| step.0 as usize),
                 ..Submission::at_start(Some(StepData(data)), through, errors)
             };
-            let submitted = AdvanceSubject { id: link.value.subject, submission: submission.with_typed(typed) };
+            let submission = submission.by_signer(typed, session.language);
+            let submitted = AdvanceSubject { id: link.value.subject, submission };
             let command = SubmitWithLink { submitted, session, link: link.value.id };
             let inputs = command.read(&store).await?;
             Ok((command, inputs))

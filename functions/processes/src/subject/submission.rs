@@ -9,6 +9,7 @@ use shared::domain::assets::asset::Asset;
 use shared::domain::processes::instance::{AdvanceOutcome, Instance, InstanceStatus, ProcessError, Signed, candidate_users};
 use shared::domain::processes::process::Step;
 use shared::domain::record::Stored;
+use shared::domain::tenants::locale::Language;
 use shared::domain::user::User;
 use shared::domain::values::field_error::{FieldError, pointer_token};
 use shared::domain::values::id::UserId;
@@ -27,6 +28,8 @@ pub(crate) struct Submission {
     /// Errors of the request that are known already. Those found later are reported together with them.
     pub(crate) errors: Vec<FieldError>,
     pub(crate) images: DecodedImages,
+    /// In which a signer reads statements. `None` for an API key.
+    pub(crate) language: Option<Language>,
 }
 
 impl From<(Advance, Vec<FieldError>)> for Submission {
@@ -53,12 +56,12 @@ impl Beginning {
 impl Submission {
     pub(crate) fn at_start(step_data: Option<StepData>, through: Option<String>, errors: Vec<FieldError>) -> Self {
         let data = step_data.map(|data| data.0).unwrap_or_default();
-        Self { data, expected_step: None, through, errors, images: DecodedImages::default() }
+        Self { data, expected_step: None, through, errors, images: DecodedImages::default(), language: None }
     }
 
-    /// `keys` are those of the signature steps whose image shows a typed name.
-    pub(crate) fn with_typed(self, keys: Vec<String>) -> Self {
-        Self { images: DecodedImages::with_typed(keys), ..self }
+    /// `typed` are the keys of the signature steps whose image shows a typed name.
+    pub(crate) fn by_signer(self, typed: Vec<String>, language: Language) -> Self {
+        Self { images: DecodedImages::with_typed(typed), language: Some(language), ..self }
     }
 
     /// Reports all errors of the request together.
@@ -84,7 +87,11 @@ impl Submission {
         by: &Signed,
     ) -> Result<AdvanceOutcome, ApiError> {
         let next = self.result(instance.advance(through, data, self.expected_step, active, &self.images, by.at))?;
-        Ok(next.signed(instance, by))
+        let next = next.signed(instance, by);
+        Ok(match self.language {
+            Some(language) => next.stated(language),
+            None => next,
+        })
     }
 
     /// Submits the data with the start of an instance: all steps up to `through`. Without it, the values are only kept.

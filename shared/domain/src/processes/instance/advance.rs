@@ -219,10 +219,7 @@ impl MergedValues {
         let value = match value {
             CheckedValue::Value(value) => value,
             CheckedValue::Signature(image) => {
-                // An image that is sent again stays typed: whoever sends back all values knows nothing of it.
-                let was_typed = |stored: &&Value| stored["sha256"] == image.hash() && is_typed(stored);
-                let is_typed = images.is_typed(key) || self.step_values.get(key).filter(was_typed).is_some();
-                let value = stored_signature(&image, is_typed);
+                let value = stored_signature(&image, images.is_typed(key), self.step_values.get(key));
                 self.signatures.insert(key.to_owned(), image);
                 value
             }

@@ -11,7 +11,7 @@ mod typed_signatures;
 pub use advance::{AdvanceOutcome, candidate_users};
 pub use error::ProcessError;
 pub use signed::Signed;
-pub use typed_signatures::is_typed;
+pub use typed_signatures::{is_typed, read_statement};
 
 use crate::actor::Actor;
 use crate::assets::asset::{Asset, Status};

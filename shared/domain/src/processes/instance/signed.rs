@@ -1,9 +1,11 @@
-//! Who signed: kept beside the values, for the next signer. The history has it as well.
+//! Who signed, kept beside the values for the next signer, and what they read. The history has both as well.
 
 use super::{AdvanceOutcome, Instance, Starter};
 use crate::actor::Actor;
+use crate::tenants::locale::Language;
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 /// The author of a signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +34,22 @@ impl AdvanceOutcome {
                 Some((step.clone(), signed.clone()))
             });
             instance.signed = signers.collect();
+        }
+        self
+    }
+
+    /// Keeps with each submitted signature the statement that the signer read, if that is a translation.
+    #[must_use]
+    pub fn stated(mut self, language: Language) -> Self {
+        for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
+            for (key, image) in &self.signatures {
+                let step = instance.steps.as_slice().iter().find(|step| step.key == *key);
+                let statement = step.and_then(|step| step.translated_statement(language));
+                let value = instance.step_values.0.get_mut(key).filter(|value| value["sha256"] == image.hash());
+                if let (Some(statement), Some(value)) = (statement, value) {
+                    value["statement"] = json!(statement);
+                }
+            }
         }
         self
     }

@@ -1,4 +1,5 @@
-//! Signatures whose image shows a typed name: a signer who can't draw types the name, and every later reader is told.
+//! What is stored of a signature. Its image may show a typed name: a signer who can't draw types it, and every later reader is
+//! told.
 
 use super::{Instance, ProcessError};
 use crate::values::field_error::FieldError;
@@ -6,11 +7,16 @@ use crate::values::signature_image::SignatureImage;
 use crate::values::suggestions::unknown_name;
 use serde_json::{Map, Value, json};
 
-/// The value of a step, beside which the image is stored. A drawn signature is not marked.
-pub(super) fn stored_signature(image: &SignatureImage, is_typed: bool) -> Value {
+/// The value of a step, beside which the image is stored. A drawn signature is not marked. `before` is the value that it replaces:
+/// of an image that is sent again, it says more than who sends back all values knows.
+pub(super) fn stored_signature(image: &SignatureImage, is_typed: bool, before: Option<&Value>) -> Value {
+    let before = before.filter(|before| before["sha256"] == image.hash());
     let mut value = json!({"sha256": image.hash(), "bytes": image.bytes().len()});
-    if is_typed {
+    if is_typed || before.is_some_and(self::is_typed) {
         value["typed"] = json!(true);
+    }
+    if let Some(statement) = before.and_then(|before| before.get("statement")) {
+        value["statement"] = statement.clone();
     }
     value
 }
@@ -19,6 +25,12 @@ pub(super) fn stored_signature(image: &SignatureImage, is_typed: bool) -> Value 
 #[must_use]
 pub fn is_typed(value: &Value) -> bool {
     value["typed"] == true
+}
+
+/// The statement that the signer read, if that is not the step's but a translation. `value` is the stored value of the step.
+#[must_use]
+pub fn read_statement(value: &Value) -> Option<&str> {
+    value["statement"].as_str()
 }
 
 impl Instance {

@@ -1,5 +1,6 @@
 //! A step of a process and its JSON form.
 
+use crate::tenants::locale::Language;
 use crate::values::field_error::ValueError;
 use crate::values::string_enum::string_enum;
 use crate::values::text::{Name, Statement};
@@ -9,6 +10,16 @@ use utoipa::openapi::schema::Schema;
 
 /// The statement of a signature that has none of its own.
 const DEFAULT_STATEMENT: &str = "I confirm what is stated above.";
+
+/// As signers read it.
+const fn default_statement(language: Language) -> &'static str {
+    match language {
+        Language::English => DEFAULT_STATEMENT,
+        Language::German => "Ich bestätige, was oben steht.",
+        Language::French => "Je confirme ce qui est indiqué ci-dessus.",
+        Language::Spanish => "Confirmo lo indicado arriba.",
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "StepObject", try_from = "StepObject")]
@@ -81,6 +92,19 @@ impl Step {
     #[must_use]
     pub fn is_signature(&self) -> bool {
         matches!(self.kind, StepKind::Signature { .. })
+    }
+
+    /// The default statement in a language other than English. `None` for a statement that somebody wrote, which stays as it is.
+    #[must_use]
+    pub fn translated_statement(&self, language: Language) -> Option<&'static str> {
+        let is_default = matches!(&self.kind, StepKind::Signature { statement } if **statement == *DEFAULT_STATEMENT);
+        (is_default && language != Language::English).then(|| default_statement(language))
+    }
+
+    /// A signature step as a signer saw it.
+    #[must_use]
+    pub fn with_statement(self, statement: &str) -> Self {
+        Self { kind: StepKind::Signature { statement: Statement::from_stored(statement.to_owned()) }, ..self }
     }
 }
 
@@ -212,6 +236,17 @@ mod tests {
             let step: Step = serde_json::from_str(text).expect(text);
             assert_eq!(serde_json::to_string(&step).expect("json"), text);
         }
+    }
+
+    #[test]
+    fn only_the_default_statement_is_translated() {
+        let step = |text: &str| serde_json::from_str::<Step>(text).expect(text);
+        let default = step(r#"{"type":"signature","key":"k","label":"L"}"#);
+        let german = default.translated_statement(Language::German);
+        assert_eq!(german, Some("Ich bestätige, was oben steht."));
+        assert_eq!(default.translated_statement(Language::English), None);
+        assert_eq!(default.with_statement("x").translated_statement(Language::German), None);
+        assert_eq!(step(r#"{"type":"text","key":"k","label":"L"}"#).translated_statement(Language::German), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 const MAX_NAMED_BYTES: usize = 1_000;
 
 /// The submitted values by step key. A signature is `{"sha256", "bytes"}` of its image, which has an item of its own, with
-/// `"typed": true` if the image shows a typed name.
+/// `"typed": true` if the image shows a typed name, and the `"statement"` that the signer read, if that is a translation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StepValues(pub(crate) Map<String, Value>);

@@ -59,7 +59,8 @@ pub struct MovementReceiptStep {
     /// The step as it was defined.
     pub step: Step,
     /// The submitted value; null if there is none. A signature is given as `{"sha256", "bytes"}` of its image, with
-    /// `"typed": true` if the image shows a name that was typed, not drawn.
+    /// `"typed": true` if the image shows a name that was typed, not drawn, and the `"statement"` that the signer read, if that
+    /// is a translation of the step's.
     #[schema(required, value_type = Option<Value>)]
     pub value: Value,
     /// The display name that a picked user had at that time.

@@ -1,6 +1,7 @@
-//! Tests of signatures whose image shows a typed name.
+//! Tests of what is stored of signatures.
 
 use super::*;
+use crate::tenants::locale::Language;
 use crate::values::field_error::FieldError;
 use crate::values::signature_image::data_url;
 use serde_json::Map;
@@ -61,6 +62,19 @@ fn a_typed_signature_sent_again_stays_typed() {
     assert!(submit(&typed, json!({"signature": image(1)}), &["signature"]).is_ok());
     let drawn = submit(&ahead, json!({"signature": image(2)}), &[]).expect("acceptable");
     assert!(!is_typed(stored(&drawn)), "another image replaces it before its step is submitted");
+}
+
+#[test]
+fn a_translated_statement_is_kept_with_the_signature_also_when_it_is_sent_again() {
+    let (data, active) = (object(json!({"signature": image(1)})), BTreeSet::from([alice()]));
+    let next = instance(3).advance(None, &data, None, &active, &DecodedImages::default(), time(5)).expect("acceptable");
+    let english = next.clone().stated(Language::English).instance;
+    assert_eq!(read_statement(stored(&english)), None);
+    let french = next.stated(Language::French).instance;
+    assert_eq!(read_statement(stored(&french)), Some("Je confirme ce qui est indiqué ci-dessus."));
+    let ahead = Instance { state: State::InProgress { step: 2 }, ..french.clone() };
+    let again = submit(&ahead, json!({"signature": image(1)}), &[]).expect("acceptable");
+    assert_eq!(stored(&again), stored(&french));
 }
 
 #[test]
