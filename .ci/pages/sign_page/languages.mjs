@@ -52,6 +52,7 @@ async function organizations(scene) {
     const visit = await Visit.open(scene, url, { ...PHONE, locale: 'ja-JP' })
     const { page } = visit
     await sees(page.getByRole('heading', { level: 1, name: 'Vous recevez 1 appareil', exact: true }), 'the page is not in French')
+    await sees(page.getByText('Je confirme ce qui est indiqué ci-dessus.'), 'the default statement is not in French')
     await expectAccessible('the page in French', page)
     await visit.close()
   } finally {
