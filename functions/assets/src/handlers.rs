@@ -72,8 +72,8 @@ pub async fn get_asset(
 
 /// Get the asset with a tag
 ///
-/// As `GET /assets/{id}`, for who has scanned a label. Tags are the same in upper and lower case.
-#[utoipa::path(get, path = "/assets/by-tag/{tag}", tag = "assets", security(("api_key" = ["assets:read"])), responses(ResourceErrors))]
+/// Looks up an asset by its label. Tags are case-insensitive. A browser without a key is sent to the inventory's page.
+#[utoipa::path(get, path = "/assets/by-tag/{tag}", tag = "assets", security(("api_key" = ["assets:read"])), responses(ResourceErrors, (status = 302, description = "For `Accept: text/html` without a key: `Location` is the inventory's page at this tag.")))]
 pub async fn get_asset_by_tag(
     request: UnverifiedRequest,
     tag: PathTag,
