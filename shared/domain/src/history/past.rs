@@ -158,12 +158,7 @@ impl PastState {
     }
 }
 
-fn asset(
-    id: AssetId,
-    fields: &HistoryFields,
-    manufacturer: Option<ManufacturerId>,
-    scans: u64,
-) -> Result<Asset, PastError> {
+fn asset(id: AssetId, fields: &HistoryFields, manufacturer: Option<ManufacturerId>, scans: u64) -> Result<Asset, PastError> {
     let model_id: Option<ModelId> = read(fields, "model_id")?;
     let custom_fields = fields.get("custom_fields").filter(|value| !value.is_null()).map(ToString::to_string);
     let custom_fields = custom_fields.map(CustomFields::try_from).transpose();
@@ -228,7 +223,8 @@ mod tests {
             assigned_since: "2026-01-02".parse().ok(),
             last_seen_at: Some(Timestamp::from_millis(5)),
             scans: 2,
-            details: serde_json::from_value(json!({"purchase_price": "12.50", "serial_number": "S", "location": "A / B"})).expect("details"),
+            details: serde_json::from_value(json!({"purchase_price": "12.50", "serial_number": "S", "location": "A / B"}))
+                .expect("details"),
             custom_fields: serde_json::from_value(json!(r#"{"a": [1, 2.5]}"#)).expect("fields"),
             ..samples::asset(1)
         };

@@ -50,7 +50,15 @@ impl Erasure {
     /// From the beginning: after a restore, the table may lack what the present pass has done.
     #[must_use]
     pub fn restarted(self, at: Timestamp) -> Self {
-        Self { began_at: at, position: None, responses_until: None, has_removed: false, is_in_part: false, is_done: false, ..self }
+        Self {
+            began_at: at,
+            position: None,
+            responses_until: None,
+            has_removed: false,
+            is_in_part: false,
+            is_done: false,
+            ..self
+        }
     }
 
     /// To be stored before a part removes anything. If the part before was interrupted, its repetition would find nothing to

@@ -2,7 +2,6 @@
 
 use super::{CheckMode, Finding, TenantCheck};
 use crate::domain::values::time::Timestamp;
-use crate::store::{Store, TenantStore};
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::keys::{Item, Key, Keys, PK, SK};
 use crate::store::table::condition::Condition;
@@ -10,6 +9,7 @@ use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::StoreError;
 use crate::store::table::item::{LAST_HASH, VERSION};
 use crate::store::table::transaction::{Purpose, TransactionError, TransactionItem, Write};
+use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::time::Duration;
 use tokio::time::Instant;
