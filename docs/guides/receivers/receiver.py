@@ -5,7 +5,7 @@ import os
 import sqlite3
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from asset_lifecycle.models import WebhookEvent
 from standardwebhooks import Webhook, WebhookVerificationError
@@ -14,7 +14,14 @@ webhook = Webhook(os.environ["WEBHOOK_SECRET"])
 # Every statement is a transaction of its own.
 inbox = sqlite3.connect("inbox.db", isolation_level=None, check_same_thread=False)
 inbox.execute("CREATE TABLE IF NOT EXISTS deliveries (id TEXT PRIMARY KEY, entity_id TEXT, version INTEGER, body TEXT, done INTEGER)")
-arrived = Event()
+arrived, turn = Event(), Lock()
+
+
+def run(statement: str, values: tuple = ()) -> tuple[list, int]:
+    """Returns the rows, and how many have changed. Threads share the connection, which counts for all of them: one at a time."""
+    with turn:
+        result = inbox.execute(statement, values)
+        return result.fetchall(), result.rowcount
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -28,9 +35,9 @@ class Receiver(BaseHTTPRequestHandler):
         event = delivery.data
         # The ID is the same at every attempt: a known one is ignored.
         row = (self.headers["webhook-id"], str(event.entity_id), event.version, body.decode())
-        stored = inbox.execute("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?, ?, FALSE)", row)
+        _, stored = run("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?, ?, FALSE)", row)
         self.answer(204)
-        if stored.rowcount == 0:
+        if stored == 0:
             print("again:", delivery.type_, flush=True)
         arrived.set()
 
@@ -47,16 +54,16 @@ class Receiver(BaseHTTPRequestHandler):
 def react() -> None:
     while True:
         arrived.clear()
-        waiting = inbox.execute("SELECT id, entity_id, version, body FROM deliveries WHERE NOT done ORDER BY id").fetchall()
+        waiting, _ = run("SELECT id, entity_id, version, body FROM deliveries WHERE NOT done ORDER BY id")
         for webhook_id, entity_id, version, body in waiting:
             # Deliveries can overtake each other: an older version than the newest one is out of date.
-            newer = inbox.execute("SELECT 1 FROM deliveries WHERE entity_id = ? AND version > ?", (entity_id, version))
-            if newer.fetchone():
+            newer, _ = run("SELECT 1 FROM deliveries WHERE entity_id = ? AND version > ?", (entity_id, version))
+            if newer:
                 print("out of date: version", version, flush=True)
             else:
                 delivery = WebhookEvent.from_dict(json.loads(body))
                 print(delivery.type_, delivery.data.entity_tag, "version", version, flush=True)
-            inbox.execute("UPDATE deliveries SET done = TRUE WHERE id = ?", (webhook_id,))
+            run("UPDATE deliveries SET done = TRUE WHERE id = ?", (webhook_id,))
         arrived.wait()
 
 
