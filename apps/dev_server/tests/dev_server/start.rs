@@ -58,12 +58,14 @@ fn people_see_addresses_a_key_and_then_their_requests() {
     let mut session = Session::start(command, 80).unwrap();
     let shown = session.wait_for(END).unwrap();
     // The note about creating data is erased before the start.
-    let (notice, start) = shown.split_once("Documentation").unwrap();
+    let (notice, start) = shown.split_once("Inventory").unwrap();
     assert!(notice.starts_with("Creating assets and users") && notice.ends_with("\u{1b}[2K"), "{notice:?}");
     assert!(!start.contains('\u{1b}'), "{start}");
     let base_url = value(start, "API ");
-    assert!(start.starts_with(&format!(" {base_url}/docs\n")), "{start}");
-    assert!(value(start, "Key ").len() > 90 && shown.contains(data.to_str().unwrap()), "{shown}");
+    let key = value(start, "Key ");
+    assert_eq!(start.lines().next().unwrap().trim(), format!("{base_url}/app#key={key}"));
+    assert_eq!(value(start, "Documentation "), format!("{base_url}/docs"));
+    assert!(key.len() > 90 && shown.contains(data.to_str().unwrap()), "{shown}");
     assert!(start.trim_end().ends_with(END), "something is logged before the first request: {start}");
     send(base_url, "GET /v1/assets?limit=3&api_key=apl_secret");
     let lines = session.wait_for(" ms\n").unwrap();

@@ -261,6 +261,7 @@ mod tests {
                 "--map HB.model_number=model",
                 "--map HB.serial_number=serial_number",
                 "--map HB.warranty_expires=warranty_until",
+                "--map HB.location=location",
             ]
         );
         for (heading, expected) in [
