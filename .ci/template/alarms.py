@@ -6,12 +6,11 @@ dashboard shows metrics that exist.
 
 import json
 import re
-import sys
 
 from aws_metrics import METRICS
 from created import created, of_type
+from findings import check, end
 
-ERRORS = []
 HOUR, DAY = 60, 24 * 60
 
 # By alarm: the values in a quiet time, in a fault that ends by itself, and in one that lasts, by minute. A minute without a
@@ -54,11 +53,6 @@ SCENARIOS = {
     },
 }
 SCENARIOS["StreamFailureAlarm"] = SCENARIOS["DeadLetterAlarm"]
-
-
-def check(holds, error):
-    if not holds:
-        ERRORS.append(error)
 
 
 def rings(alarm, values):
@@ -151,10 +145,7 @@ def main():
     check(len(budgets) == 1, f"{len(budgets)} budgets with MonthlyBudget")
     bus = created(AlarmEmail="ops@example.com", Webhooks="false", EventBusArn="arn:aws:events:r:a:event-bus/b")
     check("StreamFailureAlarm" in bus, "nobody hears of events that a bus misses")
-    for error in ERRORS:
-        print(f"alarms: {error}", file=sys.stderr)
-    print(f"alarms: {len(alarms)}, {sum(map(len, SCENARIOS.values()))} scenarios, {len(ERRORS)} errors")
-    return 1 if ERRORS else 0
+    end("alarms", f"alarms: {len(alarms)}, {sum(map(len, SCENARIOS.values()))} scenarios")
 
 
-sys.exit(main())
+main()

@@ -2,20 +2,12 @@
 exist, events that are lost. The emulated account deploys the rest, and cfn-lint checks it.
 """
 
-import sys
-
 from created import created, of_type
+from findings import check, end
 from samtranslator.yaml_helper import yaml_parse
 
 # The actions that Lambda and pipes read a stream with. They have no leading keys.
 STREAM_ACTIONS = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"}
-
-ERRORS = []
-
-
-def check(holds, error):
-    if not holds:
-        ERRORS.append(error)
 
 
 def check_roles(resources):
@@ -75,7 +67,4 @@ with open("template.yaml", encoding="utf-8") as file:
 RESOURCES = created(EventBusArn="arn:aws:events:eu-central-1:123456789012:event-bus/inventory", Tracing="true")
 for part in (check_roles, check_routes, check_events):
     part(RESOURCES)
-for error in ERRORS:
-    print(f"template.yaml: {error}", file=sys.stderr)
-print(f"template: {len(RESOURCES)} resources, {len(ERRORS)} errors")
-sys.exit(1 if ERRORS else 0)
+end("template.yaml", f"template: {len(RESOURCES)} resources")

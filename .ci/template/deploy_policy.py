@@ -1,10 +1,10 @@
 """Compares docs/policies/deploy.json, the policy for deployments, with the template's resources."""
 
 import json
-import sys
 from fnmatch import fnmatchcase
 
 from created import created
+from findings import check, end
 
 # For each type of resource, the action that creates it, and an address as CloudFormation generates it.
 CREATIONS = {
@@ -67,13 +67,6 @@ EVERYTHING = {
     "HostedZoneId": "HOSTED-ZONE",
 }
 
-ERRORS = []
-
-
-def check(holds, error):
-    if not holds:
-        ERRORS.append(error)
-
 
 def main():
     with open("docs/policies/deploy.json", encoding="utf-8") as file:
@@ -105,10 +98,7 @@ def main():
     everywhere = {action for statement in statements if "*" in statement["Resource"] for action in statement["Action"]}
     everywhere -= {"kms:CreateKey", "kms:TagResource"}
     check(all("Log" in a or "ResourcePolic" in a for a in everywhere), f"permits {everywhere} on everything")
-    for error in ERRORS:
-        print(f"docs/policies/deploy.json: {error}", file=sys.stderr)
-    print(f"deploy policy: {len(kinds)} types of resources, {len(ERRORS)} errors")
-    return 1 if ERRORS else 0
+    end("docs/policies/deploy.json", f"deploy policy: {len(kinds)} types of resources")
 
 
-sys.exit(main())
+main()

@@ -1,21 +1,14 @@
 """Compares docs/costs.md with what an idle stack has, and counts the resources of the smallest one."""
 
-import sys
-
 from created import created, of_type
+from findings import check, end
 
-ERRORS = []
 # Dollars a month. Lambda asks a queue five times in 20 s, also an empty one: 657,000 requests at 0.40 per million.
 ALARM, QUEUE, KEY, DASHBOARD = 0.10, 0.26, 1.00, 3.00
 # The schedule of snapshots, as docs/costs.md calculates it.
 SNAPSHOTS = 0.05
 # The most that the smallest stack may have, without permissions of the gateway, of which each route has one.
 MOST_RESOURCES = 45
-
-
-def check(holds, error):
-    if not holds:
-        ERRORS.append(error)
 
 
 def stated():
@@ -62,11 +55,8 @@ def main():
     check(not of_type(smallest, "AWS::SQS::Queue"), "queues without webhooks")
     modes = {str(function["TracingConfig"]["Mode"]) for function in of_type(with_alarms, "AWS::Lambda::Function").values()}
     check(modes == {str({"Fn::If": ["IsTraced", "Active", "PassThrough"]})}, f"functions are traced: {modes}")
-    for error in ERRORS:
-        print(f"idle: {error}", file=sys.stderr)
     permissions = len(smallest) - len(counted)
-    print(f"idle: the smallest stack has {len(counted)} resources and {permissions} permissions, {len(ERRORS)} errors")
-    return 1 if ERRORS else 0
+    end("idle", f"idle: the smallest stack has {len(counted)} resources and {permissions} permissions")
 
 
-sys.exit(main())
+main()
