@@ -1,6 +1,6 @@
 // The inventory's page, watched: whatever it must never do is remembered, and fails the scenario at its end.
 import assert from 'node:assert/strict'
-import { DESKTOP, PHONE, expectAccessible, expectNarrow, sees, until } from '../sign_page/visit.mjs'
+import { DESKTOP, PHONE, expectAccessible, expectNarrow, sees, until, watch } from '../sign_page/visit.mjs'
 
 export { DESKTOP, PHONE, sees, until }
 
@@ -19,7 +19,7 @@ export class Visit {
     })
     visit.page = await visit.context.newPage()
     visit.page.setDefaultTimeout(20_000)
-    visit.watch(visit.page)
+    watch(visit, visit.page)
     await visit.page.goto(`${api.base}/app#${key ? `key=${key}&` : ''}${fragment.slice(1)}`)
     return visit
   }
@@ -27,20 +27,6 @@ export class Visit {
   /** Goes to another fragment. */
   async go(fragment) {
     await this.page.evaluate((hash) => (location.hash = hash), fragment)
-  }
-
-  watch(page) {
-    const { wrong } = this
-    page.on('request', (request) => this.checkRequest(request))
-    page.on('console', (message) => {
-      const text = message.text()
-      if (!this.expected.some((expected) => expected.test(text))) wrong.push(`console: ${text}`)
-    })
-    page.on('pageerror', (error) => wrong.push(`error: ${error.message}`))
-    page.on('dialog', (dialog) => {
-      wrong.push(`a dialog opens: ${dialog.message()}`)
-      dialog.dismiss()
-    })
   }
 
   checkRequest(request) {

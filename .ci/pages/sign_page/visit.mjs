@@ -42,6 +42,21 @@ export async function expectNarrow(name, page) {
 
 const shown = async (page) => (await page.locator('body').innerText()).replace(/\s+/g, ' ').slice(0, 600)
 
+/** Notes in `visit` what goes wrong on a page, and checks what it requests. */
+export function watch(visit, page) {
+  const { wrong } = visit
+  page.on('request', (request) => visit.checkRequest(request))
+  page.on('console', (message) => {
+    const text = message.text()
+    if (!visit.expected.some((expected) => expected.test(text))) wrong.push(`console: ${text}`)
+  })
+  page.on('pageerror', (error) => wrong.push(`error: ${error.message}`))
+  page.on('dialog', (dialog) => {
+    wrong.push(`a dialog opens: ${dialog.message()}`)
+    dialog.dismiss()
+  })
+}
+
 /** A browser context with a page. */
 export class Visit {
   /** `failures` are allowed from the first request on: what loads with the page has failed before this returns. */
@@ -79,18 +94,8 @@ export class Visit {
   }
 
   watch(page) {
-    const { wrong } = this
-    page.on('request', (request) => this.checkRequest(request))
-    page.on('console', (message) => {
-      const text = message.text()
-      if (!this.expected.some((expected) => expected.test(text))) wrong.push(`console: ${text}`)
-    })
-    page.on('pageerror', (error) => wrong.push(`error: ${error.message}`))
-    page.on('popup', (popup) => wrong.push(`a window opens: ${popup.url()}`))
-    page.on('dialog', (dialog) => {
-      wrong.push(`a dialog opens: ${dialog.message()}`)
-      dialog.dismiss()
-    })
+    watch(this, page)
+    page.on('popup', (popup) => this.wrong.push(`a window opens: ${popup.url()}`))
   }
 
   checkRequest(request) {
