@@ -8,11 +8,10 @@ use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::{self, Key, Keys, PK, SK};
-use crate::store::table::delays::{max_event_delay, max_secondary_index_delay};
+use crate::store::table::delays::{MAX_REQUEST, max_event_delay, max_secondary_index_delay};
 use crate::store::table::error::StoreError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
-use chrono::TimeDelta;
 use uuid::Uuid;
 
 /// The size in bytes from which parts of a body are left out: images of signatures, changes of a history, further
@@ -36,9 +35,6 @@ const MAX_READ: usize = 1_000;
 const READ_AT_ONCE: usize = 250;
 /// The least number that one request reads in a period, at whose end events of slow requests are looked for.
 const READ_AT_ONCE_IN_PERIOD: usize = 100;
-/// The longest time from the arrival of a request, which is the time of its events, to the time in their ids: no function runs
-/// longer.
-const MAX_REQUEST: TimeDelta = TimeDelta::seconds(30);
 
 impl Feed {
     /// `false` if the response can't hold the entry, or has `limit` of them.

@@ -1,7 +1,6 @@
 //! Erasing a person, part by part. Each part can be repeated.
 
 use super::held::Held;
-use super::obstacles::MAX_REQUEST;
 use super::pass::PartAbout;
 use crate::domain::assets::asset::Asset;
 use crate::domain::history::chain::HistoryEntry;
@@ -16,7 +15,7 @@ use crate::domain::values::id::UserId;
 use crate::store::keys::Keys;
 use crate::store::table::backoff::{MAX_ROUNDS, pause};
 use crate::store::table::deadline::has_time_for_operation;
-use crate::store::table::delays::max_event_delay;
+use crate::store::table::delays::{MAX_REQUEST, max_event_delay};
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::{ChangeContext, TenantStore, UnitOfWork};
 use futures_util::{StreamExt, TryStreamExt, stream};

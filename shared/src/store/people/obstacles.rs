@@ -5,14 +5,10 @@ use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::record::{Kind, Stored};
 use crate::domain::user::User;
 use crate::domain::values::id::{AssetId, Id, InstanceId, UserId};
-use crate::store::table::delays::max_event_delay;
+use crate::store::table::delays::{MAX_REQUEST, max_event_delay};
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::item::USES;
 use crate::store::{ChangeContext, InstanceFilter, PageRequest, TenantStore};
-use chrono::TimeDelta;
-
-/// The longest time of a request: that of a function.
-pub(super) const MAX_REQUEST: TimeDelta = TimeDelta::seconds(30);
 
 /// The most pages of open instances that are searched for those that pick a user.
 const MAX_PAGES: u32 = 10;

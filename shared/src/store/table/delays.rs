@@ -14,6 +14,9 @@ const MAX_TIME_IN_FLIGHT: TimeDelta = TimeDelta::seconds(3);
 /// milliseconds, or within a few seconds if the host that coordinates it fails meanwhile. Lists that wait as long, load the
 /// index again and wait once more still end before any function does (15 s).
 pub const MAX_TIME_TO_COMMIT: Duration = Duration::from_secs(3);
+/// The longest time from the arrival of a request, which is the time of its events, to the time in their IDs: no function runs
+/// longer.
+pub const MAX_REQUEST: TimeDelta = TimeDelta::seconds(30);
 /// The longest lag of a secondary index behind the table.
 pub const SECONDARY_INDEX_LAG: TimeDelta = TimeDelta::seconds(60);
 
