@@ -1,11 +1,11 @@
 //! The endpoints of assets.
 
-use crate::bulk::operation::AssetOperation;
-use crate::bulk::write::{Action, Target};
+use crate::changes::{self, AssetWrite, Target};
 use crate::expand::{Expand, ExpandedUsers, without_users};
 use crate::query::{AssetQuery, OneAssetQuery};
+use crate::records::AssetRecords;
 use crate::wire::{AssetPatch, AssetView, DELETED, DeletedAsset, NewAsset};
-use shared::auth::{Caller, Command, UnverifiedRequest};
+use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::assets::asset::{Asset, CatalogNames};
 use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
@@ -13,7 +13,6 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
 use shared::http::openapi::{AssetConflict, AssetDeletionConflict, ChangeErrors, DuplicateConflict, InputErrors, ResourceErrors};
-use shared::http::requests::body::ReadOnlyFields;
 use shared::http::requests::extract::{JsonBody, PathId, PathTag, QueryParams};
 use shared::http::requests::params;
 use shared::http::responses::{Created, Json, Versioned, or_not_found};
@@ -44,16 +43,15 @@ pub async fn list_assets(request: UnverifiedRequest, query: QueryParams<AssetQue
 /// Unless the body has an `asset_tag`, the service generates one from the tenant's template.
 #[utoipa::path(post, path = "/assets", tag = "assets", security(("api_key" = ["assets:write"])), responses(InputErrors, DuplicateConflict))]
 pub async fn create_asset(request: UnverifiedRequest, body: JsonBody<NewAsset>) -> Result<Created<AssetView>, ApiError> {
-    let (caller, (operation, inputs)) = request
+    let (caller, (write, records)) = request
         .authorize_and_read(Scope::AssetsWrite, async |store| {
             let (body, errors) = body.parse_with_errors(&store)?;
-            let action = Action::set(body, ReadOnlyFields::default(), errors);
-            let operation = AssetOperation::alone(Target::New, action);
-            let inputs = operation.read(&store).await?;
-            Ok((operation, inputs))
+            let write = AssetWrite::new(body, errors);
+            let records = AssetRecords::of_one(&store, &Target::New, Some(&write.change)).await?;
+            Ok((write, records))
         })
         .await?;
-    Ok(operation.create(&caller, inputs).await?.created())
+    Ok(changes::create(&caller, write, records).await?.created())
 }
 
 /// Get an asset
@@ -132,20 +130,23 @@ pub async fn update_asset(
     id: PathId<AssetId>,
     body: JsonBody<AssetPatch>,
 ) -> Result<Versioned<AssetView>, ApiError> {
-    let (caller, (operation, inputs)) = request
+    let (caller, (id, write, records)) = request
         .authorize_and_read(Scope::AssetsWrite, async |store| {
             let id = id.parse()?;
             let (mut body, errors) = body.parse_with_errors(&store)?;
             let unchanged = without_users(std::mem::take(&mut body.unchanged));
-            let action = Action::set(body, ReadOnlyFields::default(), errors);
-            let mut operation = AssetOperation::alone(Target::Id(id), action);
-            let inputs = operation.read(&store).await?;
-            operation.check_unchanged(&unchanged, &inputs, &store).await?;
-            Ok((operation, inputs))
+            let mut write = AssetWrite::new(body, errors);
+            let target = Target::Id(id);
+            let records = AssetRecords::of_one(&store, &target, Some(&write.change)).await?;
+            let asset = or_not_found(records.found(&target)?)?;
+            if !unchanged.is_empty() {
+                write.change.errors.extend(unchanged.errors(&view(&store, asset).await?.data)?);
+            }
+            Ok((id, write, records))
         })
         .await?;
-    let changed = caller.execute(&operation, inputs).await?;
-    view(&caller.store, changed.asset).await
+    let changed = changes::change(&caller, id, write, records).await?;
+    view(&caller.store, changed).await
 }
 
 async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<Versioned<AssetView>, ApiError> {
@@ -159,13 +160,8 @@ async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<Versioned<Ass
 /// Removes the asset permanently; its history remains readable. Consider setting the status to `scrapped` instead.
 #[utoipa::path(delete, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(ChangeErrors, AssetDeletionConflict))]
 pub async fn delete_asset(request: UnverifiedRequest, id: PathId<AssetId>) -> Result<Json<DeletedAsset>, ApiError> {
-    let (caller, (operation, inputs)) = request
-        .authorize_and_read(Scope::AssetsWrite, async |store| {
-            let operation = AssetOperation::alone(Target::Id(id.parse()?), Action::Delete);
-            let inputs = operation.read(&store).await?;
-            Ok((operation, inputs))
-        })
-        .await?;
-    caller.execute(&operation, inputs).await?;
+    let read = async |store: TenantStore| or_not_found(store.get::<Asset>(id.parse()?).await?);
+    let (caller, asset) = request.authorize_and_read(Scope::AssetsWrite, read).await?;
+    changes::delete(&caller, asset).await?;
     Ok(Json(DELETED))
 }

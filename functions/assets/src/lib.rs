@@ -1,12 +1,13 @@
 //! `/v1/assets`: the inventory, its labels, and `/v1/stats`, which counts it.
 
 mod bulk;
+mod changes;
 mod expand;
 mod handlers;
 mod history;
-mod inputs;
 mod labels;
 mod query;
+mod records;
 mod seen;
 mod startable;
 mod stats;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use shared::auth::{Command, Operation, Principal, UnverifiedRequest};
+use shared::auth::{ImportRow, Operation, Principal, UnverifiedRequest};
 use shared::domain::assets::asset::Asset;
 use shared::domain::assets::asset_tag::RowTag;
 use shared::domain::assets::location::Location;
@@ -243,15 +243,25 @@ impl Scan {
     }
 }
 
-impl Command for Scan {
+impl Operation for Scan {
     type Inputs = Option<Stored<Asset>>;
     type Outcome = ScanResponse;
 
-    async fn read(&self, reads: &TenantStore) -> Result<Self::Inputs, ApiError> {
-        match &self.found {
-            Found::Asset(asset) => Ok(reads.get::<Asset>(asset.value.id).await?),
-            Found::SameAs(_) | Found::Several(_) | Found::Nothing => Ok(None),
+    async fn read(
+        principal: &Principal,
+        scans: &[&Self],
+        is_retry: bool,
+    ) -> Result<Vec<Result<Self::Inputs, ApiError>>, ApiError> {
+        let mut inputs = Vec::new();
+        for scan in scans {
+            inputs.push(match &scan.found {
+                // Only one is retried at a time.
+                Found::Asset(asset) if is_retry => principal.store.get::<Asset>(asset.value.id).await.map_err(ApiError::from),
+                Found::Asset(asset) => Ok(Some(asset.as_ref().clone())),
+                Found::SameAs(_) | Found::Several(_) | Found::Nothing => Ok(None),
+            });
         }
+        Ok(inputs)
     }
 
     fn decide(
@@ -270,31 +280,18 @@ impl Command for Scan {
         Ok(self.respond(outcome, Some(&seen.value)))
     }
 
-    fn stored_response(&self, response: &ScanResponse) -> Result<StoredResponse, StoreError> {
+    fn unique_value(&self) -> Option<(&'static str, String)> {
+        None
+    }
+
+    fn response(response: &ScanResponse) -> Result<StoredResponse, StoreError> {
         let body = serde_json::to_string(response).map_err(StoreError::broken)?;
         Ok(StoredResponse { is_nameless: true, ..StoredResponse::new(200, body) })
     }
 }
 
-impl Operation for Scan {
-    async fn prepare(_: &Principal, _: &[&Self]) -> Result<(), ApiError> {
-        Ok(())
-    }
-
-    /// No two scans of a request are of the same asset.
-    fn subjects(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    async fn inputs(&self, principal: &Principal, is_retry: bool) -> Result<Self::Inputs, ApiError> {
-        match &self.found {
-            Found::Asset(asset) if !is_retry => Ok(Some(asset.as_ref().clone())),
-            _ => self.read(&principal.store).await,
-        }
-    }
-
-    fn note(&self, _: &ScanResponse) {}
-}
+/// No two scans of a request are of the same asset.
+impl ImportRow for Scan {}
 
 /// Note that assets were seen
 ///
@@ -324,9 +321,8 @@ pub async fn see_assets(request: UnverifiedRequest, body: JsonBody<SeenAssets>) 
     let found = find(&caller.store, &items).await?;
     let scan = |(index, found)| Scan { index, found, location: location.clone(), at: at.unwrap_or(now), moves };
     let scans: Vec<Scan> = found.into_iter().enumerate().map(scan).collect();
-    let executed = caller.execute_each(&scans).await?;
     let mut responses = Vec::new();
-    for response in executed.responses {
+    for response in caller.execute_each(&scans).await? {
         match response.status {
             ..300 => {}
             // Others scan the same asset, or the same request is in progress.

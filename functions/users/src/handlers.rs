@@ -1,6 +1,6 @@
 //! The endpoints of users.
 
-use crate::bulk::operation::{Action, Target, UserOperation};
+use crate::changes;
 use crate::wire::{NewUser, UserPatch, UserQuery, UserView};
 use shared::auth::UnverifiedRequest;
 use shared::domain::keys::scope::Scope;
@@ -8,10 +8,9 @@ use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
-use shared::http::requests::body::ReadOnlyFields;
 use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
 use shared::http::requests::params;
-use shared::http::responses::{Created, Data, Versioned, or_not_found};
+use shared::http::responses::{Created, Data, Versioned};
 use shared::store::Page;
 
 /// List users
@@ -42,9 +41,7 @@ pub async fn get_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<
 #[utoipa::path(post, path = "/users", tag = "users", security(("api_key" = ["users:write"])), responses(InputErrors, DuplicateConflict))]
 pub async fn create_user(request: UnverifiedRequest, body: JsonBody<NewUser>) -> Result<Created<UserView>, ApiError> {
     let caller = request.authorize(Scope::UsersWrite).await?;
-    let action = Action::set(body.parse(&caller)?, ReadOnlyFields::default(), Vec::new());
-    let operation = UserOperation::alone(&caller, caller.store.new_id(caller.context.at)?, Target::New, action);
-    Ok(Created::of("users", caller.execute(&operation, None).await?.user))
+    Ok(Created::of("users", changes::create(&caller, body.parse(&caller)?.into()).await?))
 }
 
 /// Update a user
@@ -57,9 +54,7 @@ pub async fn update_user(
     body: JsonBody<UserPatch>,
 ) -> Result<Versioned<UserView>, ApiError> {
     let (caller, user, body) = request.patch::<User, UserView, _>(Scope::UsersWrite, id, body, |_, _, _| None).await?;
-    let (id, action) = (user.value.id, Action::set(body, ReadOnlyFields::default(), Vec::new()));
-    let operation = UserOperation::alone(&caller, id, Target::Id(id), action);
-    Ok(caller.execute(&operation, Some(user)).await?.user.into())
+    Ok(changes::change(&caller, user, body.into()).await?.into())
 }
 
 /// Delete a user
@@ -67,8 +62,5 @@ pub async fn update_user(
 /// Refused while assets are assigned to the user. Returns the user as it was.
 #[utoipa::path(delete, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(ChangeErrors, InUseConflict))]
 pub async fn delete_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<Data<UserView>, ApiError> {
-    let (caller, user) =
-        request.authorize_and_read(Scope::UsersWrite, async |store| or_not_found(store.get::<User>(id.parse()?).await?)).await?;
-    let operation = UserOperation::alone(&caller, user.value.id, Target::Id(user.value.id), Action::Delete);
-    Ok(Data { data: caller.execute(&operation, Some(user)).await?.user.into() })
+    request.delete::<User, _>(Scope::UsersWrite, id, |_| Ok(())).await
 }

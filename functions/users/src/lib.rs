@@ -1,6 +1,7 @@
 //! `/v1/users`: the people that assets are assigned to, their present and earlier assets, what is held about them, and erasing it.
 
 mod bulk;
+mod changes;
 mod erase;
 mod handlers;
 mod report;

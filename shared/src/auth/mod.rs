@@ -19,6 +19,6 @@ mod verify;
 pub use caller::{Caller, Principal};
 pub use command::Command;
 pub use one_record::unknown_reference;
-pub use operations::{CONCURRENT_OPERATIONS, Operation};
+pub use operations::{ImportRow, Operation};
 pub use signer::SigningRequester;
 pub use unverified::UnverifiedRequest;

@@ -1,8 +1,6 @@
 //! The endpoint of batches.
 
-use super::assets_in_bulk::AssetsInBulk;
-use super::operation::AssetOperation;
-use super::write::{Action, Target};
+use crate::changes::{Action, AssetOperation, AssetWrite, Target};
 use crate::expand::without_users;
 use crate::wire::{AssetPatch, NewAsset};
 use shared::auth::UnverifiedRequest;
@@ -13,10 +11,8 @@ use shared::http::bulk::batch::{Batch, BatchResult};
 use shared::http::bulk::operations::{OperationKind, RawOperation};
 use shared::http::error::ApiError;
 use shared::http::openapi::{AssetBatchConflict, AssetBatchErrors};
-use shared::http::requests::body::ReadOnlyFields;
 use shared::http::requests::extract::JsonBody;
 use shared::http::responses::Json;
-use std::sync::Arc;
 
 /// Change several assets
 ///
@@ -26,29 +22,30 @@ use std::sync::Arc;
 pub async fn batch_assets(request: UnverifiedRequest, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let caller = request.authorize(Scope::AssetsWrite).await?;
     let operations = body.parse(&caller)?.into_operations()?;
-    let assets = Arc::new(AssetsInBulk::default());
-    let operations: Vec<AssetOperation> = operations.iter().map(|raw| operation(raw, &assets)).collect();
+    let ids = caller.store.new_ids(caller.context.at, operations.len())?;
+    let mut operations: Vec<AssetOperation> = operations.iter().zip(ids).map(|(raw, id)| operation(raw, id)).collect();
+    AssetOperation::note_brought_tags(&mut operations);
     caller.execute_batch(&operations).await.map(Json)
 }
 
-fn operation(raw: &RawOperation, assets: &Arc<AssetsInBulk>) -> AssetOperation {
+fn operation(raw: &RawOperation, new_id: AssetId) -> AssetOperation {
     let target = match raw.kind {
         OperationKind::Create => Target::New,
         OperationKind::Update | OperationKind::Delete => Target::Id(AssetId::from_uuid(raw.id)),
     };
-    let action = match raw.kind {
-        OperationKind::Delete => Ok(Action::Delete),
-        OperationKind::Create => {
-            raw.read::<NewAsset>().map(|(body, errors)| Action::set(body, ReadOnlyFields::default(), errors))
-        }
+    let write = match raw.kind {
+        OperationKind::Delete => Ok(None),
+        OperationKind::Create => raw.read::<NewAsset>().map(|(body, errors)| Some(AssetWrite::new(body, errors))),
         OperationKind::Update => raw.read::<AssetPatch>().map(|(mut body, errors)| {
             let unchanged = without_users(std::mem::take(&mut body.unchanged));
-            Action::set(body, unchanged, errors)
+            Some(AssetWrite { unchanged, ..AssetWrite::new(body, errors) })
         }),
     };
-    let action = action.unwrap_or_else(|error| match error {
-        ApiError::Invalid(errors) => Action::Refuse(errors),
-        error => Action::Refuse(vec![FieldError::whole(error.to_string())]),
-    });
-    AssetOperation { if_match: raw.if_match.clone(), ..AssetOperation::new(assets, target, action) }
+    let action = match write {
+        Ok(Some(write)) => Action::Write(Box::new(write)),
+        Ok(None) => Action::Delete,
+        Err(ApiError::Invalid(errors)) => Action::Refuse(errors),
+        Err(error) => Action::Refuse(vec![FieldError::whole(error.to_string())]),
+    };
+    AssetOperation::new(new_id, target, action).with_if_match(raw.if_match.clone())
 }

@@ -1,10 +1,8 @@
 //! The endpoint of upserts by serial number.
 
-use super::assets_in_bulk::AssetsInBulk;
-use super::operation::AssetOperation;
-use super::write::{Action, Target};
+use crate::changes::{Action, AssetOperation, AssetWrite, Target};
 use crate::wire::{AssetView, NewAsset};
-use shared::auth::UnverifiedRequest;
+use shared::auth::{Operation, UnverifiedRequest};
 use shared::domain::assets::change::AssetChange;
 use shared::domain::keys::scope::Scope;
 use shared::domain::record::Patch;
@@ -12,10 +10,8 @@ use shared::domain::values::field_error::FieldError;
 use shared::fields::serial_number;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, SerialNumberConflict};
-use shared::http::requests::body::ReadOnlyFields;
 use shared::http::requests::extract::{JsonBody, PathSerial};
 use shared::http::responses::Upserted;
-use std::sync::Arc;
 
 /// Create or update an asset by its serial number
 ///
@@ -40,9 +36,10 @@ pub async fn put_asset_by_serial(
     }
     let mut change = AssetChange::from(body);
     change.details.serial_number = Patch::Value(serial);
-    let (target, action) = (Target::Serial(key), Action::set(change, ReadOnlyFields::default(), errors));
     // The path has no ID that the precondition could be about.
     let if_match = caller.take_precondition().map(|precondition| precondition.expected);
-    let operation = AssetOperation { if_match, ..AssetOperation::new(&Arc::new(AssetsInBulk::default()), target, action) };
-    Upserted::from_stored(caller.execute_alone(&operation).await?)
+    let action = Action::Write(Box::new(AssetWrite::new(change, errors)));
+    let operation = AssetOperation::new(caller.store.new_id(caller.context.at)?, Target::Serial(key), action);
+    let outcome = caller.read_and_execute(&operation.with_if_match(if_match)).await?;
+    Upserted::from_stored(AssetOperation::response(&outcome)?)
 }

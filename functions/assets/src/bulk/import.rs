@@ -1,25 +1,19 @@
 //! The endpoint of imports.
 
-use super::assets_in_bulk::AssetsInBulk;
-use super::operation::{AssetOperation, AssetOutcome};
 use super::references::{NamedRecords, NamesInRows};
-use super::row::ImportRow;
-use super::write::AssetWrite;
+use super::row::AssetRowCells;
+use crate::changes::AssetOperation;
 use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
-use shared::domain::request::StoredResponse;
-use shared::domain::values::field_error::FieldError;
-use shared::domain::values::id::Id;
+use shared::domain::values::id::AssetId;
 use shared::fields::{ASSET_COLUMNS, serial_number};
-use shared::http::bulk::import::{AssetMatch, ImportResult, OnError, SkipBad, row_response};
+use shared::http::bulk::import::{AssetMatch, ImportResult, OnError, SkipBad};
 use shared::http::bulk::matching::MatchColumn;
 use shared::http::bulk::rows_body::RowsBody;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::requests::extract::QueryParams;
 use shared::http::responses::Json;
-use shared::store::StoreError;
-use std::sync::Arc;
 
 shared::query! {
     /// How to import.
@@ -61,7 +55,7 @@ pub async fn import_assets(
     caller
         .execute_import(query.on_error.unwrap_or(OnError::Skip), &skip_bad, rows, |caller, rows| {
             let now = caller.context.at;
-            let rows = rows.into_iter().map(|row| ImportRow::new(row, now)).collect();
+            let rows = rows.into_iter().map(|row| AssetRowCells::new(row, now)).collect();
             operations(caller, rows, matching, create_unmatched)
         })
         .await
@@ -78,7 +72,7 @@ fn compared(matching: AssetMatch) -> fn(&str) -> String {
 
 async fn operations(
     caller: Caller,
-    rows: Vec<ImportRow>,
+    rows: Vec<AssetRowCells>,
     matching: AssetMatch,
     create_unmatched: bool,
 ) -> Result<Vec<AssetOperation>, ApiError> {
@@ -88,33 +82,13 @@ async fn operations(
         // The answer would tell who is a user.
         caller.check_scope(Scope::UsersRead)?;
     }
-    let assets = Arc::new(AssetsInBulk::default());
     let named = NamedRecords::read(&caller.store, &names).await?;
-    let operation = |row: ImportRow| {
+    let ids = caller.store.new_ids(caller.context.at, rows.len())?;
+    let operation = |(row, id): (AssetRowCells, AssetId)| {
         let (target, action) = row.into_action(matching, create_unmatched, &named);
-        AssetOperation { respond, locate, missing, ..AssetOperation::new(&assets, target, action) }
+        AssetOperation::new(id, target, action)
     };
-    Ok(rows.into_iter().map(operation).collect())
-}
-
-fn respond(changed: &AssetOutcome) -> Result<StoredResponse, StoreError> {
-    row_response(changed.result, changed.asset.value.id.uuid(), changed.changes.as_ref())
-}
-
-/// Names the row's own column in an error.
-fn locate(write: &AssetWrite, error: FieldError) -> FieldError {
-    let error = error.in_column();
-    let named = write.named_columns.iter().find(|(field, _)| error == FieldError::column(field, error.detail.clone()));
-    match named {
-        Some((_, column)) => FieldError::column(column, error.detail.replacen("is the id of", "belongs to", 1)),
-        None => error,
-    }
-}
-
-/// Names the column with the ID of an asset that does not exist.
-fn missing(error: ApiError) -> ApiError {
-    match error {
-        ApiError::NotFound => ApiError::Invalid(vec![FieldError::column("id", "is not the ID of an asset of this tenant")]),
-        other => other,
-    }
+    let mut operations: Vec<AssetOperation> = rows.into_iter().zip(ids).map(operation).collect();
+    AssetOperation::note_brought_tags(&mut operations);
+    Ok(operations)
 }

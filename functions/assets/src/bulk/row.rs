@@ -1,8 +1,7 @@
 //! The row of an import: an asset's fields, and the names of other records in place of their ids.
 
 use super::references::{NamedRecords, NamesInRows, TagOwner};
-use super::write::{Action, AssetWrite, Target};
-use crate::inputs::tag_of_deleted;
+use crate::changes::{Action, AssetWrite, Target, tag_of_deleted};
 use shared::domain::assets::asset::{Asset, Status};
 use shared::domain::assets::asset_tag::RowTag;
 use shared::domain::assets::change::AssetChange;
@@ -57,13 +56,14 @@ shared::body! {
     unchanged: &["id", "last_seen_at", "created_at"]
 }
 
-pub(crate) struct ImportRow {
+/// The cells of a row, before its names are looked up.
+pub(crate) struct AssetRowCells {
     row: Row,
     fields: Option<AssetRow>,
     errors: Vec<FieldError>,
 }
 
-impl ImportRow {
+impl AssetRowCells {
     pub(crate) fn new(row: Row, now: Timestamp) -> Self {
         let (fields, mut errors) = row.read::<AssetRow>();
         let since = fields.as_ref().and_then(|fields| fields.assigned_since.value());

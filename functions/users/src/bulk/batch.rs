@@ -1,20 +1,17 @@
 //! The endpoint of batches.
 
-use super::operation::{Action, Target, UserOperation};
-use super::users_in_bulk::UsersInBulk;
+use crate::changes::{Action, Target, UserOperation, UserWrite};
 use crate::wire::{NewUser, UserPatch};
-use shared::auth::{Caller, UnverifiedRequest};
-use shared::domain::keys::scope::Scope;
+use shared::auth::UnverifiedRequest;
+use shared::domain::keys::scope::{Role, Scope};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
 use shared::http::bulk::batch::{Batch, BatchResult};
 use shared::http::bulk::operations::{OperationKind, RawOperation};
 use shared::http::error::ApiError;
 use shared::http::openapi::{UserBatchConflict, UserBatchErrors};
-use shared::http::requests::body::ReadOnlyFields;
 use shared::http::requests::extract::JsonBody;
 use shared::http::responses::Json;
-use std::sync::Arc;
 
 /// Change several users
 ///
@@ -24,28 +21,31 @@ use std::sync::Arc;
 pub async fn batch_users(request: UnverifiedRequest, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let caller = request.authorize(Scope::UsersWrite).await?;
     let operations = body.parse(&caller)?.into_operations()?;
-    let users = Arc::new(UsersInBulk::default());
     let ids = caller.store.new_ids(caller.context.at, operations.len())?;
-    let operations: Vec<_> = operations.iter().zip(ids).map(|(raw, id)| operation(&caller, raw, id, &users)).collect();
+    let operations: Vec<_> = operations.iter().zip(ids).map(|(raw, id)| operation(caller.role, raw, id)).collect();
     caller.execute_batch(&operations).await.map(Json)
 }
 
-fn operation(caller: &Caller, raw: &RawOperation, new_id: UserId, users: &Arc<UsersInBulk>) -> UserOperation {
+fn operation(role: Role, raw: &RawOperation, new_id: UserId) -> UserOperation {
     let target = match raw.kind {
         OperationKind::Create => Target::New,
         OperationKind::Update | OperationKind::Delete => Target::Id(UserId::from_uuid(raw.id)),
     };
-    let action = match raw.kind {
-        OperationKind::Delete => Ok(Action::Delete),
-        OperationKind::Create => raw.read::<NewUser>().map(|(body, errors)| Action::set(body, ReadOnlyFields::default(), errors)),
+    let write = match raw.kind {
+        OperationKind::Delete => Ok(None),
+        OperationKind::Create => {
+            raw.read::<NewUser>().map(|(body, errors)| Some(UserWrite { change: body.into(), errors, ..UserWrite::default() }))
+        }
         OperationKind::Update => raw.read::<UserPatch>().map(|(mut body, errors)| {
             let unchanged = std::mem::take(&mut body.unchanged);
-            Action::set(body, unchanged, errors)
+            Some(UserWrite { change: body.into(), unchanged, errors })
         }),
     };
-    let action = action.unwrap_or_else(|error| match error {
-        ApiError::Invalid(errors) => Action::Refuse(errors),
-        error => Action::Refuse(vec![FieldError::whole(error.to_string())]),
-    });
-    UserOperation { if_match: raw.if_match.clone(), ..UserOperation::new(caller, users, new_id, target, action) }
+    let action = match write {
+        Ok(Some(write)) => Action::Write(Box::new(write)),
+        Ok(None) => Action::Delete,
+        Err(ApiError::Invalid(errors)) => Action::Refuse(errors),
+        Err(error) => Action::Refuse(vec![FieldError::whole(error.to_string())]),
+    };
+    UserOperation::new(role, new_id, target, action).with_if_match(raw.if_match.clone())
 }

@@ -1,16 +1,14 @@
 //! The endpoint of imports.
 
-use super::operation::{Action, Target, UserOperation, UserOutcome};
-use super::users_in_bulk::UsersInBulk;
+use crate::changes::{Action, Target, UserOperation, UserWrite};
 use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::keys::scope::{Role, Scope};
-use shared::domain::request::StoredResponse;
 use shared::domain::user::{Email, UserChange};
 use shared::domain::values::field_error::FieldError;
-use shared::domain::values::id::{Id, UserId};
+use shared::domain::values::id::UserId;
 use shared::domain::values::text::{Name, fold};
 use shared::fields::USER_COLUMNS;
-use shared::http::bulk::import::{ImportResult, OnError, SkipBad, UserMatch, row_response};
+use shared::http::bulk::import::{ImportResult, OnError, SkipBad, UserMatch};
 use shared::http::bulk::matching::MatchColumn;
 use shared::http::bulk::rows::Row;
 use shared::http::bulk::rows_body::RowsBody;
@@ -18,8 +16,6 @@ use shared::http::error::ApiError;
 use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::requests::extract::QueryParams;
 use shared::http::responses::Json;
-use shared::store::StoreError;
-use std::sync::Arc;
 
 shared::query! {
     /// How to import.
@@ -74,12 +70,11 @@ pub async fn import_users(
 }
 
 async fn operations(caller: Caller, rows: Vec<Row>, matching: UserMatch) -> Result<Vec<UserOperation>, ApiError> {
-    let users = Arc::new(UsersInBulk::default());
     let ids = caller.store.new_ids(caller.context.at, rows.len())?;
-    Ok(rows.iter().zip(ids).map(|(row, id)| operation(&caller, row, id, matching, &users)).collect())
+    Ok(rows.iter().zip(ids).map(|(row, id)| operation(caller.role, row, id, matching)).collect())
 }
 
-fn operation(caller: &Caller, row: &Row, new_id: UserId, matching: UserMatch, users: &Arc<UsersInBulk>) -> UserOperation {
+fn operation(role: Role, row: &Row, new_id: UserId, matching: UserMatch) -> UserOperation {
     let (fields, mut errors) = row.read::<UserRow>();
     let mut target = Target::New;
     let action = match fields {
@@ -93,21 +88,9 @@ fn operation(caller: &Caller, row: &Row, new_id: UserId, matching: UserMatch, us
                 (UserMatch::Email, _, Some(email)) => target = Target::Email(email.folded()),
                 _ => {}
             }
-            Action::set(UserChange { email, display_name, role, is_active }, unchanged, errors)
+            let change = UserChange { email, display_name, role, is_active };
+            Action::Write(Box::new(UserWrite { change, unchanged, errors }))
         }
     };
-    let operation = UserOperation::new(caller, users, new_id, target, action);
-    UserOperation { respond, locate: FieldError::in_column, missing, ..operation }
-}
-
-fn respond(changed: &UserOutcome) -> Result<StoredResponse, StoreError> {
-    row_response(changed.result, changed.user.value.id.uuid(), changed.changes.as_ref())
-}
-
-/// Names the column with the ID of a user who does not exist.
-fn missing(error: ApiError) -> ApiError {
-    match error {
-        ApiError::NotFound => ApiError::Invalid(vec![FieldError::column("id", "is not the ID of a user of this tenant")]),
-        other => other,
-    }
+    UserOperation::new(role, new_id, target, action)
 }

@@ -3,5 +3,3 @@
 pub mod batch;
 pub mod export;
 pub mod import;
-pub(crate) mod operation;
-mod users_in_bulk;

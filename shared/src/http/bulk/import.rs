@@ -9,7 +9,7 @@ use crate::http::error::ApiError;
 use crate::store::StoreError;
 use fields::Column;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use utoipa::openapi::RefOr;
@@ -298,35 +298,23 @@ pub struct ImportResult {
 /// # Errors
 ///
 /// Returns [`StoreError::Internal`] if it can't be serialized.
-pub fn row_response(outcome: RowResult, id: Uuid, changes: Option<&RowChanges>) -> Result<StoredResponse, StoreError> {
-    let body = match changes {
-        Some(changes) => json!({"outcome": outcome, "id": id, "changes": changes}),
-        None => json!({"outcome": outcome, "id": id}),
-    };
-    Ok(StoredResponse::new(200, body.to_string()))
-}
-
-/// Adds the skipped cells of a row to its [`row_response`].
-///
-/// # Errors
-///
-/// Returns [`StoreError::Internal`] for another response.
-pub(crate) fn with_skipped_cells(response: StoredResponse, cells: &[RowError]) -> Result<StoredResponse, StoreError> {
-    if cells.is_empty() {
-        return Ok(response);
-    }
-    let row: RowResponse = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
-    let row = RowResponse { skipped_cells: cells.to_vec(), ..row };
-    Ok(StoredResponse { body: serde_json::to_string(&row).map_err(StoreError::broken)?, ..response })
+pub fn row_response(
+    outcome: RowResult,
+    id: Uuid,
+    changes: Option<&RowChanges>,
+    skipped_cells: &[RowError],
+) -> Result<StoredResponse, StoreError> {
+    let row = RowResponse { outcome, id, changes: changes.cloned(), skipped_cells: skipped_cells.to_vec() };
+    Ok(StoredResponse::new(200, serde_json::to_string(&row).map_err(StoreError::broken)?))
 }
 
 #[derive(Serialize, Deserialize)]
 struct RowResponse {
     outcome: RowResult,
     id: Uuid,
-    #[serde(default)]
-    changes: RowChanges,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changes: Option<RowChanges>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     skipped_cells: Vec<RowError>,
 }
 
@@ -345,6 +333,7 @@ impl RowOutcome {
         if response.status < 300 {
             let row: RowResponse = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
             let RowResponse { outcome, id, changes, skipped_cells } = row;
+            let changes = changes.unwrap_or_default();
             let changed = Self { changes: changes.listed, more_changes: changes.more, ..empty };
             return Ok(Self { outcome, id: Some(id), skipped_cells, ..changed });
         }

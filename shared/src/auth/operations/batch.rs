@@ -1,52 +1,47 @@
-//! Several changes in one transaction: all or none.
+//! Batches: several changes in one transaction.
 
 use super::Operation;
 use crate::auth::{Caller, Command, Principal};
 use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::FieldError;
+use crate::http::bulk::batch::BatchResult;
 use crate::http::error::ApiError;
 use crate::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 use std::collections::HashSet;
 
-struct Together<'a, O, R> {
+struct Together<'a, O> {
     principal: &'a Principal,
     operations: &'a [O],
-    respond: R,
 }
 
-impl<O: Operation, R: Sync> Together<'_, O, R> {
+impl<O: Operation> Together<'_, O> {
     /// Returns the inputs of all operations, or the errors of all of them.
     async fn inputs(&self, is_retry: bool) -> Result<Vec<O::Inputs>, ApiError> {
-        let Self { principal, operations, .. } = self;
-        O::prepare(principal, &operations.iter().collect::<Vec<_>>()).await?;
+        let Self { principal, operations } = self;
+        let read = O::read(principal, &operations.iter().collect::<Vec<_>>(), is_retry).await?;
+        let has_errors = read.iter().any(Result::is_err);
         let (mut all, mut errors) = (Vec::new(), OperationErrors::default());
-        for (index, operation) in operations.iter().enumerate() {
-            match operation.inputs(principal, is_retry).await {
-                Ok(inputs) => all.push((index, operation, inputs)),
+        for (index, (operation, inputs)) in operations.iter().zip(read).enumerate() {
+            match inputs {
+                // The errors of the decisions too, so that all are reported together.
+                Ok(inputs) if has_errors => {
+                    let mut scratch = UnitOfWork::new(&principal.store, &principal.context);
+                    if let Err(CommitFailure::Failed(error)) = operation.decide(principal, &mut scratch, &inputs) {
+                        errors.add(index, error);
+                    }
+                }
+                Ok(inputs) => all.push(inputs),
                 Err(error) => errors.add(index, error),
             }
         }
-        if !errors.is_empty() {
-            // The errors of the others, so that all are reported together.
-            for (index, operation, inputs) in &all {
-                let mut scratch = UnitOfWork::new(&principal.store, &principal.context);
-                if let Err(CommitFailure::Failed(error)) = operation.decide(principal, &mut scratch, inputs) {
-                    errors.add(*index, error);
-                }
-            }
-        }
         errors.check()?;
-        Ok(all.into_iter().map(|(_, _, inputs)| inputs).collect())
+        Ok(all)
     }
 }
 
-impl<O, R> Command for Together<'_, O, R>
-where
-    O: Operation,
-    R: Fn(&[StoredResponse]) -> Result<StoredResponse, ApiError> + Sync,
-{
+impl<O: Operation> Command for Together<'_, O> {
     type Inputs = Vec<O::Inputs>;
-    type Outcome = (Vec<O::Outcome>, StoredResponse);
+    type Outcome = BatchResult;
 
     async fn read(&self, _: &TenantStore) -> Result<Self::Inputs, ApiError> {
         self.inputs(false).await
@@ -61,63 +56,54 @@ where
         principal: &Principal,
         unit: &mut UnitOfWork<'_>,
         inputs: &Self::Inputs,
-    ) -> Result<Self::Outcome, CommitFailure<ApiError>> {
-        let (mut errors, mut outcomes, mut responses) = (OperationErrors::default(), Vec::new(), Vec::new());
-        let mut values = HashSet::new();
+    ) -> Result<BatchResult, CommitFailure<ApiError>> {
+        let (mut errors, mut responses, mut values) = (OperationErrors::default(), Vec::new(), HashSet::new());
         for (index, (operation, inputs)) in self.operations.iter().zip(inputs).enumerate() {
-            for (field, value) in operation.unique_values() {
-                if !values.insert((field, value)) {
-                    errors.add(index, WriteError::Duplicate(field, None).into());
-                }
+            if let Some((field, value)) = operation.unique_value()
+                && !values.insert((field, value))
+            {
+                errors.add(index, WriteError::Duplicate(field, None).into());
             }
             match operation.decide(principal, unit, inputs) {
-                Ok(outcome) => {
-                    responses.push(operation.stored_response(&outcome)?);
-                    outcomes.push(outcome);
-                }
+                Ok(outcome) => responses.push(O::response(&outcome)?),
                 Err(CommitFailure::Failed(error)) => errors.add(index, error),
                 Err(outdated) => return Err(outdated),
             }
         }
         errors.check()?;
-        Ok((outcomes, (self.respond)(&responses)?))
+        Ok(BatchResult::new(&responses, principal.store.is_dry_run())?)
     }
 
-    fn stored_response(&self, (_, response): &Self::Outcome) -> Result<StoredResponse, StoreError> {
-        Ok(response.clone())
+    fn stored_response(&self, result: &BatchResult) -> Result<StoredResponse, StoreError> {
+        Ok(StoredResponse::new(200, serde_json::to_string(result).map_err(StoreError::broken)?))
     }
 
     /// The operation of a failed condition is unknown, so the first one speaks for all.
-    fn classify_failure(&self, error: WriteError, (outcomes, _): &Self::Outcome) -> CommitFailure<ApiError> {
-        match (error, self.operations.first().zip(outcomes.first())) {
+    fn classify_failure(&self, error: WriteError, _: &BatchResult) -> CommitFailure<ApiError> {
+        match (error, self.operations.first()) {
             (WriteError::TooLarge, _) => {
                 let detail = "take more than one transaction can hold; send fewer of them together";
                 ApiError::Invalid(vec![FieldError::field("operations", detail)]).into()
             }
-            (error, Some((operation, outcome))) => operation.classify_failure(error, outcome),
+            (error, Some(operation)) => operation.classify_failure(error),
             (error, None) => error.into(),
         }
     }
 }
 
 impl Caller {
-    /// Executes all operations in one transaction, or none. `respond` makes the response to the request of those to its
-    /// operations.
+    /// Executes all operations in one transaction, or none.
     ///
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] with every bad field of all operations, or the error of the first operation that has
     /// another one.
-    pub async fn execute_together<O: Operation>(
-        &self,
-        operations: &[O],
-        respond: impl Fn(&[StoredResponse]) -> Result<StoredResponse, ApiError> + Sync,
-    ) -> Result<StoredResponse, ApiError> {
-        let together = Together { principal: self, operations, respond };
+    pub async fn execute_batch<O: Operation>(&self, operations: &[O]) -> Result<BatchResult, ApiError> {
+        self.refuse_precondition()?;
+        let together = Together { principal: self, operations };
         match self.execute(&together, together.inputs(false).await?).await {
-            Ok((_, response)) => Ok(response),
             Err(error @ ApiError::Conflict(_)) => Err(self.error_of_one(operations, error).await?),
-            Err(error) => Err(error),
+            result => result,
         }
     }
 
@@ -126,7 +112,7 @@ impl Caller {
     async fn error_of_one<O: Operation>(&self, operations: &[O], error: ApiError) -> Result<ApiError, ApiError> {
         let checker = self.with_dry_run();
         for (index, operation) in operations.iter().enumerate() {
-            if let Err(own) = checker.execute_alone(operation).await {
+            if let Err(own) = checker.read_and_execute(operation).await {
                 return Ok(ApiError::InOperation(index, Box::new(own)));
             }
         }
@@ -141,10 +127,6 @@ struct OperationErrors {
 }
 
 impl OperationErrors {
-    fn is_empty(&self) -> bool {
-        self.fields.is_empty() && self.first_other.is_none()
-    }
-
     fn add(&mut self, index: usize, error: ApiError) {
         match error {
             ApiError::Invalid(errors) => self.fields.extend(errors.into_iter().map(|error| error.in_operation(index))),

@@ -1,0 +1,523 @@
+//! Creations, changes and deletions of assets. A single request decides and commits one; a batch several in one transaction; an
+//! import each of its rows.
+
+use crate::records::AssetRecords;
+use crate::wire::{AssetView, DELETED};
+use serde_json::{Map, Value, json};
+use shared::auth::{Caller, ImportRow, Operation, Principal};
+use shared::domain::assets::asset::{Asset, CatalogNames};
+use shared::domain::assets::change::{AssetChange, AssetChangeError, AssetReferences};
+use shared::domain::assets::csv_cell;
+use shared::domain::assets::tag::TagRange;
+use shared::domain::catalog::custom_fields::{BudgetSpent, CustomFields, FieldsSchema, Validations, composed_value};
+use shared::domain::record::{Patch, Record, Stored};
+use shared::domain::request::{ExpectedVersions, StoredResponse};
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::{AssetId, Id, InstanceId};
+use shared::domain::values::text::Name;
+use shared::domain::values::time::Timestamp;
+use shared::fields::serial_number::{SHORTENED, is_shortened};
+use shared::http::bulk::import::{RowChanges, RowError, RowResult, row_response};
+use shared::http::bulk::rows::{CUSTOM_FIELD, CustomCell};
+use shared::http::error::{ApiError, ConflictCode, Dependency};
+use shared::http::requests::body::ReadOnlyFields;
+use shared::http::responses::{Created, Data, Success, Versioned};
+use shared::store::{CommitFailure, StoreError, UnitOfWork, WriteError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// After this many taken tags in a row, each step to the next number is twice as long as the one before. Tags of an older
+/// template are then passed in a few more steps, at the price of a gap.
+const SINGLE_STEPS: u32 = 8;
+/// With so many doublings, a step exceeds the number of any tenant's tags.
+const MAX_DOUBLINGS: u32 = 40;
+
+/// Creates an asset from records that were just read. A request with errors takes no number.
+///
+/// # Errors
+///
+/// Returns [`ApiError::Invalid`] with every bad field, and [`ApiError::Conflict`] for a tag that another asset has or had.
+pub(crate) async fn create(caller: &Caller, write: AssetWrite, records: AssetRecords) -> Result<AssetOutcome, ApiError> {
+    let id = caller.store.new_id(caller.context.at)?;
+    let operation = AssetOperation::new(id, Target::New, Action::Write(Box::new(write)));
+    let inputs = AssetOperation::with_new_assets(caller, &[&operation], records, false).await?.pop();
+    let inputs = inputs.ok_or_else(|| ApiError::Internal("a creation without inputs".into()))??;
+    caller.execute_operation(&operation, inputs).await
+}
+
+/// Changes an asset that was just read. Fields that others change meanwhile keep their changes.
+///
+/// # Errors
+///
+/// Returns [`ApiError::NotFound`], [`ApiError::Invalid`] with every bad field, and [`ApiError::Conflict`] for a status or an
+/// assignment that can't change.
+pub(crate) async fn change(
+    caller: &Caller,
+    id: AssetId,
+    write: AssetWrite,
+    records: AssetRecords,
+) -> Result<Stored<Asset>, ApiError> {
+    let operation = AssetOperation::new(id, Target::Id(id), Action::Write(Box::new(write)));
+    let inputs = Inputs { records: Arc::new(records), new: None };
+    Ok(caller.execute_operation(&operation, inputs).await?.asset)
+}
+
+/// Deletes an asset that was just read.
+///
+/// # Errors
+///
+/// Returns [`ApiError::NotFound`], and [`ApiError::Conflict`] while a process instance is in progress on it.
+pub(crate) async fn delete(caller: &Caller, asset: Stored<Asset>) -> Result<(), ApiError> {
+    caller.delete(asset, check_deletion).await?;
+    Ok(())
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    New,
+    Id(AssetId),
+    /// The only asset with this serial number, given by its key, or a new one.
+    Serial(String),
+}
+
+impl Target {
+    pub(crate) fn serial(&self) -> Option<&str> {
+        if let Self::Serial(serial) = self { Some(serial) } else { None }
+    }
+}
+
+pub(crate) enum Action {
+    Write(Box<AssetWrite>),
+    Delete,
+    /// No effect: the operation or row has these errors.
+    Refuse(Vec<FieldError>),
+}
+
+/// The fields that a creation or a change sets.
+#[derive(Default)]
+pub(crate) struct AssetWrite {
+    /// With single custom fields, it sets custom fields, so that the asset type is read.
+    pub(crate) change: AssetChange,
+    pub(crate) custom_fields: Vec<(String, CustomCell)>,
+    pub(crate) unchanged: ReadOnlyFields,
+    /// From a file, of which a spreadsheet may have shortened the numbers.
+    pub(crate) is_imported: bool,
+    /// Fields that are set by a name in another column, with this column.
+    pub(crate) named_columns: Vec<(&'static str, &'static str)>,
+}
+
+impl AssetWrite {
+    /// Of a body with these errors.
+    pub(crate) fn new(body: impl Into<AssetChange>, errors: Vec<FieldError>) -> Self {
+        Self { change: AssetChange { errors, ..body.into() }, ..Self::default() }
+    }
+
+    /// Single custom fields are set beside those that the asset has.
+    fn with_custom_fields(&self, current: Option<&Asset>, references: &AssetReferences) -> AssetChange {
+        let mut change = self.change.clone();
+        if self.is_imported {
+            change.errors.extend(self.shortened_numbers(current));
+        }
+        if self.custom_fields.is_empty() {
+            return change;
+        }
+        let schema = references.asset_type.as_ref().and_then(|stored| stored.value.custom_fields_schema.as_ref());
+        let present = current.map(|asset| asset.custom_fields.as_map().clone()).unwrap_or_default();
+        let fields = Value::Object(merged(present, &self.custom_fields, schema, &mut change.errors));
+        match CustomFields::from_json(&fields.to_string()) {
+            Ok(fields) => change.custom_fields = Patch::Value(fields),
+            Err(error) => change.errors.push(FieldError::field("custom_fields", error.to_string())),
+        }
+        change
+    }
+
+    /// The errors of a serial number and a tag that a spreadsheet has shortened. The asset may have them nevertheless.
+    fn shortened_numbers(&self, current: Option<&Asset>) -> Vec<FieldError> {
+        let serial = self.change.details.serial_number.value().map(|serial| &**serial);
+        let tag = self.change.asset_tag.value().map(|tag| &**tag);
+        [
+            ("serial_number", serial, current.and_then(|asset| asset.details.serial_number.as_deref())),
+            ("asset_tag", tag, current.map(|asset| asset.asset_tag.as_str())),
+        ]
+        .into_iter()
+        .filter(|(_, text, present)| text.is_some_and(is_shortened) && text != present)
+        .map(|(field, ..)| FieldError::field(field, SHORTENED))
+        .collect()
+    }
+}
+
+fn merged(
+    mut fields: Map<String, Value>,
+    cells: &[(String, CustomCell)],
+    schema: Option<&FieldsSchema>,
+    errors: &mut Vec<FieldError>,
+) -> Map<String, Value> {
+    for (name, cell) in cells {
+        let value = match cell {
+            CustomCell::Clear => {
+                fields.shift_remove(name);
+                continue;
+            }
+            // An exported cell of the present value means this value, also if the schema is newer.
+            CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::value_text(present) == *text) => continue,
+            CustomCell::Text(text) if is_shortened(text) && csv_cell::is_integer(name, schema) => {
+                errors.push(FieldError::column(&format!("{CUSTOM_FIELD}{name}"), SHORTENED));
+                continue;
+            }
+            CustomCell::Text(text) => csv_cell::to_value(text, name, schema),
+            CustomCell::Value(value) => value.clone(),
+        };
+        match composed_value(value) {
+            Ok(value) => drop(fields.insert(name.clone(), value)),
+            Err((_, error)) => errors.push(FieldError::column(&format!("{CUSTOM_FIELD}{name}"), error)),
+        }
+    }
+    fields
+}
+
+/// Decides the fields of a new asset. Its tag is empty unless the creation brings one.
+///
+/// # Errors
+///
+/// Returns [`ApiError::Invalid`] with every bad field.
+fn new_asset(
+    id: AssetId,
+    write: &AssetWrite,
+    references: &AssetReferences,
+    validations: &Validations,
+) -> Result<Asset, ApiError> {
+    let mut change = write.with_custom_fields(None, references);
+    write.unchanged.refuse_in_creation(&mut change.errors);
+    if change.name.is_none() && !change.errors.iter().any(|error| error.is_about("name")) {
+        change.errors.push(FieldError::field("name", "is required"));
+    }
+    // Without a name there is an error, and no asset; the others are found nevertheless.
+    let name = change.name.clone().unwrap_or_else(|| Name::from_stored(String::new()));
+    Asset::create(id, name, &change, references, validations).map_err(change_error)
+}
+
+/// Decides the next state of an asset.
+///
+/// # Errors
+///
+/// As [`change`].
+fn changed_asset(
+    old: &Stored<Asset>,
+    target: &Target,
+    write: &AssetWrite,
+    records: &AssetRecords,
+    validations: &Validations,
+) -> Result<Asset, ApiError> {
+    let references = records.references(Some(&old.value), &write.change)?;
+    let mut change = write.with_custom_fields(Some(&old.value), &references);
+    if target.serial().is_some() {
+        // It is the asset's, perhaps in another spelling, which stays.
+        change.details.serial_number = Patch::Absent;
+    }
+    if !write.unchanged.is_empty() {
+        change.errors.extend(write.unchanged.errors(&AssetView::new(old.clone(), records.names(&old.value)))?);
+    }
+    old.value.changed(&change, &references, validations, records.transitions()).map_err(change_error)
+}
+
+fn check_deletion(asset: &Asset) -> Result<(), ApiError> {
+    asset.running_instance_id.map_or(Ok(()), |instance| Err(process_running(instance)))
+}
+
+/// An asset after an operation.
+pub(crate) struct AssetOutcome {
+    asset: Stored<Asset>,
+    names: CatalogNames,
+    result: RowResult,
+    is_deleted: bool,
+    /// Of an update, in a dry run.
+    changes: Option<RowChanges>,
+}
+
+impl AssetOutcome {
+    fn new(asset: Stored<Asset>, result: RowResult, records: &AssetRecords) -> Self {
+        Self { names: records.names(&asset.value), asset, result, is_deleted: false, changes: None }
+    }
+
+    fn view(&self) -> AssetView {
+        AssetView::new(self.asset.clone(), self.names.clone())
+    }
+
+    pub(crate) fn created(&self) -> Created<AssetView> {
+        Created::new("assets", self.asset.value.id, self.view())
+    }
+}
+
+/// A creation, change or deletion.
+pub(crate) struct AssetOperation {
+    /// Of an asset that it creates.
+    new_id: AssetId,
+    target: Target,
+    action: Action,
+    if_match: Option<ExpectedVersions>,
+    /// The tags that the operations of the request bring, as they are compared: none of them is generated.
+    brought_tags: Arc<BTreeSet<String>>,
+}
+
+pub(crate) struct Inputs {
+    records: Arc<AssetRecords>,
+    /// Of a creation: the asset with its tag.
+    new: Option<Asset>,
+}
+
+impl AssetOperation {
+    pub(crate) fn new(new_id: AssetId, target: Target, action: Action) -> Self {
+        Self { new_id, target, action, if_match: None, brought_tags: Arc::default() }
+    }
+
+    pub(crate) fn with_if_match(self, if_match: Option<ExpectedVersions>) -> Self {
+        Self { if_match, ..self }
+    }
+
+    /// For the operations of one request: none gets a generated tag that another one brings.
+    pub(crate) fn note_brought_tags(operations: &mut [Self]) {
+        let tags = Arc::new(operations.iter().filter_map(|operation| Some(operation.unique_value()?.1)).collect());
+        operations.iter_mut().for_each(|operation| operation.brought_tags = Arc::clone(&tags));
+    }
+
+    fn change(&self) -> Option<&AssetChange> {
+        if let Action::Write(write) = &self.action { Some(&write.change) } else { None }
+    }
+
+    fn is_brought(&self, tag: &str) -> bool {
+        self.brought_tags.contains(&Asset::unique_tag(tag).value)
+    }
+
+    /// Decides the operation as far as that is possible without a tag: the new asset of a creation, and the range of its tag
+    /// unless it brings one.
+    fn draft(&self, principal: &Principal, records: &AssetRecords) -> Result<Option<(Asset, Option<TagRange>)>, ApiError> {
+        if let Action::Refuse(errors) = &self.action {
+            return Err(ApiError::Invalid(errors.clone()));
+        }
+        let found = records.found(&self.target)?;
+        let (Action::Write(write), None) = (&self.action, found) else { return Ok(None) };
+        let references = records.references(None, &write.change)?;
+        let draft = new_asset(self.new_id, write, &references, &principal.validations)?;
+        let is_generated = draft.asset_tag.is_empty();
+        let range = is_generated.then(|| records.tag_range(&references, principal.context.at)).transpose()?;
+        Ok(Some((draft, range)))
+    }
+
+    /// The inputs of each operation. New assets without errors get their tags, in the order of the operations. In a retry, a
+    /// number or a tag was taken: each tag is looked up.
+    async fn with_new_assets(
+        principal: &Principal,
+        operations: &[&Self],
+        records: AssetRecords,
+        is_retry: bool,
+    ) -> Result<Vec<Result<Inputs, ApiError>>, ApiError> {
+        let drafts: Vec<_> = operations.iter().map(|operation| operation.draft(principal, &records)).collect();
+        let ranges: Vec<&TagRange> = drafts.iter().flatten().flatten().filter_map(|(_, range)| range.as_ref()).collect();
+        let mut numbers = if is_retry { HashMap::new() } else { reserved_numbers(principal, &ranges).await? };
+        let records = Arc::new(records);
+        let mut inputs = Vec::new();
+        for (operation, draft) in operations.iter().zip(drafts) {
+            let new = match draft {
+                Err(error) => Err(error),
+                Ok(None) => Ok(None),
+                Ok(Some((mut draft, Some(range)))) => {
+                    let reserved = numbers.get_mut(&range.counter()).map(|next| {
+                        *next += 1;
+                        range.tag(*next - 1)
+                    });
+                    draft.asset_tag = match reserved.filter(|tag| !operation.is_brought(tag)) {
+                        Some(tag) => tag,
+                        None => free_tag(principal, &range, &draft, |tag| operation.is_brought(tag)).await?,
+                    };
+                    Ok(Some(draft))
+                }
+                Ok(Some((draft, None))) if is_retry => match owner_of_tag(principal, &draft).await? {
+                    Some(owner) => Err(taken_tag(principal, owner).await?),
+                    None => Ok(Some(draft)),
+                },
+                Ok(Some((draft, None))) => Ok(Some(draft)),
+            };
+            inputs.push(new.map(|new| Inputs { records: Arc::clone(&records), new }));
+        }
+        Ok(inputs)
+    }
+}
+
+impl Operation for AssetOperation {
+    type Inputs = Inputs;
+    type Outcome = AssetOutcome;
+
+    async fn read(
+        principal: &Principal,
+        operations: &[&Self],
+        is_retry: bool,
+    ) -> Result<Vec<Result<Inputs, ApiError>>, ApiError> {
+        let changes: Vec<_> = operations.iter().map(|operation| (&operation.target, operation.change())).collect();
+        let records = AssetRecords::of_all(&principal.store, &changes).await?;
+        Self::with_new_assets(principal, operations, records, is_retry).await
+    }
+
+    fn decide(
+        &self,
+        principal: &Principal,
+        unit: &mut UnitOfWork<'_>,
+        Inputs { records, new }: &Inputs,
+    ) -> Result<AssetOutcome, CommitFailure<ApiError>> {
+        if let (Some(new), None) = (new, &self.if_match) {
+            let asset = unit.create(new.clone())?;
+            if let Target::Serial(serial) = &self.target {
+                unit.claim_serial(&principal.store, serial, &records.by_serial(serial), new.id);
+            }
+            return Ok(AssetOutcome::new(asset, RowResult::Created, records));
+        }
+        // A new asset has no version to match.
+        let old = records.found(&self.target)?.ok_or(ApiError::PreconditionFailed)?;
+        if self.if_match.as_ref().is_some_and(|expected| !expected.contains(old.tag_version())) {
+            return Err(ApiError::PreconditionFailed.into());
+        }
+        let Action::Write(write) = &self.action else {
+            check_deletion(&old.value)?;
+            unit.delete(&old)?;
+            return Ok(AssetOutcome { is_deleted: true, ..AssetOutcome::new(old, RowResult::Updated, records) });
+        };
+        let next = changed_asset(&old, &self.target, write, records, &principal.validations)?;
+        let asset = unit.update(&old, next)?;
+        let result = if asset.version == old.version { RowResult::Unchanged } else { RowResult::Updated };
+        let changes = principal.store.is_dry_run().then(|| RowChanges::of(old.changes_to(&asset.value)));
+        Ok(AssetOutcome { changes, ..AssetOutcome::new(asset, result, records) })
+    }
+
+    fn classify_failure(&self, error: WriteError) -> CommitFailure<ApiError> {
+        match error {
+            // The tag is taken. The next attempt has another number, or finds whose tag it is.
+            WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
+            error => error.into(),
+        }
+    }
+
+    fn unique_value(&self) -> Option<(&'static str, String)> {
+        let unique = Asset::unique_tag(self.change()?.asset_tag.value()?);
+        Some((unique.field, unique.value))
+    }
+
+    fn response(outcome: &AssetOutcome) -> Result<StoredResponse, StoreError> {
+        match outcome.result {
+            _ if outcome.is_deleted => Data { data: DELETED }.to_stored(Vec::new()),
+            RowResult::Created => outcome.created().to_stored(Vec::new()),
+            _ => Versioned { version: outcome.asset.tag_version(), data: outcome.view() }.to_stored(Vec::new()),
+        }
+    }
+}
+
+impl ImportRow for AssetOperation {
+    /// Each row updates another asset. Only the tags of new ones can be the same.
+    fn subjects(&self, _: &Inputs) -> BTreeSet<String> {
+        self.unique_value().into_iter().map(|(_, tag)| tag).collect()
+    }
+
+    /// Names the row's own column, also that with the ID of an asset that does not exist.
+    fn locate(&self, error: ApiError) -> ApiError {
+        let named_columns = if let Action::Write(write) = &self.action { write.named_columns.as_slice() } else { &[] };
+        let locate = |error: FieldError| {
+            let error = error.in_column();
+            let named = named_columns.iter().find(|(field, _)| error == FieldError::column(field, error.detail.clone()));
+            match named {
+                Some((_, column)) => FieldError::column(column, error.detail.replacen("is the id of", "belongs to", 1)),
+                None => error,
+            }
+        };
+        match error {
+            ApiError::Invalid(errors) => ApiError::Invalid(errors.into_iter().map(locate).collect()),
+            ApiError::NotFound => ApiError::Invalid(vec![FieldError::column("id", "is not the ID of an asset of this tenant")]),
+            other => other,
+        }
+    }
+
+    fn row_response(outcome: &AssetOutcome, skipped: &[RowError]) -> Result<StoredResponse, StoreError> {
+        row_response(outcome.result, outcome.asset.value.id.uuid(), outcome.changes.as_ref(), skipped)
+    }
+}
+
+/// Reserves numbers for all ranges. Returns the first one of each range, by its counter.
+async fn reserved_numbers(principal: &Principal, ranges: &[&TagRange]) -> Result<HashMap<String, u64>, ApiError> {
+    let mut counts: HashMap<String, (&TagRange, u64)> = HashMap::new();
+    for range in ranges {
+        counts.entry(range.counter()).or_insert((range, 0)).1 += 1;
+    }
+    let mut first = HashMap::new();
+    for (counter, (range, count)) in counts {
+        first.insert(counter, principal.store.next_number(range, count).await? + 1 - count);
+    }
+    Ok(first)
+}
+
+/// The next tag that no asset has or had, and that no other operation of the request brings.
+async fn free_tag(
+    principal: &Principal,
+    range: &TagRange,
+    draft: &Asset,
+    is_brought: impl Fn(&str) -> bool,
+) -> Result<String, ApiError> {
+    for step in 0..SINGLE_STEPS + MAX_DOUBLINGS {
+        let number = principal.store.next_number(range, 1 << step.saturating_sub(SINGLE_STEPS)).await?;
+        let asset = Asset { asset_tag: range.tag(number), ..draft.clone() };
+        let mut is_taken = is_brought(&asset.asset_tag);
+        for unique in asset.unique() {
+            is_taken |= principal.store.is_taken(Asset::KIND, &unique).await?;
+        }
+        if !is_taken {
+            return Ok(asset.asset_tag);
+        }
+    }
+    Err(ApiError::Unavailable(Dependency::AssetTags, "every tag that was tried is taken".into()))
+}
+
+/// The other asset that has, or had, the tag.
+async fn owner_of_tag(principal: &Principal, asset: &Asset) -> Result<Option<AssetId>, StoreError> {
+    let owners = principal.store.owners::<Asset>(&asset.unique()).await?;
+    Ok(owners.into_values().find(|owner| *owner != asset.id))
+}
+
+/// For a tag that another asset has, or had.
+async fn taken_tag(principal: &Principal, owner: AssetId) -> Result<ApiError, ApiError> {
+    let deletions = principal.store.deletions::<Asset>(std::iter::once(owner)).await?;
+    let Some(at) = deletions.get(&owner.uuid()) else {
+        return Ok(WriteError::Duplicate("asset_tag", Some((Asset::KIND, owner.uuid()))).into());
+    };
+    let context = json!({"field": "asset_tag", "asset_id": owner, "deleted_at": at});
+    Ok(ApiError::conflict(ConflictCode::Duplicate, format!("This asset_tag {}.", tag_of_deleted(*at)), context))
+}
+
+/// The error of a tag that no asset has any more.
+pub(crate) fn tag_of_deleted(at: Timestamp) -> String {
+    format!("is the tag of an asset that was deleted on {}, and a tag is never given twice", at.date())
+}
+
+fn change_error(error: AssetChangeError) -> ApiError {
+    match error {
+        AssetChangeError::Invalid(errors) => ApiError::Invalid(errors),
+        AssetChangeError::Transition { from, to, ref allowed } => ApiError::conflict(
+            ConflictCode::TransitionNotAllowed,
+            format!("The tenant's settings do not permit changing the status from {from} to {to}."),
+            json!({ "allowed": allowed }),
+        ),
+        AssetChangeError::Running(instance) => process_running(instance),
+        AssetChangeError::Schema(BudgetSpent) => ApiError::SchemaBudgetSpent,
+    }
+}
+
+/// For a change of an asset while a process instance is in progress on it.
+fn process_running(instance: InstanceId) -> ApiError {
+    ApiError::conflict(
+        ConflictCode::ProcessRunning,
+        "A process instance is in progress on the asset. Complete or cancel it first.",
+        json!({ "instance_id": instance }),
+    )
+}
+
+/// For an ambiguous serial number.
+pub(crate) fn several_assets(assets: &[Stored<Asset>]) -> ApiError {
+    let ids: Vec<AssetId> = assets.iter().map(|asset| asset.value.id).collect();
+    let detail = format!("{} assets have this serial number. Change one of them by its ID.", ids.len());
+    ApiError::conflict(ConflictCode::Duplicate, detail, json!({"field": "serial_number", "asset_ids": ids}))
+}

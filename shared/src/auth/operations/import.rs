@@ -1,0 +1,301 @@
+//! Imports: each row is a transaction.
+//!
+//! With an idempotency key, each row is a part of the request with a stored response, written in the transaction of the change. A
+//! repetition of the request takes those responses and executes the rest.
+
+use super::{Alone, Operation};
+use crate::auth::Caller;
+use crate::domain::request::{IdempotentRequest, StoredResponse};
+use crate::http::bulk::import::{Executed, ImportResult, OnError, RowError};
+use crate::http::bulk::rows::Row;
+use crate::http::error::{ApiError, Dependency};
+use crate::http::responses::Json;
+use crate::log::error_chain;
+use crate::store::{ChangeContext, PreviousRequest, StoreError, WriteError, has_time_for_operation};
+use futures_util::{StreamExt, stream};
+use std::collections::{BTreeSet, HashMap};
+use std::error::Error;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The rows that are executed at the same time. With more, a table that throttles lets a request go on no faster, and others that
+/// share the table wait longer.
+const CONCURRENT_ROWS: usize = 5;
+
+/// An operation of a row, or another one of several that are committed one by one.
+pub trait ImportRow: Operation {
+    /// Names of the things that the row touches and that other rows could touch, too.
+    fn subjects(&self, _: &Self::Inputs) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
+    /// Puts an error where the sender finds it in the row.
+    fn locate(&self, error: ApiError) -> ApiError {
+        error
+    }
+
+    /// What became of the row. The cells that were skipped are part of it: a repetition of the request can't find them again, since
+    /// the row is written.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] if it can't be serialized.
+    fn row_response(outcome: &Self::Outcome, _skipped: &[RowError]) -> Result<StoredResponse, StoreError> {
+        Self::response(outcome)
+    }
+}
+
+/// The common state of a request's rows while they are executed.
+#[derive(Default)]
+struct Progress {
+    /// The reason why no further row begins.
+    halted: OnceLock<Dependency>,
+    /// Another attempt of the request has executed a row, so that the inputs may be outdated.
+    is_outdated: AtomicBool,
+}
+
+impl Caller {
+    /// Writes the rows, each in a transaction of its own. `operations` makes the rows' operations; it is called again to
+    /// write what has been checked. Invalid cells of the columns `skip_bad` are dropped from rows without other errors.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of `operations`, and [`ApiError::Unavailable`] if the table can't be reached at the beginning.
+    pub async fn execute_import<O: ImportRow, F: Future<Output = Result<Vec<O>, ApiError>>>(
+        &self,
+        on_error: OnError,
+        skip_bad: &[String],
+        mut rows: Vec<Row>,
+        operations: impl Fn(Self, Vec<Row>) -> F,
+    ) -> Result<Json<ImportResult>, ApiError> {
+        self.refuse_precondition()?;
+        let skipped = self.skip_bad_cells(skip_bad, &mut rows, &operations).await?;
+        // Checked rows are written to the end, also if the request was interrupted.
+        if on_error == OnError::Abort && !self.is_resumed() {
+            let checker = self.with_dry_run();
+            let operations = operations(checker.clone(), rows.clone()).await?;
+            let checked = checker.execute_rows(&operations, &skipped).await?;
+            let is_good = checked.responses.iter().all(|response| response.status < 300);
+            let result = ImportResult::new(&checked, !is_good)?;
+            if is_good && self.store.is_dry_run() {
+                return Ok(Json(result));
+            }
+            // What another attempt has written can refuse these rows.
+            if !is_good && !self.has_begun_elsewhere().await? {
+                return Ok(Json(result.without_placeholders(|text| checker.store.is_placeholder(text))));
+            }
+        }
+        let operations = operations(self.clone(), rows).await?;
+        Ok(Json(ImportResult::new(&self.execute_rows(&operations, &skipped).await?, false)?))
+    }
+
+    /// Removes the bad cells of these columns from rows without other errors. Returns what was wrong with them, for each row.
+    async fn skip_bad_cells<O: ImportRow, F: Future<Output = Result<Vec<O>, ApiError>>>(
+        &self,
+        columns: &[String],
+        rows: &mut [Row],
+        operations: &impl Fn(Self, Vec<Row>) -> F,
+    ) -> Result<Vec<Vec<RowError>>, ApiError> {
+        let mut skipped = vec![Vec::new(); rows.len()];
+        let done = match &self.context.idempotency {
+            Some(request) if self.is_resumed() && !columns.is_empty() => self.store.previous_parts(request, rows.len()).await?,
+            _ => vec![None; rows.len()],
+        };
+        // A row that an earlier attempt has written would be a duplicate of itself. Its stored response has the skipped cells.
+        let left: Vec<usize> = (0..rows.len()).filter(|index| done[*index].is_none()).collect();
+        // An error can hide others, which the next check finds.
+        for _ in columns {
+            let checker = self.with_new_dry_run();
+            let checked_rows = left.iter().map(|index| rows[*index].clone()).collect();
+            let operations = operations(checker.clone(), checked_rows).await?;
+            let checked = checker.execute_rows(&operations, &vec![Vec::new(); left.len()]).await?;
+            let result = ImportResult::new(&checked, false)?;
+            let result = result.without_placeholders(|text| checker.store.is_placeholder(text));
+            let mut has_skipped = false;
+            for (index, outcome) in left.iter().zip(result.rows()) {
+                for error in outcome.bad_cells(columns).unwrap_or_default() {
+                    rows[*index].leave_out(error.column());
+                    skipped[*index].push(error.clone());
+                    has_skipped = true;
+                }
+            }
+            if !has_skipped {
+                break;
+            }
+        }
+        Ok(skipped)
+    }
+
+    /// Executes operations that are not the rows of a file, as an import without cells to skip.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unavailable`] if the table can't be reached at the beginning, and [`ApiError::Conflict`] if
+    /// another request has the same idempotency key.
+    pub async fn execute_each<O: ImportRow>(&self, operations: &[O]) -> Result<Vec<StoredResponse>, ApiError> {
+        Ok(self.execute_rows(operations, &vec![Vec::new(); operations.len()]).await?.responses)
+    }
+
+    /// Executes the rows, each in a transaction of its own, and returns the response to each: that of its change, or a problem
+    /// document. After an error that is only temporary, such as throttling, no further row begins; those that are left get an
+    /// error of that kind. Only changes are stored: a repetition of the request executes the rest.
+    ///
+    /// Rows that touch nothing in common are executed first, several at a time. The others follow one after another, in their
+    /// order, each with what those before it have changed.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unavailable`] if the table can't be reached at the beginning, and [`ApiError::Conflict`] if
+    /// another request has the same idempotency key.
+    async fn execute_rows<O: ImportRow>(&self, rows: &[O], skipped: &[Vec<RowError>]) -> Result<Executed, ApiError> {
+        let mut responses = match &self.context.idempotency {
+            Some(request) if self.begin(request).await? => self.store.previous_parts(request, rows.len()).await?,
+            _ => vec![None; rows.len()],
+        };
+        let are_replayed = responses.iter().map(Option::is_some).collect();
+        let left: Vec<usize> = (0..rows.len()).filter(|index| responses[*index].is_none()).collect();
+        if left.is_empty() {
+            if !rows.is_empty() {
+                self.notes.note_replay();
+            }
+            return Ok(Executed { responses: responses.into_iter().flatten().collect(), are_replayed });
+        }
+        let read = O::read(self, &left.iter().map(|index| &rows[*index]).collect::<Vec<_>>(), false).await?;
+        let subjects = left.iter().zip(&read).map(|(index, inputs)| match inputs {
+            Ok(inputs) => rows[*index].subjects(inputs),
+            Err(_) => BTreeSet::new(),
+        });
+        let are_connected = are_connected(&subjects.collect::<Vec<_>>());
+        let (mut apart, mut connected) = (Vec::new(), Vec::new());
+        for ((index, inputs), is_connected) in left.into_iter().zip(read).zip(are_connected) {
+            if is_connected { connected.push(index) } else { apart.push((index, inputs)) }
+        }
+        let progress = &Progress::default();
+        let execute = |(index, inputs): (usize, Result<O::Inputs, ApiError>)| async move {
+            (index, self.execute_row(index, &rows[index], &skipped[index], Some(inputs), progress).await)
+        };
+        let executed: Vec<(usize, StoredResponse)> =
+            stream::iter(apart).map(execute).buffer_unordered(CONCURRENT_ROWS).collect().await;
+        for (index, response) in executed {
+            responses[index] = Some(response);
+        }
+        for index in connected {
+            responses[index] = Some(self.execute_row(index, &rows[index], &skipped[index], None, progress).await);
+        }
+        Ok(Executed { responses: responses.into_iter().flatten().collect(), are_replayed })
+    }
+
+    /// Does nothing if the request is halted. Without `inputs`, reads them.
+    async fn execute_row<O: ImportRow>(
+        &self,
+        index: usize,
+        row: &O,
+        skipped: &[RowError],
+        inputs: Option<Result<O::Inputs, ApiError>>,
+        progress: &Progress,
+    ) -> StoredResponse {
+        let idempotency = self.context.idempotency.as_ref().map(|request| request.part(index));
+        let caller = self.with_context(ChangeContext { idempotency, ..self.context.clone() });
+        if !has_time_for_operation() {
+            let _ = progress.halted.set(Dependency::Service);
+        }
+        let result = match progress.halted.get() {
+            Some(dependency) => Err(ApiError::Unavailable(*dependency, "not executed".into())),
+            None => {
+                let inputs = inputs.filter(|_| !progress.is_outdated.load(Ordering::Relaxed));
+                match caller.write_row(row, skipped, inputs).await {
+                    Ok(response) => Ok(response),
+                    Err(error) => caller.settle(row.locate(error), progress).await,
+                }
+            }
+        };
+        result.unwrap_or_else(|error| {
+            if let ApiError::Unavailable(dependency, _) = &error {
+                let _ = progress.halted.set(*dependency);
+            }
+            self.notes.problem(&error)
+        })
+    }
+
+    async fn write_row<O: ImportRow>(
+        &self,
+        row: &O,
+        skipped: &[RowError],
+        inputs: Option<Result<O::Inputs, ApiError>>,
+    ) -> Result<StoredResponse, ApiError> {
+        let respond = |outcome: &O::Outcome| O::row_response(outcome, skipped);
+        let alone = Alone { principal: self, operation: row, respond };
+        let inputs = match inputs {
+            Some(inputs) => inputs?,
+            None => alone.inputs(true).await?,
+        };
+        Ok(O::row_response(&self.execute(&alone, inputs).await?, skipped)?)
+    }
+
+    /// Returns the stored response of a row that has failed, if it took effect before, or now, after a timeout. Otherwise its error.
+    async fn settle(&self, error: ApiError, progress: &Progress) -> Result<StoredResponse, ApiError> {
+        if let Some(cause) = error.source().map(error_chain) {
+            tracing::error!(request_id = self.notes.request_id(), cause, "an operation of a request failed");
+        }
+        let Some(part) = &self.context.idempotency else { return Err(error) };
+        match self.store.previous_request(part).await? {
+            Some(PreviousRequest::Same(response)) => {
+                progress.is_outdated.store(true, Ordering::Relaxed);
+                Ok(*response)
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// An earlier attempt of the request has begun to execute its parts.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// Another attempt of the request has begun to execute its rows since this one looked.
+    async fn has_begun_elsewhere(&self) -> Result<bool, ApiError> {
+        let Some(request) = &self.context.idempotency else { return Ok(false) };
+        let previous = self.store.previous_request(request).await?;
+        Ok(matches!(previous, Some(PreviousRequest::Same(response)) if response.is_in_parts))
+    }
+
+    /// Stores that the request has begun. Returns whether it had begun before: then each row is executed once, by
+    /// whichever attempt is faster.
+    async fn begin(&self, request: &IdempotentRequest) -> Result<bool, ApiError> {
+        if self.is_resumed {
+            return Ok(true);
+        }
+        match self.store.store_response_alone(request, &StoredResponse::of_request_in_parts()).await {
+            Ok(()) => return Ok(false),
+            Err(WriteError::AlreadyAnswered) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Any other stored response is looked up by the layer around all routes.
+        if self.has_begun_elsewhere().await? { Ok(true) } else { Err(WriteError::AlreadyAnswered.into()) }
+    }
+}
+
+/// Whether each row has a subject in common with another one.
+fn are_connected(subjects: &[BTreeSet<String>]) -> Vec<bool> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for subject in subjects.iter().flatten() {
+        *counts.entry(subject).or_default() += 1;
+    }
+    subjects.iter().map(|own| own.iter().any(|subject| counts[subject.as_str()] > 1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_connected_by_what_they_both_touch() {
+        let subjects = |rows: &[&[&str]]| -> Vec<BTreeSet<String>> {
+            rows.iter().map(|row| row.iter().map(|subject| (*subject).to_owned()).collect()).collect()
+        };
+        assert_eq!(are_connected(&subjects(&[&[], &["a"], &["b"], &[]])), [false; 4]);
+        assert_eq!(are_connected(&subjects(&[&["a", "b"], &["c"], &["b", "d"], &["d"]])), [true, false, true, true]);
+        assert!(are_connected(&[]).is_empty());
+    }
+}
