@@ -41,14 +41,14 @@ struct Permission {
 pub struct VerifiedKeys(Mutex<HashMap<VerifiedKey, Permission>>);
 
 impl VerifiedKeys {
-    /// Returns the key if its request, which needs this scope or none, is likely to be permitted: the key was
-    /// verified with this secret and had the scope not long ago, has not been refused since, and is not known to have exceeded
+    /// Returns the key if its request, which needs these scopes, is likely to be permitted: the key was
+    /// verified with this secret and had the scopes not long ago, has not been refused since, and is not known to have exceeded
     /// its rate.
     #[must_use]
-    pub fn permits(&self, token: &Token, scope: Option<Scope>, now: Timestamp) -> Option<KnownKey> {
+    pub fn permits(&self, token: &Token, scopes: &[Scope], now: Timestamp) -> Option<KnownKey> {
         let is_permitted = |known: &Permission| {
-            let has_scope = scope.is_none_or(|scope| known.scopes.contains(&scope));
-            known.at.plus(EARLY_READS_FOR) > now && has_scope && known.exhausted_until <= now
+            let has_scopes = scopes.iter().all(|scope| known.scopes.contains(scope));
+            known.at.plus(EARLY_READS_FOR) > now && has_scopes && known.exhausted_until <= now
         };
         self.keys().get(&verified_key(token)).filter(|known| is_permitted(known)).map(|known| known.key)
     }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn is_known(keys: &VerifiedKeys, token: &Token, at: Timestamp) -> bool {
-        keys.permits(token, Some(Scope::AssetsRead), at).is_some()
+        keys.permits(token, &[Scope::AssetsRead], at).is_some()
     }
 
     #[test]
@@ -114,8 +114,8 @@ mod tests {
         assert!(is_known(&keys, &token(1, 1), start));
         assert!(!is_known(&keys, &token(1, 2), start), "another secret");
         assert!(!is_known(&keys, &token(2, 1), start), "another key");
-        assert_eq!(keys.permits(&token(1, 1), Some(Scope::AssetsWrite), start), None, "another scope");
-        assert_eq!(keys.permits(&token(1, 1), None, start), Some(KEY), "without a scope");
+        assert_eq!(keys.permits(&token(1, 1), &[Scope::AssetsWrite], start), None, "another scope");
+        assert_eq!(keys.permits(&token(1, 1), &[], start), Some(KEY), "without a scope");
         keys.remove(&token(1, 2));
         assert!(is_known(&keys, &token(1, 1), start.plus(EARLY_READS_FOR - TimeDelta::milliseconds(1))));
         assert!(!is_known(&keys, &token(1, 1), start.plus(EARLY_READS_FOR)));

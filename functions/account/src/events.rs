@@ -1,16 +1,16 @@
 //! The feed of all changes in the tenant.
 
 use serde::Serialize;
-use shared::auth::UnverifiedRequest;
+use shared::auth::Caller;
+use shared::auth::scopes::EventsRead;
 use shared::domain::history::filter::{EventFilter, EventTypes};
-use shared::domain::keys::scope::Scope;
 use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::{EventId, Id};
 use shared::domain::values::time::Timestamp;
 use shared::event_view::{FeedEntry, feed_entries};
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
-use shared::http::requests::extract::QueryParams;
+use shared::http::requests::extract::Query;
 use shared::http::requests::params::{FromParam, Limit};
 use shared::http::responses::Json;
 use utoipa::ToSchema;
@@ -86,25 +86,20 @@ pub struct FeedMeta {
 ///
 /// All changes in the tenant, oldest first, about ten seconds after they happen. Send `meta.after` as `after` to
 /// continue: no event is missed, and none comes twice. With a filter, `data` can be empty although `has_more` is true.
-#[utoipa::path(get, path = "/events", tag = "events", security(("api_key" = ["events:read"])), responses(InputErrors))]
-pub async fn list_events(request: UnverifiedRequest, query: QueryParams<EventQuery>) -> Result<Json<EventFeed>, ApiError> {
-    let (_, feed) = request
-        .authorize_with_query(Scope::EventsRead, query, async |store, query| {
-            let limit = query.limit.map_or(DEFAULT_LIMIT, Limit::get);
-            let after = match query.after {
-                Some(Start::Now) => {
-                    let meta = FeedMeta { limit, after: Some(store.end_of_feed()), has_more: false };
-                    return Ok(EventFeed { data: Vec::new(), meta });
-                }
-                Some(Start::After(id)) => Some(id),
-                None => None,
-            };
-            let EventQuery { types, entity_id, actor_id, since, until, .. } = query;
-            let (entity, actor) = (entity_id.map(Id::uuid), actor_id.map(Id::uuid));
-            let feed = store.matching_events(after, limit, &EventFilter { types, entity, actor, since, until }).await?;
-            let meta = FeedMeta { limit, after: feed.last, has_more: feed.has_more };
-            Ok(EventFeed { data: feed_entries(&store, feed.entries).await?, meta })
-        })
-        .await?;
-    Ok(Json(feed))
+#[utoipa::path(get, path = "/events", tag = "events", responses(InputErrors))]
+pub async fn list_events(caller: Caller<EventsRead>, Query(query): Query<EventQuery>) -> Result<Json<EventFeed>, ApiError> {
+    let EventQuery { after, limit, types, entity_id, actor_id, since, until } = query;
+    let limit = limit.map_or(DEFAULT_LIMIT, Limit::get);
+    let after = match after {
+        Some(Start::Now) => {
+            let meta = FeedMeta { limit, after: Some(caller.store.end_of_feed()), has_more: false };
+            return Ok(Json(EventFeed { data: Vec::new(), meta }));
+        }
+        Some(Start::After(id)) => Some(id),
+        None => None,
+    };
+    let (entity, actor) = (entity_id.map(Id::uuid), actor_id.map(Id::uuid));
+    let feed = caller.store.matching_events(after, limit, &EventFilter { types, entity, actor, since, until }).await?;
+    let meta = FeedMeta { limit, after: feed.last, has_more: feed.has_more };
+    Ok(Json(EventFeed { data: feed_entries(&caller.store, feed.entries).await?, meta }))
 }

@@ -1,17 +1,17 @@
 //! The endpoints of API keys.
 
 use crate::key_wire::{KeyQuery, KeyView, NewKey, NewKeyView, Rotation};
-use shared::auth::{Caller, UnverifiedRequest, unknown_reference};
+use shared::auth::scopes::{KeysRead, KeysWrite};
+use shared::auth::{Caller, VerifiedCaller, unknown_reference};
 use shared::domain::keys::api_key::{ApiKey, DEFAULT_RATE_LIMIT, prefix};
 use shared::domain::keys::rate::Rate;
-use shared::domain::keys::scope::Scope;
 use shared::domain::keys::token::{Secret, Token};
 use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::ApiKeyId;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestConflict, ResourceErrors};
-use shared::http::requests::extract::{JsonBody, OptionalJsonBody, PathId, QueryParams};
+use shared::http::requests::extract::{JsonBody, OptionalJsonBody, Path, Query};
 use shared::http::requests::params;
 use shared::http::responses::{Created, CreatedSecret, Data, Success, Versioned, or_not_found};
 use shared::store::{Page, UnitOfWork};
@@ -19,39 +19,30 @@ use shared::store::{Page, UnitOfWork};
 /// List API keys
 ///
 /// Newest first, without their secrets.
-#[utoipa::path(get, path = "/keys", tag = "keys", security(("api_key" = ["keys:read"])), responses(InputErrors))]
-pub async fn list_keys(request: UnverifiedRequest, query: QueryParams<KeyQuery>) -> Result<Page<KeyView>, ApiError> {
-    let (_, page) = request
-        .authorize_with_query(Scope::KeysRead, query, async |store, query| {
-            Ok(store.list_keys(params::page(query.page, query.limit)).await?)
-        })
-        .await?;
-    Ok(page.map(KeyView::from))
+#[utoipa::path(get, path = "/keys", tag = "keys", responses(InputErrors))]
+pub async fn list_keys(caller: Caller<KeysRead>, Query(query): Query<KeyQuery>) -> Result<Page<KeyView>, ApiError> {
+    Ok(caller.store.list_keys(params::page(query.page, query.limit)).await?.map(KeyView::from))
 }
 
 /// Get an API key
 ///
 /// Without its secret.
-#[utoipa::path(get, path = "/keys/{id}", tag = "keys", security(("api_key" = ["keys:read"])), responses(ResourceErrors))]
-pub async fn get_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Result<Versioned<KeyView>, ApiError> {
-    request.get::<ApiKey, _>(Scope::KeysRead, id).await
+#[utoipa::path(get, path = "/keys/{id}", tag = "keys", responses(ResourceErrors))]
+pub async fn get_key(caller: Caller<KeysRead>, Path(id): Path<ApiKeyId>) -> Result<Versioned<KeyView>, ApiError> {
+    caller.get::<ApiKey, _>(id).await
 }
 
 /// Create an API key
 ///
 /// Only this response shows the key.
-#[utoipa::path(post, path = "/keys", tag = "keys", security(("api_key" = ["keys:write"])), responses(InputErrors, RequestConflict))]
-pub async fn create_key(request: UnverifiedRequest, body: JsonBody<NewKey>) -> Result<CreatedSecret<NewKeyView>, ApiError> {
-    let (caller, (body, mut errors, owner)) = request
-        .authorize_and_read(Scope::KeysWrite, async |store| {
-            let (body, errors) = body.parse_with_errors(&store)?;
-            let owner = match body.user_id.value() {
-                Some(id) => store.get::<User>(*id).await?,
-                None => None,
-            };
-            Ok((body, errors, owner))
-        })
-        .await?;
+#[utoipa::path(post, path = "/keys", tag = "keys", responses(InputErrors, RequestConflict))]
+pub async fn create_key(caller: Caller<KeysWrite>, body: JsonBody<NewKey>) -> Result<CreatedSecret<NewKeyView>, ApiError> {
+    let (body, mut errors) = body.parse_with_errors(&caller)?;
+    let owner = match body.user_id.value() {
+        Some(id) => caller.store.get::<User>(*id).await?,
+        None => None,
+    };
+    let caller = caller.verified().await?;
     let now = caller.context.at;
     match (body.user_id.value(), owner) {
         (Some(_), None) => errors.push(unknown_reference("user_id")),
@@ -89,7 +80,7 @@ pub async fn create_key(request: UnverifiedRequest, body: JsonBody<NewKey>) -> R
     Ok(created(NewKeyView { api_key: expose(&caller, id, secret), record: key.into() }, id))
 }
 
-fn expose(caller: &Caller, id: ApiKeyId, secret: Secret) -> String {
+fn expose(caller: &VerifiedCaller, id: ApiKeyId, secret: Secret) -> String {
     let api_key = Token::new(caller.store.id(), id, secret).expose();
     caller.store.note_assigned(&api_key);
     api_key
@@ -102,33 +93,29 @@ fn created<T>(key: T, id: ApiKeyId) -> CreatedSecret<T> {
 /// Revoke an API key
 ///
 /// The next request with it is refused. Returns the key as it was.
-#[utoipa::path(delete, path = "/keys/{id}", tag = "keys", security(("api_key" = ["keys:write"])), responses(ChangeErrors, ChangeConflict))]
-pub async fn delete_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Result<Data<KeyView>, ApiError> {
-    request.delete::<ApiKey, _>(Scope::KeysWrite, id, |_| Ok(())).await
+#[utoipa::path(delete, path = "/keys/{id}", tag = "keys", responses(ChangeErrors, ChangeConflict))]
+pub async fn delete_key(caller: Caller<KeysWrite>, Path(id): Path<ApiKeyId>) -> Result<Data<KeyView>, ApiError> {
+    caller.delete::<ApiKey, _>(id, |_| Ok(())).await
 }
 
 /// Rotate an API key
 ///
 /// Gives the key a new secret, which only this response shows. The previous secret stays valid for `grace_seconds`. A
 /// body is optional.
-#[utoipa::path(post, path = "/keys/{id}/rotate", tag = "keys", security(("api_key" = ["keys:write"])), responses(ChangeErrors, RequestConflict))]
+#[utoipa::path(post, path = "/keys/{id}/rotate", tag = "keys", responses(ChangeErrors, RequestConflict))]
 pub async fn rotate_key(
-    request: UnverifiedRequest,
-    id: PathId<ApiKeyId>,
+    caller: Caller<KeysWrite>,
+    Path(id): Path<ApiKeyId>,
     body: OptionalJsonBody<Rotation>,
 ) -> Result<Data<NewKeyView>, ApiError> {
-    let (caller, (key, owner)) = request
-        .authorize_and_read(Scope::KeysWrite, async |store| {
-            let key = store.get::<ApiKey>(id.parse()?).await?;
-            let owner = match key.as_ref().and_then(|key| key.value.user_id) {
-                Some(id) => store.get::<User>(id).await?,
-                None => None,
-            };
-            Ok((key, owner))
-        })
-        .await?;
+    let key = caller.store.get::<ApiKey>(id).await?;
+    let owner = match key.as_ref().and_then(|key| key.value.user_id) {
+        Some(id) => caller.store.get::<User>(id).await?,
+        None => None,
+    };
     let rotation = body.parse(&caller)?;
     let key = or_not_found(key)?;
+    let caller = caller.verified().await?;
     // The caller holds the key afterwards.
     check_grantable(&caller, &key.value)?;
     if owner.is_some_and(|user| user.value.erased_at.is_some()) {
@@ -146,6 +133,6 @@ pub async fn rotate_key(
 }
 
 /// An error if `key` is stronger than the caller's in some respect: nobody hands out more than their own.
-fn check_grantable(caller: &Caller, key: &ApiKey) -> Result<(), ApiError> {
+fn check_grantable(caller: &VerifiedCaller, key: &ApiKey) -> Result<(), ApiError> {
     Ok(caller.key.rights(&caller.scopes).check_grant(&key.rights(&key.scopes))?)
 }

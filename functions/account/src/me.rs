@@ -1,7 +1,7 @@
 //! The endpoint that shows the owner of a request's key.
 
 use serde::Serialize;
-use shared::auth::{Caller, UnverifiedRequest};
+use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::keys::api_key::prefix;
 use shared::domain::keys::scope::{Role, Scope, Scopes};
 use shared::domain::tenants::locale::Locale;
@@ -80,8 +80,8 @@ pub struct OwnerView {
 }
 
 impl MeView {
-    fn new(caller: Caller, tenant: Tenant) -> Self {
-        let Caller { key, scopes, owner, .. } = caller;
+    fn new(caller: VerifiedCaller, tenant: Tenant) -> Self {
+        let VerifiedCaller { key, scopes, owner, .. } = caller;
         let Tenant { id, name, time_zone, locale, .. } = tenant;
         let owner_view = |User { id, email, display_name, role, .. }| OwnerView { id, email, display_name, role };
         Self {
@@ -104,9 +104,9 @@ impl MeView {
 /// Get the API key of the request
 ///
 /// The key, what it permits now, its tenant and its owner. Needs no scope.
-#[utoipa::path(get, path = "/me", tag = "keys", security(("api_key" = [])), responses(InputErrors))]
-pub async fn get_me(request: UnverifiedRequest) -> Result<Data<MeView>, ApiError> {
-    let (caller, tenant) = request.authorize_any_key(async |store| Ok(store.get::<Tenant>(store.id()).await?)).await?;
+#[utoipa::path(get, path = "/me", tag = "keys", responses(InputErrors))]
+pub async fn get_me(caller: Caller<()>) -> Result<Data<MeView>, ApiError> {
+    let tenant = caller.store.get::<Tenant>(caller.store.id()).await?;
     let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
-    Ok(Data { data: MeView::new(caller, tenant.value) })
+    Ok(Data { data: MeView::new(caller.verified().await?, tenant.value) })
 }

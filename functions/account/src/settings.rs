@@ -1,11 +1,11 @@
 //! The endpoints of a tenant's settings.
 
 use serde::Serialize;
-use shared::auth::UnverifiedRequest;
+use shared::auth::Caller;
+use shared::auth::scopes::{SettingsRead, SettingsWrite};
 use shared::domain::assets::label_url::LabelUrlTemplate;
 use shared::domain::assets::tag::{TagPrefix, TagTemplate};
 use shared::domain::assets::transitions::Transitions;
-use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
 use shared::domain::tenants::locale::Locale;
 use shared::domain::tenants::tenant::{NumberRange, Tenant, TenantChange, fullest};
@@ -113,7 +113,7 @@ impl SettingsView {
     }
 }
 
-async fn read(store: TenantStore) -> Result<(Stored<Tenant>, Vec<NumberRange>), ApiError> {
+async fn read(store: &TenantStore) -> Result<(Stored<Tenant>, Vec<NumberRange>), ApiError> {
     let (tenant, ranges) = tokio::try_join!(store.get::<Tenant>(store.id()), store.number_ranges())?;
     let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
     Ok((tenant, ranges))
@@ -122,24 +122,24 @@ async fn read(store: TenantStore) -> Result<(Stored<Tenant>, Vec<NumberRange>), 
 /// Get the settings
 ///
 /// Includes the number ranges of asset tags, and how full they are.
-#[utoipa::path(get, path = "/settings", tag = "settings", security(("api_key" = ["settings:read"])), responses(InputErrors))]
-pub async fn get_settings(request: UnverifiedRequest) -> Result<Versioned<SettingsView>, ApiError> {
-    let (_, (tenant, ranges)) = request.authorize_and_read(Scope::SettingsRead, read).await?;
+#[utoipa::path(get, path = "/settings", tag = "settings", responses(InputErrors))]
+pub async fn get_settings(caller: Caller<SettingsRead>) -> Result<Versioned<SettingsView>, ApiError> {
+    let (tenant, ranges) = read(&caller.store).await?;
     Ok(Versioned { version: tenant.version, data: SettingsView::new(tenant, ranges) })
 }
 
 /// Update the settings
 ///
 /// Changes the fields that are sent. Existing asset tags stay as they are.
-#[utoipa::path(patch, path = "/settings", tag = "settings", security(("api_key" = ["settings:write"])), responses(SettingsErrors, ChangeConflict))]
+#[utoipa::path(patch, path = "/settings", tag = "settings", responses(SettingsErrors, ChangeConflict))]
 pub async fn update_settings(
-    request: UnverifiedRequest,
+    caller: Caller<SettingsWrite>,
     body: JsonBody<SettingsPatch>,
 ) -> Result<Versioned<SettingsView>, ApiError> {
-    let (caller, (tenant, ranges)) = request.authorize_and_read(Scope::SettingsWrite, read).await?;
+    let (tenant, ranges) = read(&caller.store).await?;
     let (body, errors) = body.parse_with_errors(&caller)?;
     body.unchanged.check(&SettingsView::new(tenant.clone(), ranges.clone()), errors)?;
     let change = TenantChange::from(body);
-    let tenant = caller.update(tenant, |old| Ok(old.changed(&change))).await?;
+    let tenant = caller.verified().await?.update(tenant, |old| Ok(old.changed(&change))).await?;
     Ok(Versioned { version: tenant.version, data: SettingsView::new(tenant, ranges) })
 }

@@ -1,9 +1,11 @@
 //! Creations, changes and deletions of assets. A single request decides and commits one; a batch several in one transaction; an
 //! import each of its rows.
 
-use crate::records::AssetRecords;
-use crate::wire::{AssetView, DELETED};
+use crate::expand::without_users;
+use crate::records::{self, AssetRecords};
+use crate::wire::{AssetPatch, AssetView, DELETED, NewAsset};
 use serde_json::{Map, Value, json};
+use shared::auth::scopes::AssetsWrite;
 use shared::auth::{Caller, ImportRow, Operation, Principal};
 use shared::domain::assets::asset::{Asset, CatalogNames};
 use shared::domain::assets::change::{AssetChange, AssetChangeError, AssetReferences};
@@ -21,7 +23,7 @@ use shared::http::bulk::import::{RowChanges, RowError, RowResult, row_response};
 use shared::http::bulk::rows::{CUSTOM_FIELD, CustomCell};
 use shared::http::error::{ApiError, ConflictCode, Dependency};
 use shared::http::requests::body::ReadOnlyFields;
-use shared::http::responses::{Created, Data, Success, Versioned};
+use shared::http::responses::{Created, Data, Success, Versioned, or_not_found};
 use shared::store::{CommitFailure, StoreError, UnitOfWork, WriteError};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -32,43 +34,59 @@ const SINGLE_STEPS: u32 = 8;
 /// With so many doublings, a step exceeds the number of any tenant's tags.
 const MAX_DOUBLINGS: u32 = 40;
 
-/// Creates an asset from records that were just read. A request with errors takes no number.
+/// Creates an asset. `errors` are those of the body. A request with errors takes no number.
 ///
 /// # Errors
 ///
 /// Returns [`ApiError::Invalid`] with every bad field, and [`ApiError::Conflict`] for a tag that another asset has or had.
-pub(crate) async fn create(caller: &Caller, write: AssetWrite, records: AssetRecords) -> Result<AssetOutcome, ApiError> {
+pub(crate) async fn create(
+    caller: &Caller<AssetsWrite>,
+    new: NewAsset,
+    errors: Vec<FieldError>,
+) -> Result<AssetOutcome, ApiError> {
+    let write = AssetWrite::new(new, errors);
+    let records = AssetRecords::of_one(&caller.store, &Target::New, Some(&write.change)).await?;
+    let caller = caller.verified().await?;
     let id = caller.store.new_id(caller.context.at)?;
     let operation = AssetOperation::new(id, Target::New, Action::Write(Box::new(write)));
-    let inputs = AssetOperation::with_new_assets(caller, &[&operation], records, false).await?.pop();
+    let inputs = AssetOperation::with_new_assets(&caller, &[&operation], records, false).await?.pop();
     let inputs = inputs.ok_or_else(|| ApiError::Internal("a creation without inputs".into()))??;
     caller.execute_operation(&operation, inputs).await
 }
 
-/// Changes an asset that was just read. Fields that others change meanwhile keep their changes.
+/// Changes an asset. `errors` are those of the body. Fields that others change meanwhile keep their changes.
 ///
 /// # Errors
 ///
 /// Returns [`ApiError::NotFound`], [`ApiError::Invalid`] with every bad field, and [`ApiError::Conflict`] for a status or an
 /// assignment that can't change.
 pub(crate) async fn change(
-    caller: &Caller,
+    caller: &Caller<AssetsWrite>,
     id: AssetId,
-    write: AssetWrite,
-    records: AssetRecords,
+    mut patch: AssetPatch,
+    errors: Vec<FieldError>,
 ) -> Result<Stored<Asset>, ApiError> {
-    let operation = AssetOperation::new(id, Target::Id(id), Action::Write(Box::new(write)));
+    let unchanged = without_users(std::mem::take(&mut patch.unchanged));
+    let (mut write, target) = (AssetWrite::new(patch, errors), Target::Id(id));
+    let records = AssetRecords::of_one(&caller.store, &target, Some(&write.change)).await?;
+    let asset = or_not_found(records.found(&target)?)?;
+    if !unchanged.is_empty() {
+        let present = records::view(&caller.store, asset).await?.data;
+        write.change.errors.extend(unchanged.errors(&present)?);
+    }
+    let operation = AssetOperation::new(id, target, Action::Write(Box::new(write)));
     let inputs = Inputs { records: Arc::new(records), new: None };
-    Ok(caller.execute_operation(&operation, inputs).await?.asset)
+    Ok(caller.verified().await?.execute_operation(&operation, inputs).await?.asset)
 }
 
-/// Deletes an asset that was just read.
+/// Deletes an asset.
 ///
 /// # Errors
 ///
 /// Returns [`ApiError::NotFound`], and [`ApiError::Conflict`] while a process instance is in progress on it.
-pub(crate) async fn delete(caller: &Caller, asset: Stored<Asset>) -> Result<(), ApiError> {
-    caller.delete(asset, check_deletion).await?;
+pub(crate) async fn delete(caller: &Caller<AssetsWrite>, id: AssetId) -> Result<(), ApiError> {
+    let asset = or_not_found(caller.store.get::<Asset>(id).await?)?;
+    caller.verified().await?.delete(asset, check_deletion).await?;
     Ok(())
 }
 

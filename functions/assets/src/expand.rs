@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use shared::auth::Caller;
+use shared::auth::scopes::AssetsRead;
 use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
 use shared::domain::user::{Email, User};
@@ -56,12 +57,12 @@ impl ExpandedUsers {
     ///
     /// Returns [`ApiError::Forbidden`] if the caller may not read users: their names are not the assets' own data.
     pub(crate) async fn read(
-        caller: &Caller,
+        caller: &Caller<AssetsRead>,
         ids: impl IntoIterator<Item = UserId>,
         expand: Option<Expand>,
     ) -> Result<Self, ApiError> {
         let Some(Expand::AssignedTo) = expand else { return Ok(Self(None)) };
-        caller.check_scope(Scope::UsersRead)?;
+        caller.verified().await?.check_scope(Scope::UsersRead)?;
         Ok(Self(Some(caller.store.batch_get_without_blobs(BatchGet::new().with_all::<User>(ids)).await?)))
     }
 

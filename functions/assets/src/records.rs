@@ -1,6 +1,7 @@
 //! The records that changes of assets are decided from, read together.
 
 use crate::changes::{Target, several_assets};
+use crate::wire::AssetView;
 use shared::domain::assets::asset::{Asset, CatalogNames};
 use shared::domain::assets::change::{AssetChange, AssetReferences};
 use shared::domain::assets::tag::TagRange;
@@ -12,6 +13,7 @@ use shared::domain::user::User;
 use shared::domain::values::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, UserId};
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
+use shared::http::responses::Versioned;
 use shared::store::{BatchGet, BatchResult, SerialMatch, StoreError, TenantStore, UnreadableRecord};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -181,6 +183,13 @@ impl AssetRecords {
             asset.manufacturer_id.and_then(|id| self.manufacturers.get(&id)),
         )
     }
+}
+
+/// An asset as a GET shows it. Takes a round trip if it has a type or a model.
+pub(crate) async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<Versioned<AssetView>, ApiError> {
+    let mut names = store.catalog_names(std::slice::from_ref(&asset)).await?;
+    let names = names.pop().ok_or_else(|| ApiError::Internal("no catalog names for an asset".into()))?;
+    Ok(Versioned { version: asset.tag_version(), data: AssetView::new(asset, names) })
 }
 
 #[derive(Default)]

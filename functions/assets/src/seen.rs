@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use shared::auth::{ImportRow, Operation, Principal, UnverifiedRequest};
+use shared::auth::scopes::AssetsWrite;
+use shared::auth::{Caller, ImportRow, Operation, Principal};
 use shared::domain::assets::asset::Asset;
 use shared::domain::assets::asset_tag::RowTag;
 use shared::domain::assets::location::Location;
 use shared::domain::assets::seen::SeenOutcome;
-use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
@@ -298,10 +298,10 @@ impl ImportRow for Scan {}
 /// Sets `last_seen_at` of up to 100 assets, each in a transaction with an event `asset.seen`. Says of each whether it is at the
 /// place, elsewhere, or unknown; with `move`, those elsewhere get the place as their location. Unless its location changes, an
 /// asset's `updated_at` and the version that `If-Match` compares stay. A time before the last scan changes nothing.
-#[utoipa::path(post, path = "/assets/seen", tag = "assets", security(("api_key" = ["assets:write"])), responses(InputErrors))]
-pub async fn see_assets(request: UnverifiedRequest, body: JsonBody<SeenAssets>) -> Result<Json<SeenResult>, ApiError> {
-    let caller = request.authorize(Scope::AssetsWrite).await?;
+#[utoipa::path(post, path = "/assets/seen", tag = "assets", responses(InputErrors))]
+pub async fn see_assets(caller: Caller<AssetsWrite>, body: JsonBody<SeenAssets>) -> Result<Json<SeenResult>, ApiError> {
     let SeenAssets { location, at, r#move, items: SeenItems(items) } = body.parse(&caller)?;
+    let caller = caller.verified().await?;
     let (now, moves) = (caller.context.at, r#move.unwrap_or_default());
     let mut errors = Vec::new();
     if let Some(at) = at {

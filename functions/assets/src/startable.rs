@@ -1,9 +1,9 @@
 //! The processes that can be started on an asset now, and the reasons why others can't.
 
 use serde::Serialize;
-use shared::auth::UnverifiedRequest;
+use shared::auth::Caller;
+use shared::auth::scopes::ProcessesRead;
 use shared::domain::assets::asset::{Asset, Status};
-use shared::domain::keys::scope::Scope;
 use shared::domain::processes::instance::{ProcessError, check_startable};
 use shared::domain::processes::process::{Process, Slug};
 use shared::domain::values::id::AssetId;
@@ -11,7 +11,7 @@ use shared::domain::values::id::{InstanceId, ProcessId};
 use shared::domain::values::text::Name;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::ResourceErrors;
-use shared::http::requests::extract::PathId;
+use shared::http::requests::extract::Path;
 use shared::http::responses::or_not_found;
 use shared::store::{Page, PageRequest};
 use utoipa::ToSchema;
@@ -63,15 +63,13 @@ impl AssetProcessView {
 /// List startable processes
 ///
 /// Lists all process definitions, those first that can be started on the asset now.
-#[utoipa::path(get, path = "/assets/{id}/processes", tag = "assets", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
-pub async fn list_asset_processes(request: UnverifiedRequest, id: PathId<AssetId>) -> Result<Page<AssetProcessView>, ApiError> {
-    let (_, (asset, processes)) = request
-        .authorize_and_read(Scope::ProcessesRead, async |store| {
-            let id = id.parse()?;
-            let (asset, processes) = tokio::try_join!(store.get::<Asset>(id), store.all_without_blobs::<Process>())?;
-            Ok((or_not_found(asset)?, processes))
-        })
-        .await?;
+#[utoipa::path(get, path = "/assets/{id}/processes", tag = "assets", responses(ResourceErrors))]
+pub async fn list_asset_processes(
+    caller: Caller<ProcessesRead>,
+    Path(id): Path<AssetId>,
+) -> Result<Page<AssetProcessView>, ApiError> {
+    let (asset, processes) = tokio::try_join!(caller.store.get::<Asset>(id), caller.store.all_without_blobs::<Process>())?;
+    let asset = or_not_found(asset)?;
     let views = processes.into_iter().map(|process| AssetProcessView::new(process.value, &asset.value));
     let mut items: Vec<AssetProcessView> = views.collect();
     items.sort_by(|a, b| (!a.can_start, &a.name).cmp(&(!b.can_start, &b.name)));

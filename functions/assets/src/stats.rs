@@ -2,7 +2,8 @@
 
 use crate::query::{Depth, StatsQuery};
 use serde::Serialize;
-use shared::auth::UnverifiedRequest;
+use shared::auth::Caller;
+use shared::auth::scopes::AssetsRead;
 use shared::domain::assets::groups::Groups;
 use shared::domain::assets::stats::AssetStats;
 use shared::domain::keys::scope::Scope;
@@ -13,7 +14,7 @@ use shared::domain::values::field_error::FieldError;
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
 use shared::http::openapi::describe::either;
-use shared::http::requests::extract::QueryParams;
+use shared::http::requests::extract::Query;
 use shared::http::responses::Data;
 use shared::store::{AssetFilter, GroupBy};
 use std::borrow::Cow;
@@ -59,26 +60,20 @@ impl ToSchema for StatsOrGroups {
 ///
 /// Counts assets, as far as they match, and process instances. With `group_by`, responds with groups of assets instead: the largest
 /// first, at most 1,000, and what is left in `rest`. Includes every write that was acknowledged before the request.
-#[utoipa::path(get, path = "/stats", tag = "reports", security(("api_key" = ["assets:read"])), responses(InputErrors))]
-pub async fn get_stats(request: UnverifiedRequest, query: QueryParams<StatsQuery>) -> Result<Data<StatsOrGroups>, ApiError> {
-    let (caller, counted) = request
-        .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
-            let (filter, group_by, depth) = (AssetFilter::from(query.filter), query.group_by, query.depth);
-            if depth.is_some() && group_by != Some(GroupBy::Location) {
-                let error = FieldError::parameter("depth", "can only be sent with group_by=location");
-                return Err(ApiError::Invalid(vec![error]));
-            }
-            if let Some(group_by) = group_by {
-                return Ok(Err(store.asset_groups(&filter, &group_by, Depth::get(depth)).await?));
-            }
-            let tenant = store.get::<Tenant>(store.id());
-            Ok(Ok(tokio::try_join!(store.asset_stats(&filter), store.instance_stats(), tenant)?))
-        })
-        .await?;
-    let (assets, mut instances, tenant) = match counted {
-        Ok(counted) => counted,
-        Err(groups) => return Ok(Data { data: StatsOrGroups::Groups(groups) }),
-    };
+#[utoipa::path(get, path = "/stats", tag = "reports", responses(InputErrors))]
+pub async fn get_stats(caller: Caller<AssetsRead>, Query(query): Query<StatsQuery>) -> Result<Data<StatsOrGroups>, ApiError> {
+    let (filter, group_by, depth) = (AssetFilter::from(query.filter), query.group_by, query.depth);
+    if depth.is_some() && group_by != Some(GroupBy::Location) {
+        return Err(ApiError::Invalid(vec![FieldError::parameter("depth", "can only be sent with group_by=location")]));
+    }
+    let store = &caller.store;
+    if let Some(group_by) = group_by {
+        let groups = store.asset_groups(&filter, &group_by, Depth::get(depth)).await?;
+        return Ok(Data { data: StatsOrGroups::Groups(groups) });
+    }
+    let tenant = store.get::<Tenant>(store.id());
+    let (assets, mut instances, tenant) = tokio::try_join!(store.asset_stats(&filter), store.instance_stats(), tenant)?;
+    let caller = caller.verified().await?;
     let zone = tenant.map(|tenant| tenant.value.time_zone).unwrap_or_default();
     let today = LocalClock::from(&zone).local(caller.context.at).date_time.date();
     if !caller.scopes.contains(&Scope::ProcessesRead) {

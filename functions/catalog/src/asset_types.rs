@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use shared::auth::UnverifiedRequest;
+use shared::auth::Caller;
+use shared::auth::scopes::{CatalogRead, CatalogWrite};
 use shared::domain::catalog::custom_fields::FieldsSchema;
 use shared::domain::catalog::{AssetKind, AssetType, AssetTypeChange, MAX_ASSET_TYPES, TypeCode};
-use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
 use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::AssetTypeId;
@@ -13,7 +13,7 @@ use shared::domain::values::text::{Name, SearchText};
 use shared::domain::values::time::Timestamp;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
-use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::extract::{JsonBody, Path, Query};
 use shared::http::requests::params::{self, FromParam, Limit, PageNumber};
 use shared::http::responses::{Created, Data, Versioned};
 use shared::store::{AssetTypeFilter, Page};
@@ -113,38 +113,36 @@ impl From<Stored<AssetType>> for AssetTypeView {
 /// List asset types
 ///
 /// Newest first.
-#[utoipa::path(get, path = "/catalog/asset-types", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(InputErrors))]
+#[utoipa::path(get, path = "/catalog/asset-types", tag = "catalog", responses(InputErrors))]
 pub async fn list_asset_types(
-    request: UnverifiedRequest,
-    query: QueryParams<AssetTypeQuery>,
+    caller: Caller<CatalogRead>,
+    Query(query): Query<AssetTypeQuery>,
 ) -> Result<Page<AssetTypeView>, ApiError> {
-    let (_, page) = request
-        .authorize_with_query(Scope::CatalogRead, query, async |store, query| {
-            let page = params::page(query.page, query.limit);
-            Ok(store.list_asset_types(&query.into(), page).await?)
-        })
-        .await?;
-    Ok(page.map(AssetTypeView::from))
+    let page = params::page(query.page, query.limit);
+    Ok(caller.store.list_asset_types(&query.into(), page).await?.map(AssetTypeView::from))
 }
 
 /// Get an asset type
 ///
 /// Includes the JSON Schema of its custom fields.
-#[utoipa::path(get, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ResourceErrors))]
-pub async fn get_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>) -> Result<Versioned<AssetTypeView>, ApiError> {
-    request.get::<AssetType, _>(Scope::CatalogRead, id).await
+#[utoipa::path(get, path = "/catalog/asset-types/{id}", tag = "catalog", responses(ResourceErrors))]
+pub async fn get_asset_type(
+    caller: Caller<CatalogRead>,
+    Path(id): Path<AssetTypeId>,
+) -> Result<Versioned<AssetTypeView>, ApiError> {
+    caller.get::<AssetType, _>(id).await
 }
 
 /// Create an asset type
 ///
 /// A tenant can have 1,000 asset types.
-#[utoipa::path(post, path = "/catalog/asset-types", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(InputErrors, DuplicateConflict))]
+#[utoipa::path(post, path = "/catalog/asset-types", tag = "catalog", responses(InputErrors, DuplicateConflict))]
 pub async fn create_asset_type(
-    request: UnverifiedRequest,
+    caller: Caller<CatalogWrite>,
     body: JsonBody<NewAssetType>,
 ) -> Result<Created<AssetTypeView>, ApiError> {
-    let caller = request.authorize(Scope::CatalogWrite).await?;
     let body = body.parse(&caller)?;
+    let caller = caller.verified().await?;
     if caller.store.count::<AssetType>().await? >= MAX_ASSET_TYPES {
         let detail = format!("A tenant can have at most {MAX_ASSET_TYPES} asset types. Delete those that are not in use.");
         return Err(ApiError::conflict(ConflictCode::Conflict, detail, Value::Null));
@@ -162,21 +160,24 @@ pub async fn create_asset_type(
 /// Update an asset type
 ///
 /// Changes the fields that are sent.
-#[utoipa::path(patch, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(ChangeErrors, UniqueConflict))]
+#[utoipa::path(patch, path = "/catalog/asset-types/{id}", tag = "catalog", responses(ChangeErrors, UniqueConflict))]
 pub async fn update_asset_type(
-    request: UnverifiedRequest,
-    id: PathId<AssetTypeId>,
+    caller: Caller<CatalogWrite>,
+    Path(id): Path<AssetTypeId>,
     body: JsonBody<AssetTypePatch>,
 ) -> Result<Versioned<AssetTypeView>, ApiError> {
-    let (caller, old, body) = request.patch::<_, AssetTypeView, _>(Scope::CatalogWrite, id, body, |_, _, _| None).await?;
+    let (old, body) = caller.patch::<_, AssetTypeView, _>(id, body, |_, _| None).await?;
     let change = AssetTypeChange::from(body);
-    Ok(caller.update(old, |old| Ok(old.changed(&change))).await?.into())
+    Ok(caller.verified().await?.update(old, |old| Ok(old.changed(&change))).await?.into())
 }
 
 /// Delete an asset type
 ///
 /// Refused while models or assets have it. Returns the asset type as it was.
-#[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(ChangeErrors, InUseConflict))]
-pub async fn delete_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>) -> Result<Data<AssetTypeView>, ApiError> {
-    request.delete::<AssetType, _>(Scope::CatalogWrite, id, |_| Ok(())).await
+#[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", responses(ChangeErrors, InUseConflict))]
+pub async fn delete_asset_type(
+    caller: Caller<CatalogWrite>,
+    Path(id): Path<AssetTypeId>,
+) -> Result<Data<AssetTypeView>, ApiError> {
+    caller.delete::<AssetType, _>(id, |_| Ok(())).await
 }

@@ -1,16 +1,16 @@
 //! The endpoints of manufacturers.
 
 use serde::Serialize;
-use shared::auth::UnverifiedRequest;
+use shared::auth::Caller;
+use shared::auth::scopes::{CatalogRead, CatalogWrite};
 use shared::domain::catalog::{Manufacturer, ManufacturerChange, Website};
-use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
 use shared::domain::values::id::ManufacturerId;
 use shared::domain::values::text::{Name, Notes, SearchText};
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
-use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::extract::{JsonBody, Path, Query};
 use shared::http::requests::params::{self, Limit, PageNumber};
 use shared::http::responses::{Created, Data, Versioned};
 use shared::store::{ManufacturerFilter, Page};
@@ -92,41 +92,36 @@ impl From<Stored<Manufacturer>> for ManufacturerView {
 /// List manufacturers
 ///
 /// Newest first.
-#[utoipa::path(get, path = "/catalog/manufacturers", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(InputErrors))]
+#[utoipa::path(get, path = "/catalog/manufacturers", tag = "catalog", responses(InputErrors))]
 pub async fn list_manufacturers(
-    request: UnverifiedRequest,
-    query: QueryParams<ManufacturerQuery>,
+    caller: Caller<CatalogRead>,
+    Query(query): Query<ManufacturerQuery>,
 ) -> Result<Page<ManufacturerView>, ApiError> {
-    let (_, page) = request
-        .authorize_with_query(Scope::CatalogRead, query, async |store, query| {
-            let page = params::page(query.page, query.limit);
-            Ok(store.list_manufacturers(&query.into(), page).await?)
-        })
-        .await?;
-    Ok(page.map(ManufacturerView::from))
+    let page = params::page(query.page, query.limit);
+    Ok(caller.store.list_manufacturers(&query.into(), page).await?.map(ManufacturerView::from))
 }
 
 /// Get a manufacturer
 ///
 /// Returns its `ETag`, for a change with `If-Match`.
-#[utoipa::path(get, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ResourceErrors))]
+#[utoipa::path(get, path = "/catalog/manufacturers/{id}", tag = "catalog", responses(ResourceErrors))]
 pub async fn get_manufacturer(
-    request: UnverifiedRequest,
-    id: PathId<ManufacturerId>,
+    caller: Caller<CatalogRead>,
+    Path(id): Path<ManufacturerId>,
 ) -> Result<Versioned<ManufacturerView>, ApiError> {
-    request.get::<Manufacturer, _>(Scope::CatalogRead, id).await
+    caller.get::<Manufacturer, _>(id).await
 }
 
 /// Create a manufacturer
 ///
 /// Names are unique regardless of case.
-#[utoipa::path(post, path = "/catalog/manufacturers", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(InputErrors, DuplicateConflict))]
+#[utoipa::path(post, path = "/catalog/manufacturers", tag = "catalog", responses(InputErrors, DuplicateConflict))]
 pub async fn create_manufacturer(
-    request: UnverifiedRequest,
+    caller: Caller<CatalogWrite>,
     body: JsonBody<NewManufacturer>,
 ) -> Result<Created<ManufacturerView>, ApiError> {
-    let caller = request.authorize(Scope::CatalogWrite).await?;
     let body = body.parse(&caller)?;
+    let caller = caller.verified().await?;
     let id = caller.store.new_id(caller.context.at)?;
     let value = Manufacturer { id, name: body.name, website: body.website.or(None), notes: body.notes.or(None) };
     caller.create(value, |stored| Created::of("catalog/manufacturers", stored)).await
@@ -135,24 +130,24 @@ pub async fn create_manufacturer(
 /// Update a manufacturer
 ///
 /// Changes the fields that are sent.
-#[utoipa::path(patch, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(ChangeErrors, UniqueConflict))]
+#[utoipa::path(patch, path = "/catalog/manufacturers/{id}", tag = "catalog", responses(ChangeErrors, UniqueConflict))]
 pub async fn update_manufacturer(
-    request: UnverifiedRequest,
-    id: PathId<ManufacturerId>,
+    caller: Caller<CatalogWrite>,
+    Path(id): Path<ManufacturerId>,
     body: JsonBody<ManufacturerPatch>,
 ) -> Result<Versioned<ManufacturerView>, ApiError> {
-    let (caller, old, body) = request.patch::<_, ManufacturerView, _>(Scope::CatalogWrite, id, body, |_, _, _| None).await?;
+    let (old, body) = caller.patch::<_, ManufacturerView, _>(id, body, |_, _| None).await?;
     let change = ManufacturerChange::from(body);
-    Ok(caller.update(old, |old| Ok(old.changed(&change))).await?.into())
+    Ok(caller.verified().await?.update(old, |old| Ok(old.changed(&change))).await?.into())
 }
 
 /// Delete a manufacturer
 ///
 /// Refused while models have it. Returns the manufacturer as it was.
-#[utoipa::path(delete, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(ChangeErrors, InUseConflict))]
+#[utoipa::path(delete, path = "/catalog/manufacturers/{id}", tag = "catalog", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_manufacturer(
-    request: UnverifiedRequest,
-    id: PathId<ManufacturerId>,
+    caller: Caller<CatalogWrite>,
+    Path(id): Path<ManufacturerId>,
 ) -> Result<Data<ManufacturerView>, ApiError> {
-    request.delete::<Manufacturer, _>(Scope::CatalogWrite, id, |_| Ok(())).await
+    caller.delete::<Manufacturer, _>(id, |_| Ok(())).await
 }

@@ -1,9 +1,9 @@
 //! The endpoints of models.
 
 use serde::Serialize;
-use shared::auth::{UnverifiedRequest, unknown_reference};
+use shared::auth::scopes::{CatalogRead, CatalogWrite};
+use shared::auth::{Caller, unknown_reference};
 use shared::domain::catalog::{AssetType, Manufacturer, Model, ModelChange};
-use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetTypeId, ManufacturerId, ModelId};
@@ -11,7 +11,7 @@ use shared::domain::values::text::{Name, Notes, SearchText};
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ModelConflict, ResourceErrors};
-use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::extract::{JsonBody, Path, Query};
 use shared::http::requests::params;
 use shared::http::requests::params::{Limit, PageNumber};
 use shared::http::responses::{Created, Data, Versioned, or_not_found};
@@ -132,38 +132,29 @@ impl References {
 /// List models
 ///
 /// Newest first.
-#[utoipa::path(get, path = "/catalog/models", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(InputErrors))]
-pub async fn list_models(request: UnverifiedRequest, query: QueryParams<ModelQuery>) -> Result<Page<ModelView>, ApiError> {
-    let (_, page) = request
-        .authorize_with_query(Scope::CatalogRead, query, async |store, query| {
-            let page = params::page(query.page, query.limit);
-            Ok(store.list_models(&query.into(), page).await?)
-        })
-        .await?;
-    Ok(page.map(ModelView::from))
+#[utoipa::path(get, path = "/catalog/models", tag = "catalog", responses(InputErrors))]
+pub async fn list_models(caller: Caller<CatalogRead>, Query(query): Query<ModelQuery>) -> Result<Page<ModelView>, ApiError> {
+    let page = params::page(query.page, query.limit);
+    Ok(caller.store.list_models(&query.into(), page).await?.map(ModelView::from))
 }
 
 /// Get a model
 ///
 /// Returns its `ETag`, for a change with `If-Match`.
-#[utoipa::path(get, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ResourceErrors))]
-pub async fn get_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Result<Versioned<ModelView>, ApiError> {
-    request.get::<Model, _>(Scope::CatalogRead, id).await
+#[utoipa::path(get, path = "/catalog/models/{id}", tag = "catalog", responses(ResourceErrors))]
+pub async fn get_model(caller: Caller<CatalogRead>, Path(id): Path<ModelId>) -> Result<Versioned<ModelView>, ApiError> {
+    caller.get::<Model, _>(id).await
 }
 
 /// Create a model
 ///
 /// A model has a manufacturer and an asset type. Its name is unique for the manufacturer.
-#[utoipa::path(post, path = "/catalog/models", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(InputErrors, DuplicateConflict))]
-pub async fn create_model(request: UnverifiedRequest, body: JsonBody<NewModel>) -> Result<Created<ModelView>, ApiError> {
-    let (caller, body) = request
-        .authorize_and_read(Scope::CatalogWrite, async |store| {
-            let (body, errors) = body.parse_with_errors(&store)?;
-            let references = References::of(Some(body.manufacturer_id), Some(body.asset_type_id));
-            references.check(&store.batch_get_without_blobs(references.batch()).await?, errors)?;
-            Ok(body)
-        })
-        .await?;
+#[utoipa::path(post, path = "/catalog/models", tag = "catalog", responses(InputErrors, DuplicateConflict))]
+pub async fn create_model(caller: Caller<CatalogWrite>, body: JsonBody<NewModel>) -> Result<Created<ModelView>, ApiError> {
+    let (body, errors) = body.parse_with_errors(&caller)?;
+    let references = References::of(Some(body.manufacturer_id), Some(body.asset_type_id));
+    references.check(&caller.store.batch_get_without_blobs(references.batch()).await?, errors)?;
+    let caller = caller.verified().await?;
     let id = caller.store.new_id(caller.context.at)?;
     let NewModel { name, manufacturer_id, asset_type_id, notes } = body;
     let value = Model { id, name, manufacturer_id, asset_type_id, notes: notes.or(None) };
@@ -173,26 +164,21 @@ pub async fn create_model(request: UnverifiedRequest, body: JsonBody<NewModel>) 
 /// Update a model
 ///
 /// Changes the fields that are sent. A model that assets use keeps its manufacturer and type.
-#[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(ChangeErrors, ModelConflict))]
+#[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", responses(ChangeErrors, ModelConflict))]
 pub async fn update_model(
-    request: UnverifiedRequest,
-    id: PathId<ModelId>,
+    caller: Caller<CatalogWrite>,
+    Path(id): Path<ModelId>,
     body: JsonBody<ModelPatch>,
 ) -> Result<Versioned<ModelView>, ApiError> {
-    let (caller, (change, model)) = request
-        .authorize_and_read(Scope::CatalogWrite, async |store| {
-            let id = id.parse()?;
-            let (mut body, mut errors) = body.parse_with_errors(&store)?;
-            let unchanged = std::mem::take(&mut body.unchanged);
-            let change = ModelChange::from(body);
-            let references = References::of(change.manufacturer_id, change.asset_type_id);
-            let batch = store.batch_get_without_blobs(references.batch().with::<Model>(Some(id))).await?;
-            let model = or_not_found(batch.get::<Model>(Some(id))?)?;
-            errors.extend(unchanged.errors(&ModelView::from(model.clone()))?);
-            references.check(&batch, errors)?;
-            Ok((change, model))
-        })
-        .await?;
+    let (mut body, mut errors) = body.parse_with_errors(&caller)?;
+    let unchanged = std::mem::take(&mut body.unchanged);
+    let change = ModelChange::from(body);
+    let references = References::of(change.manufacturer_id, change.asset_type_id);
+    let batch = caller.store.batch_get_without_blobs(references.batch().with::<Model>(Some(id))).await?;
+    let model = or_not_found(batch.get::<Model>(Some(id))?)?;
+    errors.extend(unchanged.errors(&ModelView::from(model.clone()))?);
+    references.check(&batch, errors)?;
+    let caller = caller.verified().await?;
     let model = caller
         .change(model, |unit, old| {
             let next = old.value.changed(&change);
@@ -206,7 +192,7 @@ pub async fn update_model(
 /// Delete a model
 ///
 /// Refused while assets have it. Returns the model as it was.
-#[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(ChangeErrors, InUseConflict))]
-pub async fn delete_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Result<Data<ModelView>, ApiError> {
-    request.delete::<Model, _>(Scope::CatalogWrite, id, |_| Ok(())).await
+#[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", responses(ChangeErrors, InUseConflict))]
+pub async fn delete_model(caller: Caller<CatalogWrite>, Path(id): Path<ModelId>) -> Result<Data<ModelView>, ApiError> {
+    caller.delete::<Model, _>(id, |_| Ok(())).await
 }

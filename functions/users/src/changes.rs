@@ -1,8 +1,9 @@
 //! Creations, changes and deletions of users. A single request decides and commits one; a batch several in one transaction; an
 //! import each of its rows.
 
-use crate::wire::UserView;
+use crate::wire::{NewUser, UserPatch, UserView};
 use serde_json::json;
+use shared::auth::scopes::UsersWrite;
 use shared::auth::{Caller, ImportRow, Operation, Principal};
 use shared::domain::keys::scope::Role;
 use shared::domain::record::{Kind, Record, Stored};
@@ -13,6 +14,7 @@ use shared::domain::values::id::{Id, UserId};
 use shared::http::bulk::import::{RowChanges, RowError, RowResult, row_response};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::requests::body::ReadOnlyFields;
+use shared::http::requests::extract::JsonBody;
 use shared::http::responses::{Created, Data, Success, Versioned};
 use shared::store::{BatchGet, BatchResult, CommitFailure, StoreError, UnitOfWork, WriteError};
 use std::collections::{BTreeSet, HashMap};
@@ -23,20 +25,22 @@ use std::collections::{BTreeSet, HashMap};
 ///
 /// Returns [`ApiError::Invalid`] with every bad field, [`ApiError::Conflict`] for an address that another user has, and
 /// [`ApiError::NotGrantable`] for a role above the caller's.
-pub(crate) async fn create(caller: &Caller, change: UserChange) -> Result<Stored<User>, ApiError> {
-    let action = Action::Write(Box::new(UserWrite { change, ..UserWrite::default() }));
+pub(crate) async fn create(caller: &Caller<UsersWrite>, new: NewUser) -> Result<Stored<User>, ApiError> {
+    let caller = caller.verified().await?;
+    let action = Action::Write(Box::new(UserWrite { change: new.into(), ..UserWrite::default() }));
     let operation = UserOperation::new(caller.role, caller.store.new_id(caller.context.at)?, Target::New, action);
     Ok(caller.execute_operation(&operation, Inputs::default()).await?.user)
 }
 
-/// Changes a user who was just read. Fields that others change meanwhile keep their changes.
+/// Changes a user. Fields that others change meanwhile keep their changes.
 ///
 /// # Errors
 ///
 /// As [`create`], and [`ApiError::NotFound`].
-pub(crate) async fn change(caller: &Caller, user: Stored<User>, change: UserChange) -> Result<Stored<User>, ApiError> {
-    let action = Action::Write(Box::new(UserWrite { change, ..UserWrite::default() }));
-    let id = user.value.id;
+pub(crate) async fn change(caller: &Caller<UsersWrite>, id: UserId, body: JsonBody<UserPatch>) -> Result<Stored<User>, ApiError> {
+    let (user, patch) = caller.patch::<User, UserView, _>(id, body, |_, _| None).await?;
+    let caller = caller.verified().await?;
+    let action = Action::Write(Box::new(UserWrite { change: patch.into(), ..UserWrite::default() }));
     let operation = UserOperation::new(caller.role, id, Target::Id(id), action);
     let inputs = Inputs { user: Some(user), email_owner: None };
     Ok(caller.execute_operation(&operation, inputs).await?.user)

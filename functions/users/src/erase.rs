@@ -2,15 +2,16 @@
 
 use serde::Serialize;
 use serde_json::json;
-use shared::auth::UnverifiedRequest;
-use shared::domain::keys::scope::{Role, Scope};
+use shared::auth::Caller;
+use shared::auth::scopes::UsersWrite;
+use shared::domain::keys::scope::Role;
 use shared::domain::people::{Obstacle, Removed, pseudonym};
 use shared::domain::request::{ExpectedVersions, StoredResponse};
 use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ErasureConflict, ResourceErrors};
-use shared::http::requests::extract::PathId;
+use shared::http::requests::extract::Path;
 use shared::http::requests::no_body::NoBody;
 use shared::http::responses::{Data, Success};
 use utoipa::ToSchema;
@@ -36,14 +37,10 @@ pub struct Erasure {
 /// Replaces everything that names the person by a pseudonym: in the user, histories, processes, links, signatures and stored
 /// responses. Histories still verify. The user must be inactive, and nothing may refer to it. Send the request again until
 /// `done`. Only for keys that count as `admin`.
-#[utoipa::path(post, path = "/users/{id}/erase", tag = "users", security(("api_key" = ["users:write"])), responses(ResourceErrors, ErasureConflict))]
-pub async fn erase_user(request: UnverifiedRequest, id: PathId<UserId>, body: NoBody) -> Result<Data<Erasure>, ApiError> {
-    let (mut caller, (id, user)) = request
-        .authorize_and_read(Scope::UsersWrite, async |store| {
-            let id = id.parse()?;
-            Ok((id, store.get::<User>(id).await?))
-        })
-        .await?;
+#[utoipa::path(post, path = "/users/{id}/erase", tag = "users", responses(ResourceErrors, ErasureConflict))]
+pub async fn erase_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>, body: NoBody) -> Result<Data<Erasure>, ApiError> {
+    let user = caller.store.get::<User>(id).await?;
+    let mut caller = caller.verified().await?;
     caller.role.check_rank(Role::Admin)?;
     // `dry_run` belongs in the query; whoever sends it in a body doesn't mean to erase.
     body.check(&caller)?;

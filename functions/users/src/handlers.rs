@@ -2,13 +2,13 @@
 
 use crate::changes;
 use crate::wire::{NewUser, UserPatch, UserQuery, UserView};
-use shared::auth::UnverifiedRequest;
-use shared::domain::keys::scope::Scope;
+use shared::auth::Caller;
+use shared::auth::scopes::{UsersRead, UsersWrite};
 use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
-use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::extract::{JsonBody, Path, Query};
 use shared::http::requests::params;
 use shared::http::responses::{Created, Data, Versioned};
 use shared::store::Page;
@@ -16,51 +16,45 @@ use shared::store::Page;
 /// List users
 ///
 /// Newest first.
-#[utoipa::path(get, path = "/users", tag = "users", security(("api_key" = ["users:read"])), responses(InputErrors))]
-pub async fn list_users(request: UnverifiedRequest, query: QueryParams<UserQuery>) -> Result<Page<UserView>, ApiError> {
-    let (_, page) = request
-        .authorize_with_query(Scope::UsersRead, query, async |store, query| {
-            let page = params::page(query.page, query.limit);
-            Ok(store.list_users(&query.filter.into(), page).await?)
-        })
-        .await?;
-    Ok(page.map(UserView::from))
+#[utoipa::path(get, path = "/users", tag = "users", responses(InputErrors))]
+pub async fn list_users(caller: Caller<UsersRead>, Query(query): Query<UserQuery>) -> Result<Page<UserView>, ApiError> {
+    let page = params::page(query.page, query.limit);
+    Ok(caller.store.list_users(&query.filter.into(), page).await?.map(UserView::from))
 }
 
 /// Get a user
 ///
 /// Returns its `ETag`, for a change with `If-Match`.
-#[utoipa::path(get, path = "/users/{id}", tag = "users", security(("api_key" = ["users:read"])), responses(ResourceErrors))]
-pub async fn get_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<Versioned<UserView>, ApiError> {
-    request.get::<User, _>(Scope::UsersRead, id).await
+#[utoipa::path(get, path = "/users/{id}", tag = "users", responses(ResourceErrors))]
+pub async fn get_user(caller: Caller<UsersRead>, Path(id): Path<UserId>) -> Result<Versioned<UserView>, ApiError> {
+    caller.get::<User, _>(id).await
 }
 
 /// Create a user
 ///
 /// E-mail addresses are unique regardless of case.
-#[utoipa::path(post, path = "/users", tag = "users", security(("api_key" = ["users:write"])), responses(InputErrors, DuplicateConflict))]
-pub async fn create_user(request: UnverifiedRequest, body: JsonBody<NewUser>) -> Result<Created<UserView>, ApiError> {
-    let caller = request.authorize(Scope::UsersWrite).await?;
-    Ok(Created::of("users", changes::create(&caller, body.parse(&caller)?.into()).await?))
+#[utoipa::path(post, path = "/users", tag = "users", responses(InputErrors, DuplicateConflict))]
+pub async fn create_user(caller: Caller<UsersWrite>, body: JsonBody<NewUser>) -> Result<Created<UserView>, ApiError> {
+    let body = body.parse(&caller)?;
+    Ok(Created::of("users", changes::create(&caller, body).await?))
 }
 
 /// Update a user
 ///
 /// Changes the fields that are sent.
-#[utoipa::path(patch, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(ChangeErrors, UniqueConflict))]
+#[utoipa::path(patch, path = "/users/{id}", tag = "users", responses(ChangeErrors, UniqueConflict))]
 pub async fn update_user(
-    request: UnverifiedRequest,
-    id: PathId<UserId>,
+    caller: Caller<UsersWrite>,
+    Path(id): Path<UserId>,
     body: JsonBody<UserPatch>,
 ) -> Result<Versioned<UserView>, ApiError> {
-    let (caller, user, body) = request.patch::<User, UserView, _>(Scope::UsersWrite, id, body, |_, _, _| None).await?;
-    Ok(changes::change(&caller, user, body.into()).await?.into())
+    Ok(changes::change(&caller, id, body).await?.into())
 }
 
 /// Delete a user
 ///
 /// Refused while assets are assigned to the user. Returns the user as it was.
-#[utoipa::path(delete, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(ChangeErrors, InUseConflict))]
-pub async fn delete_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<Data<UserView>, ApiError> {
-    request.delete::<User, _>(Scope::UsersWrite, id, |_| Ok(())).await
+#[utoipa::path(delete, path = "/users/{id}", tag = "users", responses(ChangeErrors, InUseConflict))]
+pub async fn delete_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>) -> Result<Data<UserView>, ApiError> {
+    caller.delete::<User, _>(id, |_| Ok(())).await
 }

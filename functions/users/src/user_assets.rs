@@ -1,15 +1,15 @@
 //! The endpoint of the assets of a user, now or at an earlier time.
 
 use assets::AssetView;
-use shared::auth::UnverifiedRequest;
-use shared::domain::keys::scope::Scope;
+use shared::auth::Caller;
+use shared::auth::scopes::AssetsRead;
 use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::UserId;
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
-use shared::http::requests::extract::{PathId, QueryParams};
+use shared::http::requests::extract::{Path, Query};
 use shared::http::requests::params::{self, Limit, PageNumber};
 use shared::http::responses::or_not_found;
 use shared::store::{AssetFilter, Assignee, MAX_ASSIGNMENTS, Page, PastAssets};
@@ -30,29 +30,29 @@ shared::query! {
 ///
 /// Newest first. With `as_of`, the assets that the user had at that time, as they were, even if they or the user have been
 /// deleted since.
-#[utoipa::path(get, path = "/users/{id}/assets", tag = "users", security(("api_key" = ["assets:read"])), responses(ResourceErrors))]
+#[utoipa::path(get, path = "/users/{id}/assets", tag = "users", responses(ResourceErrors))]
 pub async fn list_user_assets(
-    request: UnverifiedRequest,
-    id: PathId<UserId>,
-    query: QueryParams<UserAssetQuery>,
+    caller: Caller<AssetsRead>,
+    Query(query): Query<UserAssetQuery>,
+    Path(id): Path<UserId>,
 ) -> Result<Page<AssetView>, ApiError> {
-    let (_, page) = request
-        .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
-            let (id, request) = (id.parse()?, params::page(query.page, query.limit));
-            let Some(at) = query.as_of else {
-                let filter = AssetFilter { assigned_to: Some(Assignee::User(id)), ..AssetFilter::default() };
-                let (user, page) = tokio::try_join!(store.get::<User>(id), store.list_assets(&filter, request))?;
-                or_not_found(user)?;
-                return Ok(page);
-            };
+    let (store, page) = (&caller.store, params::page(query.page, query.limit));
+    let page = match query.as_of {
+        None => {
+            let filter = AssetFilter { assigned_to: Some(Assignee::User(id)), ..AssetFilter::default() };
+            let (user, page) = tokio::try_join!(store.get::<User>(id), store.list_assets(&filter, page))?;
+            or_not_found(user)?;
+            page
+        }
+        Some(at) => {
             params::check_past("as_of", at, store.store().now())?;
-            match store.assets_of_user_as_of(id, at, request).await? {
-                PastAssets::NoUser => Err(ApiError::NotFound),
-                PastAssets::TooMany => Err(too_many()),
-                PastAssets::Page(page) => Ok(page),
+            match store.assets_of_user_as_of(id, at, page).await? {
+                PastAssets::NoUser => return Err(ApiError::NotFound),
+                PastAssets::TooMany => return Err(too_many()),
+                PastAssets::Page(page) => page,
             }
-        })
-        .await?;
+        }
+    };
     Ok(page.map(|(asset, names)| AssetView::new(asset, names)))
 }
 

@@ -4,14 +4,14 @@ use crate::delivery_wire::{DeliveryQuery, DeliveryView, TestDeliveryView};
 use crate::unavailable;
 use serde::Serialize;
 use serde_json::Value;
-use shared::auth::{Caller, UnverifiedRequest};
-use shared::domain::keys::scope::Scope;
+use shared::auth::scopes::{WebhooksRead, WebhooksWrite};
+use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::values::id::{EventId, WebhookId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT, TestEvent, Webhook};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{RequestConflict, ResourceErrors};
-use shared::http::requests::extract::{PathId, QueryParams};
+use shared::http::requests::extract::{Path, Query};
 use shared::http::requests::no_body::NoBody;
 use shared::http::requests::params;
 use shared::http::responses::{Data, or_not_found};
@@ -21,24 +21,16 @@ use shared::store::Page;
 ///
 /// Newest event first. At most the newest 500 are counted and shown: of all, or with `status` of those that are pending or
 /// failed. They are kept for 30 days after their last attempt.
-#[utoipa::path(get, path = "/webhooks/{id}/deliveries", tag = "webhooks", security(("api_key" = ["webhooks:read"])), responses(ResourceErrors))]
+#[utoipa::path(get, path = "/webhooks/{id}/deliveries", tag = "webhooks", responses(ResourceErrors))]
 pub async fn list_deliveries(
-    request: UnverifiedRequest,
-    id: PathId<WebhookId>,
-    query: QueryParams<DeliveryQuery>,
+    caller: Caller<WebhooksRead>,
+    Query(query): Query<DeliveryQuery>,
+    Path(id): Path<WebhookId>,
 ) -> Result<Page<DeliveryView>, ApiError> {
-    let (_, page) = request
-        .authorize_with_query(Scope::WebhooksRead, query, async |store, query| {
-            let id = id.parse()?;
-            let deliveries = async {
-                let page = params::page(query.page, query.limit);
-                Ok(store.list_deliveries(id, query.status, page).await?)
-            };
-            let webhook = async { or_not_found(store.get::<Webhook>(id).await?) };
-            let (_, page) = tokio::try_join!(webhook, deliveries)?;
-            Ok(page)
-        })
-        .await?;
+    let page = params::page(query.page, query.limit);
+    let deliveries = async { Ok(caller.store.list_deliveries(id, query.status, page).await?) };
+    let webhook = async { or_not_found(caller.store.get::<Webhook>(id).await?) };
+    let (_, page) = tokio::try_join!(webhook, deliveries)?;
     Ok(page.map(DeliveryView::from))
 }
 
@@ -46,16 +38,15 @@ pub async fn list_deliveries(
 ///
 /// Sends an event of the type `webhook.test` to this webhook, also if it is not active. The delivery is listed once it was
 /// attempted. Failed tests are tried again, but not after a 410, and disable nothing.
-#[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ResourceErrors, RequestConflict))]
+#[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", responses(ResourceErrors, RequestConflict))]
 pub async fn test_webhook(
-    request: UnverifiedRequest,
-    id: PathId<WebhookId>,
+    caller: Caller<WebhooksWrite>,
+    Path(id): Path<WebhookId>,
     body: NoBody,
 ) -> Result<Data<TestDeliveryView>, ApiError> {
-    let (caller, webhook) = request
-        .authorize_and_read(Scope::WebhooksWrite, async |store| or_not_found(store.get::<Webhook>(id.parse()?).await?))
-        .await?;
+    let webhook = or_not_found(caller.store.get::<Webhook>(id).await?)?;
     body.check(&caller)?;
+    let caller = caller.verified().await?;
     let now = caller.context.at;
     let event_id: EventId = caller.store.new_id(now)?;
     caller.store.note_assigned(&event_id.to_string());
@@ -78,21 +69,22 @@ pub async fn test_webhook(
 ///
 /// Sends the event again, whatever became of the delivery, and from then on as a new one. The list shows it once it was
 /// attempted.
-#[utoipa::path(post, path = "/webhooks/{id}/deliveries/{delivery_id}/retry", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ResourceErrors, RequestConflict))]
+#[utoipa::path(
+    post,
+    path = "/webhooks/{id}/deliveries/{delivery_id}/retry",
+    tag = "webhooks",
+    responses(ResourceErrors, RequestConflict)
+)]
 pub async fn retry_delivery(
-    request: UnverifiedRequest,
-    id: PathId<WebhookId>,
-    delivery: PathId<EventId>,
+    caller: Caller<WebhooksWrite>,
+    Path(id): Path<WebhookId>,
+    Path(event): Path<EventId>,
     body: NoBody,
 ) -> Result<Data<DeliveryView>, ApiError> {
-    let (caller, (webhook, delivery)) = request
-        .authorize_and_read(Scope::WebhooksWrite, async |store| {
-            let (id, event) = (id.parse()?, delivery.parse()?);
-            let (webhook, delivery) = tokio::try_join!(store.get::<Webhook>(id), store.find_delivery(id, event))?;
-            Ok((or_not_found(webhook)?, or_not_found(delivery)?))
-        })
-        .await?;
+    let (webhook, delivery) = tokio::try_join!(caller.store.get::<Webhook>(id), caller.store.find_delivery(id, event))?;
+    let (webhook, delivery) = (or_not_found(webhook)?, or_not_found(delivery)?);
     body.check(&caller)?;
+    let caller = caller.verified().await?;
     check_active(&webhook.value)?;
     let again = Delivery {
         status: DeliveryStatus::Pending,
@@ -118,7 +110,7 @@ pub(crate) fn check_active(webhook: &Webhook) -> Result<(), ApiError> {
 }
 
 /// Asks the function `deliver` for it. The response shows the present state.
-async fn ask_for<V: From<Delivery> + Serialize>(caller: &Caller, delivery: Delivery) -> Result<Data<V>, ApiError> {
+async fn ask_for<V: From<Delivery> + Serialize>(caller: &VerifiedCaller, delivery: Delivery) -> Result<Data<V>, ApiError> {
     let queue = unavailable::queue(&caller.app)?;
     let is_test = delivery.event_type == TEST_EVENT;
     // No history has a test.

@@ -4,13 +4,13 @@ use crate::new_webhook::{CreateWebhook, created, too_many};
 use crate::secrets::NewSecret;
 use crate::unavailable;
 use crate::wire::{NewWebhook, NewWebhookView, WebhookPatch, WebhookQuery, WebhookView, check_url};
-use shared::auth::{Caller, UnverifiedRequest};
-use shared::domain::keys::scope::Scope;
+use shared::auth::Caller;
+use shared::auth::scopes::{WebhooksRead, WebhooksWrite};
 use shared::domain::values::id::WebhookId;
 use shared::domain::webhooks::{Webhook, WebhookChange};
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestConflict, ResourceErrors};
-use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::extract::{JsonBody, Path, Query};
 use shared::http::requests::params;
 use shared::http::responses::{CreatedSecret, Data, Versioned};
 use shared::store::Page;
@@ -18,34 +18,31 @@ use shared::store::Page;
 /// List webhooks
 ///
 /// Newest first, without their secrets.
-#[utoipa::path(get, path = "/webhooks", tag = "webhooks", security(("api_key" = ["webhooks:read"])), responses(InputErrors))]
-pub async fn list_webhooks(request: UnverifiedRequest, query: QueryParams<WebhookQuery>) -> Result<Page<WebhookView>, ApiError> {
-    let (_, page) = request
-        .authorize_with_query(Scope::WebhooksRead, query, async |store, query| {
-            Ok(store.list_webhooks(params::page(query.page, query.limit)).await?)
-        })
-        .await?;
-    Ok(page.map(WebhookView::from))
+#[utoipa::path(get, path = "/webhooks", tag = "webhooks", responses(InputErrors))]
+pub async fn list_webhooks(
+    caller: Caller<WebhooksRead>,
+    Query(query): Query<WebhookQuery>,
+) -> Result<Page<WebhookView>, ApiError> {
+    Ok(caller.store.list_webhooks(params::page(query.page, query.limit)).await?.map(WebhookView::from))
 }
 
 /// Get a webhook
 ///
 /// Without its secret.
-#[utoipa::path(get, path = "/webhooks/{id}", tag = "webhooks", security(("api_key" = ["webhooks:read"])), responses(ResourceErrors))]
-pub async fn get_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> Result<Versioned<WebhookView>, ApiError> {
-    request.get::<Webhook, _>(Scope::WebhooksRead, id).await
+#[utoipa::path(get, path = "/webhooks/{id}", tag = "webhooks", responses(ResourceErrors))]
+pub async fn get_webhook(caller: Caller<WebhooksRead>, Path(id): Path<WebhookId>) -> Result<Versioned<WebhookView>, ApiError> {
+    caller.get::<Webhook, _>(id).await
 }
 
 /// Create a webhook
 ///
 /// Only this response shows the secret that deliveries are signed with. A tenant can have 20 webhooks.
-#[utoipa::path(post, path = "/webhooks", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(InputErrors, RequestConflict))]
+#[utoipa::path(post, path = "/webhooks", tag = "webhooks", responses(InputErrors, RequestConflict))]
 pub async fn create_webhook(
-    request: UnverifiedRequest,
+    caller: Caller<WebhooksWrite>,
     body: JsonBody<NewWebhook>,
 ) -> Result<CreatedSecret<NewWebhookView>, ApiError> {
-    let (caller, free_slots) =
-        request.authorize_and_read(Scope::WebhooksWrite, async |store| Ok(store.free_webhook_slots().await?)).await?;
+    let free_slots = caller.store.free_webhook_slots().await?;
     let (body, mut errors) = body.parse_with_errors(&caller)?;
     errors.extend(check_url(&body.url, caller.app.address_policy()));
     if !errors.is_empty() {
@@ -57,6 +54,7 @@ pub async fn create_webhook(
         // Before a secret is encrypted for nothing.
         return Err(too_many());
     }
+    let caller = caller.verified().await?;
     let secret = NewSecret::make(&caller).await?;
     let command = CreateWebhook { body, secret: secret.encrypted.clone() };
     let webhook = caller.execute(&command, free_slots).await?;
@@ -66,18 +64,19 @@ pub async fn create_webhook(
 /// Update a webhook
 ///
 /// Changes the fields that are sent.
-#[utoipa::path(patch, path = "/webhooks/{id}", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ChangeErrors, ChangeConflict))]
+#[utoipa::path(patch, path = "/webhooks/{id}", tag = "webhooks", responses(ChangeErrors, ChangeConflict))]
 pub async fn update_webhook(
-    request: UnverifiedRequest,
-    id: PathId<WebhookId>,
+    caller: Caller<WebhooksWrite>,
+    Path(id): Path<WebhookId>,
     body: JsonBody<WebhookPatch>,
 ) -> Result<Versioned<WebhookView>, ApiError> {
-    let check = |caller: &Caller, old: &Webhook, body: &WebhookPatch| {
+    let check = |old: &Webhook, body: &WebhookPatch| {
         // The present address may have been allowed by another policy. It can be sent back.
         let new_url = body.url.as_ref().filter(|url| **url != old.url);
         new_url.and_then(|url| check_url(url, caller.app.address_policy()))
     };
-    let (caller, old, body) = request.patch::<_, WebhookView, _>(Scope::WebhooksWrite, id, body, check).await?;
+    let (old, body) = caller.patch::<_, WebhookView, _>(id, body, check).await?;
+    let caller = caller.verified().await?;
     let (change, now) = (WebhookChange::from(body), caller.context.at);
     Ok(caller.update(old, |old| Ok(old.changed(&change, now))).await?.into())
 }
@@ -85,7 +84,7 @@ pub async fn update_webhook(
 /// Delete a webhook
 ///
 /// Deliveries that are pending are dropped. Returns the webhook as it was.
-#[utoipa::path(delete, path = "/webhooks/{id}", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ChangeErrors, ChangeConflict))]
-pub async fn delete_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> Result<Data<WebhookView>, ApiError> {
-    request.delete::<Webhook, _>(Scope::WebhooksWrite, id, |_| Ok(())).await
+#[utoipa::path(delete, path = "/webhooks/{id}", tag = "webhooks", responses(ChangeErrors, ChangeConflict))]
+pub async fn delete_webhook(caller: Caller<WebhooksWrite>, Path(id): Path<WebhookId>) -> Result<Data<WebhookView>, ApiError> {
+    caller.delete::<Webhook, _>(id, |_| Ok(())).await
 }

@@ -4,15 +4,15 @@ use crate::deliveries::check_active;
 use crate::unavailable;
 use serde::Serialize;
 use serde_json::json;
-use shared::auth::UnverifiedRequest;
-use shared::domain::keys::scope::Scope;
+use shared::auth::Caller;
+use shared::auth::scopes::WebhooksWrite;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{EventId, WebhookId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{MAX_REPLAYS_PER_DAY, Message, ReplayRefusal, ReplayRequest, Replays, Webhook, WebhookEvents};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{RequestConflict, ResourceErrors};
-use shared::http::requests::extract::{JsonBody, PathId};
+use shared::http::requests::extract::{JsonBody, Path};
 use shared::http::responses::{Data, or_not_found};
 use shared::store::keys::Keys;
 use utoipa::ToSchema;
@@ -53,16 +53,16 @@ pub struct ReplayView {
 ///
 /// Sends all events of a time again, whether or not they were delivered: one delivery each, which the list then shows. A webhook
 /// has one replay at a time, and a tenant starts at most 50 a day.
-#[utoipa::path(post, path = "/webhooks/{id}/replay", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ResourceErrors, RequestConflict))]
+#[utoipa::path(post, path = "/webhooks/{id}/replay", tag = "webhooks", responses(ResourceErrors, RequestConflict))]
 pub async fn replay_events(
-    request: UnverifiedRequest,
-    id: PathId<WebhookId>,
+    caller: Caller<WebhooksWrite>,
+    Path(id): Path<WebhookId>,
     body: JsonBody<Replay>,
 ) -> Result<Data<ReplayView>, ApiError> {
-    let (caller, webhook) =
-        request.authorize_and_read(Scope::WebhooksWrite, async |store| Ok(store.get::<Webhook>(id.parse()?).await?)).await?;
+    let webhook = caller.store.get::<Webhook>(id).await?;
     let (body, errors) = body.parse_with_errors(&caller)?;
     let webhook = or_not_found(webhook)?.value;
+    let caller = caller.verified().await?;
     // Before anything is written; `idempotent_enqueue` refuses it as well.
     if caller.context.precondition.is_some() {
         return Err(ApiError::PreconditionFailed);

@@ -2,14 +2,14 @@
 
 use crate::unavailable;
 use crate::wire::{NewWebhookView, Rotation, WebhookView};
-use shared::auth::{Caller, UnverifiedRequest};
-use shared::domain::keys::scope::Scope;
+use shared::auth::scopes::WebhooksWrite;
+use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::record::Stored;
 use shared::domain::values::id::WebhookId;
 use shared::domain::webhooks::{EncryptedSecret, Webhook, WebhookSecret};
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, RequestConflict};
-use shared::http::requests::extract::{OptionalJsonBody, PathId};
+use shared::http::requests::extract::{OptionalJsonBody, Path};
 use shared::http::responses::{Data, or_not_found};
 use shared::key_encryption::Purpose;
 
@@ -20,7 +20,7 @@ pub(crate) struct NewSecret {
 }
 
 impl NewSecret {
-    pub(crate) async fn make(caller: &Caller) -> Result<Self, ApiError> {
+    pub(crate) async fn make(caller: &VerifiedCaller) -> Result<Self, ApiError> {
         let key_encryption = unavailable::key_encryption(&caller.app)?;
         let secret = WebhookSecret::new(caller.store.store().random()?);
         let tenant = caller.store.id();
@@ -28,7 +28,7 @@ impl NewSecret {
         Ok(Self { text: secret.expose(), encrypted: EncryptedSecret(encrypted) })
     }
 
-    pub(crate) fn show(self, caller: &Caller, webhook: Stored<Webhook>) -> NewWebhookView {
+    pub(crate) fn show(self, caller: &VerifiedCaller, webhook: Stored<Webhook>) -> NewWebhookView {
         caller.store.note_assigned(&self.text);
         NewWebhookView { secret: self.text, webhook: webhook.into() }
     }
@@ -37,16 +37,16 @@ impl NewSecret {
 /// Rotate a webhook's secret
 ///
 /// Only this response shows the new secret. For `grace_seconds`, deliveries are signed with both. A body is optional.
-#[utoipa::path(post, path = "/webhooks/{id}/rotate", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ChangeErrors, RequestConflict))]
+#[utoipa::path(post, path = "/webhooks/{id}/rotate", tag = "webhooks", responses(ChangeErrors, RequestConflict))]
 pub async fn rotate_webhook(
-    request: UnverifiedRequest,
-    id: PathId<WebhookId>,
+    caller: Caller<WebhooksWrite>,
+    Path(id): Path<WebhookId>,
     body: OptionalJsonBody<Rotation>,
 ) -> Result<Data<NewWebhookView>, ApiError> {
-    let (caller, webhook) =
-        request.authorize_and_read(Scope::WebhooksWrite, async |store| Ok(store.get::<Webhook>(id.parse()?).await?)).await?;
+    let webhook = caller.store.get::<Webhook>(id).await?;
     let rotation = body.parse(&caller)?;
     let webhook = or_not_found(webhook)?;
+    let caller = caller.verified().await?;
     let now = caller.context.at;
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let secret = NewSecret::make(&caller).await?;

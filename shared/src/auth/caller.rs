@@ -1,19 +1,94 @@
-//! The caller: the sender of a request whose credential is verified.
+//! The sender of a request with an API key.
 
+use super::Command;
+use super::scopes::RequiredScopes;
+use super::unverified::UnverifiedRequest;
 use crate::app::App;
 use crate::domain::catalog::custom_fields::Validations;
 use crate::domain::keys::api_key::ApiKey;
 use crate::domain::keys::scope::{Role, Scope, Scopes};
 use crate::domain::request::{Precondition, StoredResponse};
 use crate::domain::user::User;
+use crate::domain::values::id::ApiKeyId;
 use crate::http::RequestContext;
+use crate::http::credential_check::Check;
 use crate::http::error::ApiError;
+use crate::http::openapi::describe::{Describe, Schemas};
+use crate::http::requests::receive::ReceivedRequest;
 use crate::http::requests::unread::VerifiedSender;
 use crate::store::{ChangeContext, TenantStore, WriteError};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::Arc;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::SecurityRequirement;
 
-/// The sender of a request whose credential is verified, with all that its changes need: of a [`Caller`] and of the holder of a
-/// signing link alike.
+/// The sender of a request with an API key that has the scopes `S`: the first argument of a handler.
+///
+/// The key is verified if this instance has not verified it lately. Otherwise, that may go on while the handler reads; the
+/// layer around all routes discloses nothing before. [`Caller::verified`] waits for it, and is the only way to a change.
+pub struct Caller<S> {
+    /// For reads. The first single items join the batch that reads the key.
+    pub store: TenantStore,
+    pub app: App,
+    check: Check<VerifiedCaller>,
+    received: Arc<ReceivedRequest>,
+    scopes: PhantomData<fn() -> S>,
+}
+
+impl<S: RequiredScopes> FromRequestParts<App> for Caller<S> {
+    type Rejection = ApiError;
+
+    /// # Errors
+    ///
+    /// Returns the errors of a key that was not verified lately: [`ApiError::Unauthorized`], [`ApiError::RateLimited`],
+    /// [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let request = UnverifiedRequest::<ApiKeyId>::new(parts, app, ApiError::Unauthorized)?;
+        let received = Arc::clone(&request.received);
+        let (store, check) = request.begin_check(S::SCOPES).await?;
+        let check = Check::begin(parts, Arc::clone(&received), check)?;
+        Ok(Self { store, app: app.clone(), check, received, scopes: PhantomData })
+    }
+}
+
+impl<S> VerifiedSender for Caller<S> {}
+
+impl<S: RequiredScopes> Describe for Caller<S> {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let scopes = S::SCOPES.iter().map(|scope| scope.as_str());
+        operation.security = Some(vec![SecurityRequirement::new("api_key", scopes)]);
+    }
+}
+
+impl<S> Caller<S> {
+    /// Waits until the key is verified.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unauthorized`] in place of the error of the key or of the headers `Idempotency-Key` and `If-Match`, which
+    /// is sent instead. Returns [`ApiError::Invalid`] for query parameters that nobody has read.
+    pub async fn verified(&self) -> Result<VerifiedCaller, ApiError> {
+        let caller = self.check.passed().await?;
+        self.received.refuse_unread_query()?;
+        Ok(caller)
+    }
+
+    /// Reads the inputs of a command, and executes it once the key is verified.
+    ///
+    /// # Errors
+    ///
+    /// As [`Command::read`], [`Caller::verified`] and [`Principal::execute`].
+    pub async fn execute<C: Command>(&self, command: &C) -> Result<C::Outcome, ApiError> {
+        let inputs = command.read(&self.store).await?;
+        self.verified().await?.execute(command, inputs).await
+    }
+}
+
+/// The sender of a request whose credential is verified, with all that its changes need: a [`VerifiedCaller`] or the holder of a
+/// signing link.
 #[derive(Clone)]
 pub struct Principal {
     pub store: TenantStore,
@@ -24,8 +99,9 @@ pub struct Principal {
     pub validations: Validations,
 }
 
+/// A [`Caller`] whose key is verified.
 #[derive(Clone)]
-pub struct Caller {
+pub struct VerifiedCaller {
     pub(super) principal: Principal,
     /// The key's effective scopes.
     pub scopes: Scopes,
@@ -39,17 +115,17 @@ pub struct Caller {
     pub(super) is_resumed: bool,
 }
 
-impl VerifiedSender for Caller {}
+impl VerifiedSender for VerifiedCaller {}
 
-impl Deref for Caller {
+impl Deref for VerifiedCaller {
     type Target = Principal;
     fn deref(&self) -> &Principal {
         &self.principal
     }
 }
 
-impl Caller {
-    /// Checks that the key has a further scope, for an endpoint that needs two.
+impl VerifiedCaller {
+    /// Checks that the key has a further scope, which only some requests of an endpoint need.
     ///
     /// # Errors
     ///
@@ -58,7 +134,7 @@ impl Caller {
         if self.scopes.contains(&scope) { Ok(()) } else { Err(ApiError::Forbidden(scope)) }
     }
 
-    /// For the single changes of a request that stores its response at the end ([`Caller::store_finished`]).
+    /// For the single changes of a request that stores its response at the end ([`VerifiedCaller::store_finished`]).
     #[must_use]
     pub fn without_idempotency_key(&self) -> Self {
         self.with_context(ChangeContext { idempotency: None, ..self.context.clone() })

@@ -4,7 +4,7 @@
 //! the request waits for that. If it does not come, because the first request was ended, the copy sends the same message.
 //! Sent twice, it has the effect of one: a delivery is known by its event, and a request for it by its time.
 
-use super::Caller;
+use super::VerifiedCaller;
 use crate::domain::request::{IdempotentRequest, StoredResponse};
 use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::Message;
@@ -42,7 +42,7 @@ impl Dispatch {
     }
 }
 
-impl Caller {
+impl VerifiedCaller {
     /// Sends a message, once for each idempotency key, and stores the response. In a dry run, sends nothing.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Callers: the verification of API keys and of signing links, and changes on behalf of callers.
 //!
-//! A handler receives an [`UnverifiedRequest`]. The only way to a [`Caller`], and so to every write, is
-//! [`UnverifiedRequest::authorize`]. Its variants verify the key while they run the handler's first reads, in one round trip and
-//! mostly one call. Nothing that was read, and no error of the request, is disclosed before the key is verified.
+//! The first argument of a handler is a [`Caller`] or a [`Signer`]. The only way to a [`VerifiedCaller`], and so to every write, is
+//! [`Caller::verified`]. Nothing that was read, and no error of the request, is disclosed before the key is verified: see
+//! `http::credential_check`.
 
 mod caller;
 mod command;
@@ -12,13 +12,13 @@ mod operations;
 mod request_count;
 mod request_headers;
 mod resource;
+pub mod scopes;
 mod signer;
 mod unverified;
 mod verify;
 
-pub use caller::{Caller, Principal};
+pub use caller::{Caller, Principal, VerifiedCaller};
 pub use command::Command;
 pub use one_record::unknown_reference;
 pub use operations::{ImportRow, Operation};
-pub use signer::SigningRequester;
-pub use unverified::UnverifiedRequest;
+pub use signer::Signer;

@@ -1,88 +1,96 @@
-//! Verifies the secret of a signing link.
+//! The holder of a signing link.
 
+use super::Principal;
 use super::request_count::RequestCount;
-use super::{Principal, UnverifiedRequest};
+use super::unverified::UnverifiedRequest;
+use crate::app::App;
 use crate::domain::actor::Actor;
 use crate::domain::record::Stored;
 use crate::domain::signing::link::{Link, RATE_LIMIT};
 use crate::domain::values::id::{Id, LinkId};
+use crate::domain::values::time::Timestamp;
+use crate::http::credential_check::Check;
 use crate::http::error::ApiError;
-use crate::http::requests::extract::QueryParams;
-use crate::http::requests::params::FromQuery;
+use crate::http::openapi::describe::{Describe, Schemas};
+use crate::http::requests::receive::ReceivedRequest;
+use crate::http::requests::unread::VerifiedSender;
 use crate::store::{ChangeContext, StoreError, TenantStore};
-use std::ops::Deref;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use std::sync::Arc;
+use utoipa::openapi::path::Operation;
 
-/// The holder of a signing link whose secret is verified.
-pub struct SigningRequester {
-    principal: Principal,
+/// The holder of a signing link whose secret is verified: the first argument of a handler.
+///
+/// A secret causes one read of its link, and nothing else until it has been checked. Then the request is counted, and only then
+/// may the handler read: link holders are untrusted. Meanwhile, the request is looked up by its idempotency key.
+pub struct Signer {
+    /// For reads.
+    pub store: TenantStore,
     /// The link as it was when the request arrived: open, or used less than 24 hours ago.
     pub link: Stored<Link>,
+    check: Check<Principal>,
+    received: Arc<ReceivedRequest>,
 }
 
-impl Deref for SigningRequester {
-    type Target = Principal;
-    fn deref(&self) -> &Principal {
-        &self.principal
+impl FromRequestParts<App> for Signer {
+    type Rejection = ApiError;
+
+    /// # Errors
+    ///
+    /// Returns [`ApiError::BadLink`] for an unknown link, a wrong secret, or a link that is over, [`ApiError::RateLimited`] and
+    /// [`ApiError::TenantRateLimited`].
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let request = UnverifiedRequest::<LinkId>::new(parts, app, ApiError::BadLink(None))?;
+        let (store, now) = (request.store.clone(), app.store().now());
+        let link = request.verified_link(now).await?;
+        let signer = &link.value.signer;
+        let actor = Actor::signer(link.value.id, &signer.name, signer.user_id);
+        let context = ChangeContext { actor, at: now, idempotency: None, precondition: None, is_erasure: false };
+        let principal = Principal { store: store.clone(), context, app: app.clone(), validations: app.validations() };
+        let received = Arc::clone(&request.received);
+        let check = async move {
+            let idempotency = request.idempotency(&principal.store).await?;
+            let (context, _) = request.context_with_headers(&principal, idempotency)?;
+            Ok(Principal { context, ..principal })
+        };
+        let check = Check::begin(parts, Arc::clone(&received), check)?;
+        Ok(Self { store, link, check, received })
     }
 }
 
 impl UnverifiedRequest<LinkId> {
-    /// Verifies the secret, counts the request, and runs `read`, the handler's reads. For an endpoint without query parameters.
-    ///
-    /// A secret causes one read of its link, and nothing else until it has been checked. Then the request is counted, and only
-    /// then may it read: a link is in the hands of people whom nobody has given a key.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::BadLink`] for an unknown link, a wrong secret, or a link that is over, [`ApiError::RateLimited`] and
-    /// [`ApiError::TenantRateLimited`]; then the errors of the headers, of unknown query parameters, and of `read`.
-    pub async fn authorize_signer<T, F: Future<Output = Result<T, ApiError>>>(
-        self,
-        read: impl FnOnce(TenantStore, Stored<Link>) -> F,
-    ) -> Result<(SigningRequester, T), ApiError> {
-        let received = self.received.clone();
-        let read = |store, link| async move {
-            received.params()?.finish()?;
-            read(store, link).await
-        };
-        self.authorize_any_query(read).await
-    }
-
-    /// [`UnverifiedRequest::authorize_signer`] for an endpoint with query parameters, which `read` gets.
-    ///
-    /// # Errors
-    ///
-    /// As [`UnverifiedRequest::authorize_signer`], with the errors of `query` before those of `read`.
-    pub async fn authorize_signer_with_query<Q: FromQuery, T, F: Future<Output = Result<T, ApiError>>>(
-        self,
-        query: QueryParams<Q>,
-        read: impl FnOnce(TenantStore, Stored<Link>, Q) -> F,
-    ) -> Result<(SigningRequester, T), ApiError> {
-        self.authorize_any_query(|store, link| async move { read(store, link, query.parse()?).await }).await
-    }
-
-    async fn authorize_any_query<T, F: Future<Output = Result<T, ApiError>>>(
-        self,
-        read: impl FnOnce(TenantStore, Stored<Link>) -> F,
-    ) -> Result<(SigningRequester, T), ApiError> {
-        let token = self.token.as_ref().ok_or(ApiError::BadLink(None))?;
-        let now = self.app.store().now();
-        let store = self.store(token.tenant);
+    async fn verified_link(&self, now: Timestamp) -> Result<Stored<Link>, ApiError> {
         // A link that can't be read can't be verified.
-        let link = StoreError::tolerate_unreadable(store.get::<Link>(token.id).await)?;
-        let link = link.filter(|link| token.secret.is_one_of(&[&link.value.hash])).ok_or(ApiError::BadLink(None))?;
-        self.notes.note_signer(token.tenant, token.id);
-        let count = RequestCount { store: &store, credential: token.id.uuid(), at: now };
+        let link = StoreError::tolerate_unreadable(self.store.get::<Link>(self.token.id).await)?;
+        let link = link.filter(|link| self.token.secret.is_one_of(&[&link.value.hash])).ok_or(ApiError::BadLink(None))?;
+        self.notes.note_signer(self.token.tenant, self.token.id);
+        let count = RequestCount { store: &self.store, credential: self.token.id.uuid(), at: now };
         count.finish(count.begin(RATE_LIMIT).await, RATE_LIMIT, &[], &self.notes).await?;
-        if let Some(status) = link.value.end_reason(now) {
-            return Err(ApiError::BadLink(Some(status)));
+        match link.value.end_reason(now) {
+            Some(status) => Err(ApiError::BadLink(Some(status))),
+            None => Ok(link),
         }
-        let (inputs, idempotency) = futures_util::join!(read(store.clone(), link.clone()), self.idempotency(&store, token));
-        let signer = &link.value.signer;
-        let actor = Actor::signer(link.value.id, &signer.name, signer.user_id);
-        let context = ChangeContext { actor, at: now, idempotency: None, precondition: None, is_erasure: false };
-        let principal = Principal { store, context, app: self.app.clone(), validations: self.app.validations() };
-        let (context, _) = self.context_with_headers(&principal, idempotency?)?;
-        Ok((SigningRequester { principal: Principal { context, ..principal }, link }, inputs?))
+    }
+}
+
+impl VerifiedSender for Signer {}
+
+impl Describe for Signer {
+    /// The attribute of the handler names the credential.
+    fn describe(_: &mut Operation, _: &mut Schemas) {}
+}
+
+impl Signer {
+    /// Waits until the headers are checked, and the request is looked up by its idempotency key.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unauthorized`] in place of the error of the headers, which is sent instead, and [`ApiError::Invalid`] for
+    /// query parameters that nobody has read.
+    pub async fn verified(&self) -> Result<Principal, ApiError> {
+        let principal = self.check.passed().await?;
+        self.received.refuse_unread_query()?;
+        Ok(principal)
     }
 }

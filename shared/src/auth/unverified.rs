@@ -2,144 +2,91 @@
 
 use super::request_headers::RequestHeaders;
 use super::verify::KeyCheck;
-use super::{Caller, Principal};
+use super::{Principal, VerifiedCaller};
 use crate::app::App;
 use crate::domain::keys::scope::Scope;
 use crate::domain::keys::token::{BearerToken, Credential};
 use crate::domain::request::IdempotentRequest;
-use crate::domain::values::id::{ApiKeyId, TenantId};
+use crate::domain::values::id::ApiKeyId;
 use crate::http::RequestContext;
 use crate::http::error::ApiError;
-use crate::http::openapi::describe::{Describe, Schemas};
-use crate::http::requests::extract::QueryParams;
-use crate::http::requests::params::FromQuery;
 use crate::http::requests::receive::{ReceivedBody, ReceivedRequest, bearer_token};
 use crate::http::requests::unread::received;
-use crate::store::{ChangeContext, PreviousRequest, TenantStore, WriteError};
-use axum::extract::FromRequestParts;
+use crate::store::{ChangeContext, KeyBatch, PreviousRequest, TenantStore, WriteError};
 use axum::http::request::Parts;
 use std::sync::Arc;
-use utoipa::openapi::path::Operation;
 
-/// A request whose credential is not verified yet: an API key, unless another kind is named. Every handler of an endpoint that
-/// needs a credential takes one.
-pub struct UnverifiedRequest<C = ApiKeyId> {
+/// A request with a credential that is not verified yet.
+pub(super) struct UnverifiedRequest<C> {
     pub(super) app: App,
-    pub(super) token: Option<BearerToken<C>>,
+    pub(super) token: BearerToken<C>,
+    /// The tenant's part of the table. A dry run writes nothing.
+    pub(super) store: TenantStore,
     pub(super) received: Arc<ReceivedRequest>,
     headers: RequestHeaders,
     pub(super) notes: RequestContext,
 }
 
-impl<C: Credential> FromRequestParts<App> for UnverifiedRequest<C> {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+impl<C: Credential> UnverifiedRequest<C> {
+    /// # Errors
+    ///
+    /// Returns `without` for a request without a credential.
+    pub(super) fn new(parts: &Parts, app: &App, without: ApiError) -> Result<Self, ApiError> {
+        let token: BearerToken<C> = bearer_token(&parts.headers).ok_or(without)?;
+        let received = received(parts)?;
+        let store = app.store().tenant(token.tenant);
+        let store = match received.dry_run() {
+            Some(dry_run) => store.in_dry_run(dry_run),
+            None => store,
+        };
         Ok(Self {
             app: app.clone(),
-            token: bearer_token(&parts.headers),
-            received: received(parts)?,
+            token,
+            store,
+            received,
             headers: RequestHeaders::of(parts),
             notes: parts.extensions.get::<RequestContext>().cloned().unwrap_or_default(),
         })
     }
 }
 
-impl<C> Describe for UnverifiedRequest<C> {
-    /// The attribute of the handler names the scope.
-    fn describe(_: &mut Operation, _: &mut Schemas) {}
-}
-
-impl UnverifiedRequest {
-    /// Verifies that the key is valid and has `scope`. For an endpoint without query parameters.
+impl UnverifiedRequest<ApiKeyId> {
+    /// Begins the check of a key that this instance has verified lately: the rest of it is returned, with a store whose first reads
+    /// join the batch that reads the key. Any other key is verified first, alone; the rest is to look up the request by its
+    /// idempotency key.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the key first: [`ApiError::Unauthorized`], [`ApiError::RateLimited`] and [`ApiError::Forbidden`];
-    /// then those of the headers `Idempotency-Key` and `If-Match`, and of unknown query parameters.
-    pub async fn authorize(self, scope: Scope) -> Result<Caller, ApiError> {
-        Ok(self.authorize_and_read(scope, async |_| Ok(())).await?.0)
-    }
-
-    /// [`UnverifiedRequest::authorize`], and runs `read`, the handler's first reads: with the check, if this instance verified the
-    /// key lately, or else after its secret has been checked. The first single items that `read` asks for join the batch that
-    /// reads the key. `read` must not write: the key may have been revoked.
-    ///
-    /// # Errors
-    ///
-    /// As [`UnverifiedRequest::authorize`], then those of `read`.
-    pub async fn authorize_and_read<T, F: Future<Output = Result<T, ApiError>>>(
+    /// Returns [`ApiError::Unauthorized`], [`ApiError::RateLimited`], [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
+    pub(super) async fn begin_check(
         self,
-        scope: Scope,
-        read: impl FnOnce(TenantStore) -> F,
-    ) -> Result<(Caller, T), ApiError> {
-        self.authorize_without_query(Some(scope), read).await
-    }
-
-    /// [`UnverifiedRequest::authorize_and_read`] for an endpoint that every key may use, whatever its scopes.
-    ///
-    /// # Errors
-    ///
-    /// As [`UnverifiedRequest::authorize_and_read`], without [`ApiError::Forbidden`].
-    pub async fn authorize_any_key<T, F: Future<Output = Result<T, ApiError>>>(
-        self,
-        read: impl FnOnce(TenantStore) -> F,
-    ) -> Result<(Caller, T), ApiError> {
-        self.authorize_without_query(None, read).await
-    }
-
-    /// [`UnverifiedRequest::authorize_and_read`] for an endpoint with query parameters, which `read` gets.
-    ///
-    /// # Errors
-    ///
-    /// As [`UnverifiedRequest::authorize_and_read`], with the errors of `query` before those of `read`.
-    pub async fn authorize_with_query<Q: FromQuery, T, F: Future<Output = Result<T, ApiError>>>(
-        self,
-        scope: Scope,
-        query: QueryParams<Q>,
-        read: impl FnOnce(TenantStore, Q) -> F,
-    ) -> Result<(Caller, T), ApiError> {
-        self.authorize_any_query(Some(scope), |store| async move { read(store, query.parse()?).await }).await
-    }
-
-    fn authorize_without_query<T, F: Future<Output = Result<T, ApiError>>>(
-        self,
-        scope: Option<Scope>,
-        read: impl FnOnce(TenantStore) -> F,
-    ) -> impl Future<Output = Result<(Caller, T), ApiError>> {
-        let received = Arc::clone(&self.received);
-        let read = |store| async move {
-            received.params()?.finish()?;
-            read(store).await
+        scopes: &'static [Scope],
+    ) -> Result<(TenantStore, impl Future<Output = Result<VerifiedCaller, ApiError>> + Send + use<>), ApiError> {
+        let batch = Arc::<KeyBatch>::default();
+        let check = self.key_check(scopes);
+        let (reads, read) = match check.known() {
+            Some(known) => (self.store.joining(&batch), Err(known)),
+            None => (self.store.clone(), Ok(check.verify_alone().await?)),
         };
-        self.authorize_any_query(scope, read)
+        let store = reads.clone();
+        let rest = async move {
+            let (idempotency, caller) = match read {
+                Ok(caller) => (self.idempotency(&reads).await, caller),
+                Err(known) => {
+                    let check = self.key_check(scopes);
+                    // The look-up is polled first, so that it joins the batch. An error of the key ends it.
+                    let look_up = async { Ok(self.idempotency(&reads).await) };
+                    futures_util::try_join!(look_up, check.verify_in(&batch, known))?
+                }
+            };
+            let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
+            Ok(VerifiedCaller { is_resumed, ..caller.with_context(context) })
+        };
+        Ok((store, rest))
     }
 
-    async fn authorize_any_query<T, F: Future<Output = Result<T, ApiError>>>(
-        self,
-        scope: Option<Scope>,
-        read: impl FnOnce(TenantStore) -> F,
-    ) -> Result<(Caller, T), ApiError> {
-        let token = self.token.as_ref().ok_or(ApiError::Unauthorized)?;
-        let store = self.store(token.tenant);
-        let check = KeyCheck { app: &self.app, store: &store, token, scope, notes: &self.notes };
-        let batch = Arc::default();
-        let (key, reads) = match check.known() {
-            Some(known) => (Err(known), store.joining(&batch)),
-            None => (Ok(check.credentials().await?), store.clone()),
-        };
-        // In a box: some handlers' reads are large, and each layer would copy them.
-        let read = Box::pin(async { futures_util::join!(read(reads.clone()), self.idempotency(&reads, token)) });
-        let verify = check.verify(key, &batch);
-        let ((inputs, idempotency), caller) = if check.known().is_some() {
-            // The reads are polled first, so that they join the batch. An error of the key ends them.
-            futures_util::try_join!(async { Ok(read.await) }, verify)?
-        } else {
-            let caller = verify.await?;
-            (read.await, caller)
-        };
-        let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
-        Ok((Caller { is_resumed, ..caller.with_context(context) }, inputs?))
+    fn key_check(&self, scopes: &'static [Scope]) -> KeyCheck<'_> {
+        KeyCheck { app: &self.app, store: &self.store, token: &self.token, scopes, notes: &self.notes }
     }
 }
 
@@ -181,22 +128,13 @@ impl<C: Credential> UnverifiedRequest<C> {
         Ok((context, is_resumed))
     }
 
-    /// The tenant's part of the table. A dry run writes nothing.
-    pub(super) fn store(&self, tenant: TenantId) -> TenantStore {
-        let store = self.app.store().tenant(tenant);
-        match self.received.dry_run() {
-            Some(dry_run) => store.in_dry_run(dry_run),
-            None => store,
-        }
-    }
-
-    pub(super) async fn idempotency(&self, store: &TenantStore, by: &BearerToken<C>) -> Result<Idempotency, ApiError> {
+    pub(super) async fn idempotency(&self, store: &TenantStore) -> Result<Idempotency, ApiError> {
         // A body that is not whole is refused before the request could be repeated.
         let ReceivedBody::Whole(body) = &self.received.body else { return Ok(None) };
         if store.is_dry_run() {
             return Ok(None);
         }
-        let Some(request) = self.headers.idempotent_request(by, body)? else { return Ok(None) };
+        let Some(request) = self.headers.idempotent_request(&self.token, body)? else { return Ok(None) };
         let previous = store.previous_request(&request).await?;
         Ok(Some((request, previous)))
     }

@@ -1,7 +1,7 @@
 //! Verifies an API key: its secret, its owner, its rate limit and its scope, in this order.
 
-use super::request_count::RequestCount;
-use super::{Caller, Principal};
+use super::request_count::{Begun, RequestCount};
+use super::{Principal, VerifiedCaller};
 use crate::app::App;
 use crate::domain::actor::Actor;
 use crate::domain::keys::api_key::ApiKey;
@@ -24,12 +24,12 @@ pub(super) struct KeyCheck<'a> {
     pub(super) app: &'a App,
     pub(super) store: &'a TenantStore,
     pub(super) token: &'a Token,
-    pub(super) scope: Option<Scope>,
+    pub(super) scopes: &'static [Scope],
     pub(super) notes: &'a RequestContext,
 }
 
 /// A key's record and the user whom it is bound to, as they are now.
-pub(super) struct Credentials {
+struct Credentials {
     key: ApiKey,
     /// `None` for a key of the tenant.
     owner: Option<User>,
@@ -38,7 +38,7 @@ pub(super) struct Credentials {
 impl KeyCheck<'_> {
     /// The key, if this instance found lately that it permits such a request. Then the request's reads may begin at once.
     pub(super) fn known(&self) -> Option<KnownKey> {
-        self.app.verified_keys().permits(self.token, self.scope, self.store.store().now())
+        self.app.verified_keys().permits(self.token, self.scopes, self.store.store().now())
     }
 
     /// Reads a key that is not known: alone, so that strangers cost next to nothing; then the owner of a bound key.
@@ -46,7 +46,7 @@ impl KeyCheck<'_> {
     /// # Errors
     ///
     /// Returns [`ApiError::Unauthorized`] for an unknown key, a wrong secret, or an owner who is inactive or deleted.
-    pub(super) async fn credentials(&self) -> Result<Credentials, ApiError> {
+    async fn credentials(&self) -> Result<Credentials, ApiError> {
         // A key or an owner that can't be read can't be verified.
         let key = StoreError::tolerate_unreadable(self.store.get::<ApiKey>(self.token.id).await)?;
         let Some(key) = self.accepted(key) else { return self.remember(None) };
@@ -87,25 +87,34 @@ impl KeyCheck<'_> {
         Ok(Credentials { key, owner })
     }
 
-    /// Verifies the key and counts the request. A known key is read with all that has joined the batch.
+    fn count(&self) -> RequestCount<'_> {
+        RequestCount { store: self.store, credential: self.token.id.uuid(), at: self.store.store().now() }
+    }
+
+    /// Verifies a key that is not known, and counts the request.
     ///
     /// # Errors
     ///
     /// As [`KeyCheck::credentials`], then [`ApiError::RateLimited`], [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
-    pub(super) async fn verify(&self, read: Result<Credentials, KnownKey>, batch: &KeyBatch) -> Result<Caller, ApiError> {
-        let (store, token, known) = (self.store, self.token, self.app.verified_keys());
-        let now = store.store().now();
-        let count = RequestCount { store, credential: token.id.uuid(), at: now };
-        let (credentials, begun) = match read {
-            Ok(credentials) => {
-                let begun = count.begin(credentials.key.rate_limit_per_minute).await;
-                (credentials, begun)
-            }
-            Err(known) => {
-                let (read, begun) = futures_util::join!(self.credentials_in(batch, known.owner), count.begin(known.rate_limit));
-                (read?, begun)
-            }
-        };
+    pub(super) async fn verify_alone(&self) -> Result<VerifiedCaller, ApiError> {
+        let (credentials, count) = (self.credentials().await?, self.count());
+        let begun = count.begin(credentials.key.rate_limit_per_minute).await;
+        self.verify(credentials, &count, begun).await
+    }
+
+    /// Verifies a known key, which is read with all that has joined the batch, and counts the request meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`KeyCheck::verify_alone`].
+    pub(super) async fn verify_in(&self, batch: &KeyBatch, known: KnownKey) -> Result<VerifiedCaller, ApiError> {
+        let count = self.count();
+        let (read, begun) = futures_util::join!(self.credentials_in(batch, known.owner), count.begin(known.rate_limit));
+        self.verify(read?, &count, begun).await
+    }
+
+    async fn verify(&self, credentials: Credentials, count: &RequestCount<'_>, begun: Begun) -> Result<VerifiedCaller, ApiError> {
+        let (store, token, known, now) = (self.store, self.token, self.app.verified_keys(), count.at);
         let (key, owner) = (&credentials.key, credentials.owner.as_ref());
         self.notes.note_caller(token.tenant, token.id);
         let counted = count.finish(begun, key.rate_limit_per_minute, key.shared_limits(now), self.notes).await;
@@ -119,8 +128,8 @@ impl KeyCheck<'_> {
         {
             tracing::warn!(error = %error, key_id = %token.id, "could not record that a key was used");
         }
-        if let Some(scope) = self.scope.filter(|scope| !scopes.contains(scope)) {
-            return Err(ApiError::Forbidden(scope));
+        if let Some(scope) = self.scopes.iter().find(|scope| !scopes.contains(scope)) {
+            return Err(ApiError::Forbidden(*scope));
         }
         let actor = Actor {
             key_id: Some(token.id),
@@ -134,7 +143,7 @@ impl KeyCheck<'_> {
         let (app, notes) = (self.app.clone(), self.notes.clone());
         let Credentials { key, owner } = credentials;
         let principal = Principal { validations: app.validations(), store: store.clone(), context, app };
-        Ok(Caller { principal, scopes, role, key, owner, notes, is_resumed: false })
+        Ok(VerifiedCaller { principal, scopes, role, key, owner, notes, is_resumed: false })
     }
 }
 

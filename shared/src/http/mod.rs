@@ -4,6 +4,7 @@
 
 pub mod base_url;
 pub mod bulk;
+pub(crate) mod credential_check;
 mod deadline;
 mod dry_run;
 pub mod endpoints;
@@ -26,6 +27,7 @@ pub fn service(routes: Router<App>, app: App) -> Router {
     routes
         .fallback(unmatched::refuse)
         .method_not_allowed_fallback(unmatched::refuse)
+        .layer(from_fn(credential_check::join))
         .layer(from_fn(label_address::lead_to_page))
         .layer(map_request(base_url::refuse_without_one_host))
         .layer(from_fn_with_state(app.clone(), deadline::enforce))

@@ -5,6 +5,7 @@ use crate::support::samples::Samples;
 use crate::support::{Api, Client, Replica, sample};
 use dev_server::test_data::{made_up_key, unknown_tenant};
 use serde_json::{Map, json};
+use shared::domain::keys::scope::Scope;
 use shared::domain::values::id::{ApiKeyId, Id};
 
 const MAX_UNITS: f64 = 2.0;
@@ -116,4 +117,22 @@ async fn a_key_that_was_verified_lately_is_refused_at_once_and_costs_early_reads
         calls.push(api.meter.take().calls);
     }
     assert!(calls[0] <= 3 && calls[1..] == [1, 1], "{calls:?}");
+}
+
+/// The handlers begin to read, and find that they could write: the check of the key ends them.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_was_verified_lately_and_is_revoked_writes_nothing_on_any_route() {
+    let (api, client) = Api::with_tenant().await;
+    let (_, operations) = operations(&client).await;
+    let samples = Samples::create(&client).await;
+    let scopes: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
+    for operation in sample(operations.iter().filter(|operation| operation.is_write()), 20) {
+        let made = client.post("/keys", json!({"name": "k", "scopes": scopes})).await.data();
+        let caller = client.with_key_of(&made);
+        caller.use_key_once().await;
+        client.delete(&format!("/keys/{}", made["id"].as_str().unwrap())).await.data();
+        let before = api.dump().await;
+        operation.send(&caller, &samples).await.problem(401, "UNAUTHORIZED");
+        assert!(api.dump().await == before, "{operation} changed the table");
+    }
 }

@@ -3,8 +3,8 @@
 use crate::changes::{Action, AssetOperation, AssetWrite, Target};
 use crate::expand::without_users;
 use crate::wire::{AssetPatch, NewAsset};
-use shared::auth::UnverifiedRequest;
-use shared::domain::keys::scope::Scope;
+use shared::auth::Caller;
+use shared::auth::scopes::AssetsWrite;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetId, Id};
 use shared::http::bulk::batch::{Batch, BatchResult};
@@ -18,10 +18,10 @@ use shared::http::responses::Json;
 ///
 /// Creates, updates and deletes up to 20 assets in one transaction: all succeed, or nothing changes. To change many one by one, import
 /// NDJSON.
-#[utoipa::path(post, path = "/assets/batch", tag = "assets", security(("api_key" = ["assets:write"])), responses(AssetBatchErrors, AssetBatchConflict))]
-pub async fn batch_assets(request: UnverifiedRequest, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
-    let caller = request.authorize(Scope::AssetsWrite).await?;
+#[utoipa::path(post, path = "/assets/batch", tag = "assets", responses(AssetBatchErrors, AssetBatchConflict))]
+pub async fn batch_assets(caller: Caller<AssetsWrite>, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let operations = body.parse(&caller)?.into_operations()?;
+    let caller = caller.verified().await?;
     let ids = caller.store.new_ids(caller.context.at, operations.len())?;
     let mut operations: Vec<AssetOperation> = operations.iter().zip(ids).map(|(raw, id)| operation(raw, id)).collect();
     AssetOperation::note_brought_tags(&mut operations);

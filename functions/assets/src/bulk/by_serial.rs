@@ -2,15 +2,15 @@
 
 use crate::changes::{Action, AssetOperation, AssetWrite, Target};
 use crate::wire::{AssetView, NewAsset};
-use shared::auth::{Operation, UnverifiedRequest};
+use shared::auth::scopes::AssetsWrite;
+use shared::auth::{Caller, Operation};
 use shared::domain::assets::change::AssetChange;
-use shared::domain::keys::scope::Scope;
 use shared::domain::record::Patch;
 use shared::domain::values::field_error::FieldError;
 use shared::fields::serial_number;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, SerialNumberConflict};
-use shared::http::requests::extract::{JsonBody, PathSerial};
+use shared::http::requests::extract::{JsonBody, Path, SerialNumber};
 use shared::http::responses::Upserted;
 
 /// Create or update an asset by its serial number
@@ -19,13 +19,12 @@ use shared::http::responses::Upserted;
 /// without regard to case, width and white space; an existing asset keeps its spelling. However many such requests arrive at
 /// once, they make one asset. If several assets have the serial number already, the request is refused, and so is a
 /// placeholder such as `unknown`.
-#[utoipa::path(put, path = "/assets/by-serial/{serial}", tag = "assets", security(("api_key" = ["assets:write"])), responses(ChangeErrors, SerialNumberConflict))]
+#[utoipa::path(put, path = "/assets/by-serial/{serial}", tag = "assets", responses(ChangeErrors, SerialNumberConflict))]
 pub async fn put_asset_by_serial(
-    request: UnverifiedRequest,
-    serial: PathSerial,
+    caller: Caller<AssetsWrite>,
+    Path(serial): Path<SerialNumber>,
     body: JsonBody<NewAsset>,
 ) -> Result<Upserted<AssetView>, ApiError> {
-    let (mut caller, serial) = request.authorize_and_read(Scope::AssetsWrite, async |_| serial.parse()).await?;
     let (body, mut errors) = body.parse_with_errors(&caller)?;
     let key = serial_number::key(&serial);
     errors.extend(serial_number::fault(&serial).map(|fault| FieldError::parameter("serial", fault)));
@@ -36,6 +35,7 @@ pub async fn put_asset_by_serial(
     }
     let mut change = AssetChange::from(body);
     change.details.serial_number = Patch::Value(serial);
+    let mut caller = caller.verified().await?;
     // The path has no ID that the precondition could be about.
     let if_match = caller.take_precondition().map(|precondition| precondition.expected);
     let action = Action::Write(Box::new(AssetWrite::new(change, errors)));

@@ -1,9 +1,11 @@
 //! The endpoint of exports.
 
 use crate::query::AssetFilterQuery;
+use axum::extract::RawQuery;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use shared::auth::UnverifiedRequest;
+use shared::auth::Caller;
+use shared::auth::scopes::AssetsRead;
 use shared::domain::assets::asset::{Asset, Status};
 use shared::domain::assets::details::AssetDetails;
 use shared::domain::assets::location::Location;
@@ -19,7 +21,7 @@ use shared::fields::{ASSET_COLUMNS, Column};
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
-use shared::http::requests::extract::QueryParams;
+use shared::http::requests::extract::Query;
 use shared::store::{BatchGet, StoreError, TenantStore, has_time_for_operation};
 use std::collections::HashMap;
 use utoipa::ToSchema;
@@ -142,14 +144,15 @@ impl ExportRow for AssetExportRow {
 ///
 /// In the order of their IDs, up to 4 MiB. The header `Link` leads to the next part. An import with `match=id` takes what
 /// an export writes, and changes nothing.
-#[utoipa::path(get, path = "/assets/export", tag = "assets", security(("api_key" = ["assets:read"])), responses(InputErrors))]
+#[utoipa::path(get, path = "/assets/export", tag = "assets", responses(InputErrors))]
 pub async fn export_assets(
-    request: UnverifiedRequest,
-    query: QueryParams<AssetExportQuery>,
+    caller: Caller<AssetsRead>,
+    Query(query): Query<AssetExportQuery>,
+    RawQuery(text): RawQuery,
 ) -> Result<Export<AssetExportRow>, ApiError> {
-    let text = query.text().to_owned();
-    let (caller, query) = request.authorize_with_query(Scope::AssetsRead, query, async |_, query| Ok(query)).await?;
+    let text = text.unwrap_or_default();
     let mut export = Export::new(query.format.unwrap_or(ExportFormat::Csv), "/v1/assets/export", &text);
+    let caller = caller.verified().await?;
     let assets = caller.store.asset_export(query.filter.into()).await?;
     let mut known = ExportNames { has_emails: caller.scopes.contains(&Scope::UsersRead), ..ExportNames::default() };
     let mut after = query.after;

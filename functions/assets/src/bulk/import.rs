@@ -3,7 +3,8 @@
 use super::references::{NamedRecords, NamesInRows};
 use super::row::AssetRowCells;
 use crate::changes::AssetOperation;
-use shared::auth::{Caller, UnverifiedRequest};
+use shared::auth::scopes::AssetsWrite;
+use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::keys::scope::Scope;
 use shared::domain::values::id::AssetId;
 use shared::fields::{ASSET_COLUMNS, serial_number};
@@ -12,7 +13,7 @@ use shared::http::bulk::matching::MatchColumn;
 use shared::http::bulk::rows_body::RowsBody;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ImportConflict, ImportErrors};
-use shared::http::requests::extract::QueryParams;
+use shared::http::requests::extract::Query;
 use shared::http::responses::Json;
 
 shared::query! {
@@ -37,13 +38,12 @@ shared::query! {
 /// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with what became of each row. A row can name
 /// other records by what people know: `asset_type_code`, `model_name` with `manufacturer_name`, `assigned_to_email`. An
 /// empty cell leaves a field alone, `\N` clears it. `assigned_to_email` needs the scope `users:read`.
-#[utoipa::path(post, path = "/assets/import", tag = "assets", security(("api_key" = ["assets:write"])), responses(ImportErrors, ImportConflict))]
+#[utoipa::path(post, path = "/assets/import", tag = "assets", responses(ImportErrors, ImportConflict))]
 pub async fn import_assets(
-    request: UnverifiedRequest,
-    query: QueryParams<AssetImportQuery>,
+    caller: Caller<AssetsWrite>,
+    Query(query): Query<AssetImportQuery>,
     body: RowsBody,
 ) -> Result<Json<ImportResult>, ApiError> {
-    let (caller, query) = request.authorize_with_query(Scope::AssetsWrite, query, async |_, query| Ok(query)).await?;
     let matching = query.r#match.unwrap_or(AssetMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != AssetMatch::None);
     let create_unmatched = query.create_unmatched.unwrap_or_default();
@@ -53,6 +53,8 @@ pub async fn import_assets(
         MatchColumn { name, compared: compared(matching), create_unmatched }.check(&mut rows);
     }
     caller
+        .verified()
+        .await?
         .execute_import(query.on_error.unwrap_or(OnError::Skip), &skip_bad, rows, |caller, rows| {
             let now = caller.context.at;
             let rows = rows.into_iter().map(|row| AssetRowCells::new(row, now)).collect();
@@ -71,7 +73,7 @@ fn compared(matching: AssetMatch) -> fn(&str) -> String {
 }
 
 async fn operations(
-    caller: Caller,
+    caller: VerifiedCaller,
     rows: Vec<AssetRowCells>,
     matching: AssetMatch,
     create_unmatched: bool,

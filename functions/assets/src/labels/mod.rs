@@ -18,10 +18,10 @@ use self::layout::TooSmall;
 use self::sheet::Sheet;
 use self::svg::LabelSvg;
 use axum::response::{IntoResponse, Response};
-use shared::auth::UnverifiedRequest;
+use shared::auth::Caller;
+use shared::auth::scopes::AssetsRead;
 use shared::domain::assets::asset::Asset;
 use shared::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
-use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::values::field_error::FieldError;
@@ -29,7 +29,7 @@ use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
 use shared::http::openapi::describe::{Describe, Schemas, add_headers, add_response};
 use shared::http::openapi::{InputErrors, ResourceErrors};
-use shared::http::requests::extract::{PathId, QueryParams};
+use shared::http::requests::extract::{Path, Query};
 use shared::http::responses::html::{self, AcceptedLanguage, HtmlPage};
 use shared::http::responses::{ApiResponse, or_not_found};
 use shared::store::{BatchGet, BatchResult, TenantStore};
@@ -100,19 +100,14 @@ fn too_small(parameter: &str, tag: &str, error: TooSmall) -> ApiError {
 /// Get an asset's label
 ///
 /// A QR code of the asset tag, or of `label_url_template` in the settings, with tag and name in plain text.
-#[utoipa::path(get, path = "/assets/{id}/label", tag = "assets", security(("api_key" = ["assets:read"])), responses(ResourceErrors))]
+#[utoipa::path(get, path = "/assets/{id}/label", tag = "assets", responses(ResourceErrors))]
 pub async fn get_asset_label(
-    request: UnverifiedRequest,
-    id: PathId<AssetId>,
-    query: QueryParams<LabelQuery>,
+    caller: Caller<AssetsRead>,
+    Query(query): Query<LabelQuery>,
+    Path(id): Path<AssetId>,
 ) -> Result<LabelFile, ApiError> {
-    let (_, (query, tenant, asset)) = request
-        .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
-            let id = id.parse()?;
-            let (tenant, records) = read(&store, &[id]).await?;
-            Ok((query, tenant, or_not_found(records.get::<Asset>(Some(id))?)?.value))
-        })
-        .await?;
+    let (tenant, records) = read(&caller.store, &[id]).await?;
+    let asset = or_not_found(records.get::<Asset>(Some(id))?)?.value;
     let (format, size) = (query.format.unwrap_or(LabelFormat::Svg), query.size.unwrap_or_default());
     let blank = match (format, query.dpi) {
         (LabelFormat::Zpl, dpi) => Blank::printer(size, dpi.unwrap_or(Resolution::Dpi203)),
@@ -137,29 +132,27 @@ pub async fn get_asset_label(
 /// A page to print on sheets of labels, at 100 % and without margins. A sheet has as many labels as the end of its layout's
 /// name says; more labels continue on the next one. The note how to print is in the language that `Accept-Language` prefers:
 /// en, de, fr or es. Without one of them, in that of the tenant's `locale`, or else in English.
-#[utoipa::path(get, path = "/assets/labels", tag = "assets", security(("api_key" = ["assets:read"])), responses(InputErrors))]
+#[utoipa::path(get, path = "/assets/labels", tag = "assets", responses(InputErrors))]
 pub async fn get_label_page(
-    request: UnverifiedRequest,
-    query: QueryParams<LabelsQuery>,
+    caller: Caller<AssetsRead>,
+    Query(query): Query<LabelsQuery>,
     language: AcceptedLanguage,
 ) -> Result<HtmlPage, ApiError> {
-    let (_, (layout, skip, tenant, assets)) = request
-        .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
-            let LabelsQuery { ids, layout, skip } = query;
-            let ids = ids.ok_or_else(|| invalid("ids", "is required".to_owned()))?;
-            let layout = layout.unwrap_or(SheetLayout::A4x24);
-            let (skip, labels) = (skip.unwrap_or_default().get(), Sheet::new(layout).labels());
-            if skip >= labels {
-                return Err(invalid("skip", format!("must be less than {labels}, the number of labels of a sheet {layout}")));
-            }
-            let (tenant, records) = read(&store, ids.ids()).await?;
-            let assets = ids.ids().iter().filter_map(|id| records.get_readable(Some(*id)).transpose());
-            let assets: Vec<Stored<Asset>> = assets.collect::<Result<_, _>>()?;
-            let unknown = ids.unknown(|id| assets.iter().any(|asset| asset.value.id == id));
-            if unknown.is_empty() { Ok((layout, skip, tenant, assets)) } else { Err(ApiError::Invalid(unknown)) }
-        })
-        .await?;
+    let LabelsQuery { ids, layout, skip } = query;
+    let ids = ids.ok_or_else(|| invalid("ids", "is required".to_owned()))?;
+    let layout = layout.unwrap_or(SheetLayout::A4x24);
     let sheet = Sheet::new(layout);
+    let (skip, labels) = (skip.unwrap_or_default().get(), sheet.labels());
+    if skip >= labels {
+        return Err(invalid("skip", format!("must be less than {labels}, the number of labels of a sheet {layout}")));
+    }
+    let (tenant, records) = read(&caller.store, ids.ids()).await?;
+    let assets = ids.ids().iter().filter_map(|id| records.get_readable(Some(*id)).transpose());
+    let assets: Vec<Stored<Asset>> = assets.collect::<Result<_, _>>()?;
+    let unknown = ids.unknown(|id| assets.iter().any(|asset| asset.value.id == id));
+    if !unknown.is_empty() {
+        return Err(ApiError::Invalid(unknown));
+    }
     let label = |asset: &Stored<Asset>| {
         let label = Label::new(&asset.value, tenant.label_url_template.as_ref(), sheet.blank());
         label.map_err(|error| too_small("layout", &asset.value.asset_tag, error))

@@ -8,8 +8,8 @@ use crate::definitions::wire::{
 use crate::subject::cancel::CancelSubject;
 use crate::subject::{Subject, views};
 use serde_json::Value;
-use shared::auth::{Caller, Command, UnverifiedRequest};
-use shared::domain::keys::scope::Scope;
+use shared::auth::scopes::{ProcessesRead, ProcessesWrite};
+use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::processes::instance::Instance;
 use shared::domain::processes::process::{Process, ProcessChange, ProcessStatus, Slug};
 use shared::domain::record::Stored;
@@ -17,11 +17,11 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, InstanceId, ProcessId};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ChangeErrors, DefinitionConflict, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors};
-use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::extract::{JsonBody, Path, Query};
 use shared::http::requests::params;
 use shared::http::responses::page::PageItems;
 use shared::http::responses::{Created, Data, Success, Versioned, or_not_found};
-use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, UnitOfWork, WriteError};
+use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, TenantStore, UnitOfWork, WriteError};
 
 /// The default length of a page: a tenant rarely has more definitions.
 const DEFAULT_LIMIT: u32 = 100;
@@ -37,28 +37,26 @@ const MAX_RANDOM_SLUGS: u32 = 5;
 ///
 /// Newest first. Lists active definitions by default. Without `limit`, a page has 100 of them, or 20 if the first 100 would
 /// exceed 6 MB.
-#[utoipa::path(get, path = "/processes", tag = "processes", security(("api_key" = ["processes:read"])), responses(InputErrors))]
-pub async fn list_processes(request: UnverifiedRequest, query: QueryParams<ProcessQuery>) -> Result<Page<ProcessView>, ApiError> {
-    let (_, page) = request
-        .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
-            let default_status = if query.slug.is_some() { StatusFilter::All } else { StatusFilter::Active };
-            let filter = ProcessFilter { status: query.status.unwrap_or(default_status).into(), slug: query.slug };
-            let list = |limit| store.list_processes(&filter, params::page_of(query.page, query.limit, limit));
-            let page = list(DEFAULT_LIMIT).await?.map(ProcessView::from);
-            // Without a limit of its own, a request must not fail because of one. Whether pages are smaller depends on the
-            // first one, so that it is the same for all.
-            if query.limit.is_some() {
-                return Ok(page);
-            }
-            let first = if query.page.is_none() { None } else { Some(store.list_processes(&filter, FIRST_PAGE).await?) };
-            let is_too_large = match first {
-                Some(first) => exceeds_response(&first.map(ProcessView::from))?,
-                None => exceeds_response(&page)?,
-            };
-            Ok(if is_too_large { list(SAFE_LIMIT).await?.map(ProcessView::from) } else { page })
-        })
-        .await?;
-    Ok(page)
+#[utoipa::path(get, path = "/processes", tag = "processes", responses(InputErrors))]
+pub async fn list_processes(
+    caller: Caller<ProcessesRead>,
+    Query(query): Query<ProcessQuery>,
+) -> Result<Page<ProcessView>, ApiError> {
+    let default_status = if query.slug.is_some() { StatusFilter::All } else { StatusFilter::Active };
+    let filter = ProcessFilter { status: query.status.unwrap_or(default_status).into(), slug: query.slug };
+    let list = |limit| caller.store.list_processes(&filter, params::page_of(query.page, query.limit, limit));
+    let page = list(DEFAULT_LIMIT).await?.map(ProcessView::from);
+    // A request without a limit must not fail because of one. Whether pages are smaller depends on the first one, so that it is
+    // the same for all.
+    if query.limit.is_some() {
+        return Ok(page);
+    }
+    let first = if query.page.is_none() { None } else { Some(caller.store.list_processes(&filter, FIRST_PAGE).await?) };
+    let is_too_large = match first {
+        Some(first) => exceeds_response(&first.map(ProcessView::from))?,
+        None => exceeds_response(&page)?,
+    };
+    Ok(if is_too_large { list(SAFE_LIMIT).await?.map(ProcessView::from) } else { page })
 }
 
 fn exceeds_response(page: &Page<ProcessView>) -> Result<bool, ApiError> {
@@ -70,18 +68,21 @@ fn exceeds_response(page: &Page<ProcessView>) -> Result<bool, ApiError> {
 /// Get a process definition
 ///
 /// System processes are part of every tenant.
-#[utoipa::path(get, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
-pub async fn get_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> Result<Versioned<ProcessView>, ApiError> {
-    request.get::<Process, _>(Scope::ProcessesRead, id).await
+#[utoipa::path(get, path = "/processes/{id}", tag = "processes", responses(ResourceErrors))]
+pub async fn get_process(caller: Caller<ProcessesRead>, Path(id): Path<ProcessId>) -> Result<Versioned<ProcessView>, ApiError> {
+    caller.get::<Process, _>(id).await
 }
 
 /// Create a process definition
 ///
 /// A process begins with assets of its `trigger_status`, and leads through 1 to 50 steps to its `resulting_status`.
-#[utoipa::path(post, path = "/processes", tag = "processes", security(("api_key" = ["processes:write"])), responses(InputErrors, DuplicateConflict))]
-pub async fn create_process(request: UnverifiedRequest, body: JsonBody<NewProcess>) -> Result<Created<ProcessView>, ApiError> {
-    let caller = request.authorize(Scope::ProcessesWrite).await?;
+#[utoipa::path(post, path = "/processes", tag = "processes", responses(InputErrors, DuplicateConflict))]
+pub async fn create_process(
+    caller: Caller<ProcessesWrite>,
+    body: JsonBody<NewProcess>,
+) -> Result<Created<ProcessView>, ApiError> {
     let body = body.parse(&caller)?;
+    let caller = caller.verified().await?;
     let has_own_slug = body.slug.is_some();
     let process = Process {
         id: caller.store.new_id(caller.context.at)?,
@@ -101,7 +102,7 @@ pub async fn create_process(request: UnverifiedRequest, body: JsonBody<NewProces
 }
 
 /// Creates a definition under the first free slug that its name leads to.
-async fn create_with_free_slug(caller: &Caller, process: Process) -> Result<Created<ProcessView>, ApiError> {
+async fn create_with_free_slug(caller: &VerifiedCaller, process: Process) -> Result<Created<ProcessView>, ApiError> {
     for attempt in 1..=MAX_COUNTED_SLUGS + MAX_RANDOM_SLUGS {
         let is_counted = attempt <= MAX_COUNTED_SLUGS;
         let number = if is_counted { attempt } else { u32::from_le_bytes(caller.store.store().random()?) };
@@ -116,40 +117,28 @@ async fn create_with_free_slug(caller: &Caller, process: Process) -> Result<Crea
     Err(WriteError::Stale.into())
 }
 
-enum PatchTarget {
-    Definition(Stored<Process>),
-    Instance(Box<Stored<Instance>>),
-}
-
 /// Update a process definition
 ///
 /// Changes the fields that are sent. Only the status of a system process can change. Instances in progress keep the
 /// steps that they were started with. With the ID of a process instance, `{"status": "cancelled"}` cancels it.
-#[utoipa::path(patch, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(ChangeErrors, DefinitionConflict))]
+#[utoipa::path(patch, path = "/processes/{id}", tag = "processes", responses(ChangeErrors, DefinitionConflict))]
 pub async fn update_process(
-    request: UnverifiedRequest,
-    id: PathId<ProcessId>,
+    caller: Caller<ProcessesWrite>,
+    Path(id): Path<ProcessId>,
     body: JsonBody<ProcessPatch>,
 ) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
-    let (caller, target) = request
-        .authorize_and_read(Scope::ProcessesWrite, async |store| {
-            let id = id.parse()?;
-            let instance_id = InstanceId::from_uuid(id.uuid());
-            let batch = BatchGet::new().with::<Process>(Some(id)).with::<Instance>(Some(instance_id));
-            let batch = store.batch_get(batch).await?;
-            let definition = batch.get::<Process>(Some(id))?.map(PatchTarget::Definition);
-            let instance = batch.get::<Instance>(Some(instance_id))?.map(|instance| PatchTarget::Instance(Box::new(instance)));
-            or_not_found(definition.or(instance))
-        })
-        .await?;
-    match target {
-        PatchTarget::Definition(process) => update_definition(&caller, process, &body).await,
-        PatchTarget::Instance(instance) => update_instance(&caller, *instance, &body).await,
+    let instance_id = InstanceId::from_uuid(id.uuid());
+    let batch = BatchGet::new().with::<Process>(Some(id)).with::<Instance>(Some(instance_id));
+    let batch = caller.store.batch_get(batch).await?;
+    let (process, instance) = (batch.get::<Process>(Some(id))?, batch.get::<Instance>(Some(instance_id))?);
+    match process {
+        Some(process) => update_definition(&caller, process, &body).await,
+        None => update_instance(&caller, or_not_found(instance)?, &body).await,
     }
 }
 
 async fn update_definition(
-    caller: &Caller,
+    caller: &Caller<ProcessesWrite>,
     process: Stored<Process>,
     body: &JsonBody<ProcessPatch>,
 ) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
@@ -164,12 +153,12 @@ async fn update_definition(
         let next = old.changed(&change);
         next.map_err(|error| ApiError::conflict(ConflictCode::Conflict, error.to_string(), Value::Null))
     };
-    let process = caller.update(process, decide).await?;
+    let process = caller.verified().await?.update(process, decide).await?;
     Ok(Versioned { version: process.version, data: DefinitionOrInstance::Definition(Box::new(process.into())) })
 }
 
 async fn update_instance(
-    caller: &Caller,
+    caller: &Caller<ProcessesWrite>,
     instance: Stored<Instance>,
     body: &JsonBody<ProcessPatch>,
 ) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
@@ -179,26 +168,24 @@ async fn update_instance(
     if status != present && status != RequestedStatus::Cancelled {
         errors.push(FieldError::field("status", "must be cancelled: the ID names a process instance"));
     }
-    errors.extend(differing(caller, &instance, &body).await?);
+    errors.extend(differing(&caller.store, &instance, &body).await?);
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));
     }
     let subject: Subject = if status == present {
-        caller.update(instance, |old| Ok(old.clone())).await?.into()
+        caller.verified().await?.update(instance, |old| Ok(old.clone())).await?.into()
     } else {
-        let command = CancelSubject { id: instance.value.id.into(), reason: None };
-        let inputs = command.read(&caller.store).await?;
-        caller.execute(&command, inputs).await?
+        caller.execute(&CancelSubject { id: instance.value.id.into(), reason: None }).await?
     };
     let Versioned { version, data } = views::respond(&caller.store, subject, false).await?;
     Ok(Versioned { version, data: DefinitionOrInstance::Instance(Box::new(data)) })
 }
 
 /// The errors of read-only fields. Signatures may be images or paths, as a GET shows them.
-async fn differing(caller: &Caller, instance: &Stored<Instance>, body: &InstancePatch) -> Result<Vec<FieldError>, ApiError> {
+async fn differing(store: &TenantStore, instance: &Stored<Instance>, body: &InstancePatch) -> Result<Vec<FieldError>, ApiError> {
     let mut fewest: Option<Vec<FieldError>> = None;
     for omit_signatures in [true, false] {
-        let shown = views::views(&caller.store, vec![instance.clone()], omit_signatures).await?;
+        let shown = views::views(store, vec![instance.clone()], omit_signatures).await?;
         let errors = shown.first().map(|view| body.unchanged.errors(view)).transpose()?.unwrap_or_default();
         if errors.is_empty() {
             return Ok(errors);
@@ -211,8 +198,8 @@ async fn differing(caller: &Caller, instance: &Stored<Instance>, body: &Instance
 /// Delete a process definition
 ///
 /// Refused for system processes, and while instances are in progress. Returns the definition as it was.
-#[utoipa::path(delete, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(ChangeErrors, InUseConflict))]
-pub async fn delete_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> Result<Data<ProcessView>, ApiError> {
+#[utoipa::path(delete, path = "/processes/{id}", tag = "processes", responses(ChangeErrors, InUseConflict))]
+pub async fn delete_process(caller: Caller<ProcessesWrite>, Path(id): Path<ProcessId>) -> Result<Data<ProcessView>, ApiError> {
     let permit = |process: &Process| match process.is_system {
         true => {
             let detail = "System processes can't be deleted. Set the status to inactive instead.";
@@ -220,5 +207,5 @@ pub async fn delete_process(request: UnverifiedRequest, id: PathId<ProcessId>) -
         }
         false => Ok(()),
     };
-    request.delete(Scope::ProcessesWrite, id, permit).await
+    caller.delete(id, permit).await
 }

@@ -6,8 +6,8 @@ mod wire;
 use crate::links::create::{CreateLink, Inputs};
 use crate::links::wire::{LinkQuery, LinkView, NewLink, NewLinkView, created};
 use crate::subject::Subject;
-use shared::auth::{Caller, UnverifiedRequest};
-use shared::domain::keys::scope::Scope;
+use shared::auth::Caller;
+use shared::auth::scopes::{ProcessesRead, ProcessesWrite};
 use shared::domain::keys::token::{LinkToken, Secret};
 use shared::domain::processes::subject::SubjectId;
 use shared::domain::record::Stored;
@@ -16,9 +16,8 @@ use shared::domain::values::id::{InstanceId, LinkId, MovementId};
 use shared::http::base_url::BaseUrl;
 use shared::http::error::ApiError;
 use shared::http::openapi::{CancellationConflict, ChangeConflict, ChangeErrors, ResourceErrors};
-use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::extract::{JsonBody, Path, Query};
 use shared::http::requests::params;
-use shared::http::requests::path::IdInPath;
 use shared::http::responses::{CreatedSecret, Data, Versioned, or_not_found};
 use shared::store::{Page, TenantStore};
 
@@ -26,44 +25,39 @@ use shared::store::{Page, TenantStore};
 ///
 /// A person without an API key submits steps with it: the open one and those that follow, up to `until`. Only
 /// this response shows the link's address.
-#[utoipa::path(post, path = "/processes/instances/{id}/links", tag = "signing", security(("api_key" = ["processes:write"])), responses(ResourceErrors, CancellationConflict))]
+#[utoipa::path(post, path = "/processes/instances/{id}/links", tag = "signing", responses(ResourceErrors, CancellationConflict))]
 pub async fn create_instance_link(
-    request: UnverifiedRequest,
-    id: PathId<InstanceId>,
+    caller: Caller<ProcessesWrite>,
+    Path(id): Path<InstanceId>,
     base: BaseUrl,
     body: JsonBody<NewLink>,
 ) -> Result<CreatedSecret<NewLinkView>, ApiError> {
-    create(request, id, base, body).await
+    create(caller, id.into(), base, body).await
 }
 
 /// Make a signing link for a movement
 ///
 /// A person without an API key submits steps of all its instances with it: the open one and those that follow, up to `until`.
 /// Only this response shows the link's address.
-#[utoipa::path(post, path = "/movements/{id}/links", tag = "signing", security(("api_key" = ["processes:write"])), responses(ResourceErrors, CancellationConflict))]
+#[utoipa::path(post, path = "/movements/{id}/links", tag = "signing", responses(ResourceErrors, CancellationConflict))]
 pub async fn create_movement_link(
-    request: UnverifiedRequest,
-    id: PathId<MovementId>,
+    caller: Caller<ProcessesWrite>,
+    Path(id): Path<MovementId>,
     base: BaseUrl,
     body: JsonBody<NewLink>,
 ) -> Result<CreatedSecret<NewLinkView>, ApiError> {
-    create(request, id, base, body).await
+    create(caller, id.into(), base, body).await
 }
 
-async fn create<I: IdInPath + Into<SubjectId>>(
-    request: UnverifiedRequest,
-    id: PathId<I>,
+async fn create(
+    caller: Caller<ProcessesWrite>,
+    subject: SubjectId,
     base: BaseUrl,
     body: JsonBody<NewLink>,
 ) -> Result<CreatedSecret<NewLinkView>, ApiError> {
-    let (caller, (subject, body, errors, inputs)) = request
-        .authorize_and_read(Scope::ProcessesWrite, async |store| {
-            let subject = id.parse()?.into();
-            let (body, errors) = body.parse_with_errors(&store)?;
-            let inputs = Inputs::read(&store, subject, &body).await?;
-            Ok((subject, body, errors, inputs))
-        })
-        .await?;
+    let (body, errors) = body.parse_with_errors(&caller)?;
+    let inputs = Inputs::read(&caller.store, subject, &body).await?;
+    let caller = caller.verified().await?;
     let secret = Secret::new(caller.store.store().random()?);
     let command = CreateLink { subject, body, errors, hash: secret.hash() };
     let position = inputs.subject.position();
@@ -78,75 +72,62 @@ async fn create<I: IdInPath + Into<SubjectId>>(
 /// List the signing links of a process instance
 ///
 /// Newest first, without their secrets.
-#[utoipa::path(get, path = "/processes/instances/{id}/links", tag = "signing", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
+#[utoipa::path(get, path = "/processes/instances/{id}/links", tag = "signing", responses(ResourceErrors))]
 pub async fn list_instance_links(
-    request: UnverifiedRequest,
-    id: PathId<InstanceId>,
-    query: QueryParams<LinkQuery>,
+    caller: Caller<ProcessesRead>,
+    Query(query): Query<LinkQuery>,
+    Path(id): Path<InstanceId>,
 ) -> Result<Page<LinkView>, ApiError> {
-    list(request, id, query).await
+    list(caller, id.into(), query).await
 }
 
 /// List the signing links of a movement
 ///
 /// Newest first, without their secrets.
-#[utoipa::path(get, path = "/movements/{id}/links", tag = "signing", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
+#[utoipa::path(get, path = "/movements/{id}/links", tag = "signing", responses(ResourceErrors))]
 pub async fn list_movement_links(
-    request: UnverifiedRequest,
-    id: PathId<MovementId>,
-    query: QueryParams<LinkQuery>,
+    caller: Caller<ProcessesRead>,
+    Query(query): Query<LinkQuery>,
+    Path(id): Path<MovementId>,
 ) -> Result<Page<LinkView>, ApiError> {
-    list(request, id, query).await
+    list(caller, id.into(), query).await
 }
 
-async fn list<I: IdInPath + Into<SubjectId>>(
-    request: UnverifiedRequest,
-    id: PathId<I>,
-    query: QueryParams<LinkQuery>,
-) -> Result<Page<LinkView>, ApiError> {
-    let (caller, (id, subject, page)) = request
-        .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
-            let id = id.parse()?.into();
-            Ok((id, Subject::read(&store, id).await?, params::page(query.page, query.limit)))
-        })
-        .await?;
-    let links = caller.store.list_links(id.uuid(), page).await?;
-    Ok(links.map(|link| LinkView::new(link, caller.context.at, subject.position())))
+async fn list(caller: Caller<ProcessesRead>, id: SubjectId, query: LinkQuery) -> Result<Page<LinkView>, ApiError> {
+    let (store, now) = (&caller.store, caller.store.store().now());
+    let subject = Subject::read(store, id).await?;
+    let links = store.list_links(id.uuid(), params::page(query.page, query.limit)).await?;
+    Ok(links.map(|link| LinkView::new(link, now, subject.position())))
 }
 
 /// Get a signing link of a process instance
 ///
 /// Without its secret.
-#[utoipa::path(get, path = "/processes/instances/{id}/links/{link_id}", tag = "signing", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
+#[utoipa::path(get, path = "/processes/instances/{id}/links/{link_id}", tag = "signing", responses(ResourceErrors))]
 pub async fn get_instance_link(
-    request: UnverifiedRequest,
-    id: PathId<InstanceId>,
-    link: PathId<LinkId>,
+    caller: Caller<ProcessesRead>,
+    Path(id): Path<InstanceId>,
+    Path(link): Path<LinkId>,
 ) -> Result<Versioned<LinkView>, ApiError> {
-    get(request, id, link).await
+    get(caller, id.into(), link).await
 }
 
 /// Get a signing link of a movement
 ///
 /// Without its secret.
-#[utoipa::path(get, path = "/movements/{id}/links/{link_id}", tag = "signing", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
+#[utoipa::path(get, path = "/movements/{id}/links/{link_id}", tag = "signing", responses(ResourceErrors))]
 pub async fn get_movement_link(
-    request: UnverifiedRequest,
-    id: PathId<MovementId>,
-    link: PathId<LinkId>,
+    caller: Caller<ProcessesRead>,
+    Path(id): Path<MovementId>,
+    Path(link): Path<LinkId>,
 ) -> Result<Versioned<LinkView>, ApiError> {
-    get(request, id, link).await
+    get(caller, id.into(), link).await
 }
 
-async fn get<I: IdInPath + Into<SubjectId>>(
-    request: UnverifiedRequest,
-    id: PathId<I>,
-    link: PathId<LinkId>,
-) -> Result<Versioned<LinkView>, ApiError> {
-    let (caller, (link, subject)) = request
-        .authorize_and_read(Scope::ProcessesRead, async |store| read(&store, id.parse()?.into(), link.parse()?).await)
-        .await?;
-    Ok(Versioned { version: link.version, data: LinkView::new(link, caller.context.at, subject.position()) })
+async fn get(caller: Caller<ProcessesRead>, of: SubjectId, link: LinkId) -> Result<Versioned<LinkView>, ApiError> {
+    let now = caller.store.store().now();
+    let (link, subject) = read(&caller.store, of, link).await?;
+    Ok(Versioned { version: link.version, data: LinkView::new(link, now, subject.position()) })
 }
 
 async fn read(store: &TenantStore, of: SubjectId, id: LinkId) -> Result<(Stored<Link>, Subject), ApiError> {
@@ -157,35 +138,35 @@ async fn read(store: &TenantStore, of: SubjectId, id: LinkId) -> Result<(Stored<
 /// Revoke a signing link of a process instance
 ///
 /// The next request with it is refused. Revoking it again changes nothing.
-#[utoipa::path(delete, path = "/processes/instances/{id}/links/{link_id}", tag = "signing", security(("api_key" = ["processes:write"])), responses(ChangeErrors, ChangeConflict))]
+#[utoipa::path(
+    delete,
+    path = "/processes/instances/{id}/links/{link_id}",
+    tag = "signing",
+    responses(ChangeErrors, ChangeConflict)
+)]
 pub async fn revoke_instance_link(
-    request: UnverifiedRequest,
-    id: PathId<InstanceId>,
-    link: PathId<LinkId>,
+    caller: Caller<ProcessesWrite>,
+    Path(id): Path<InstanceId>,
+    Path(link): Path<LinkId>,
 ) -> Result<Data<LinkView>, ApiError> {
-    revoke(request, id, link).await
+    revoke(caller, id.into(), link).await
 }
 
 /// Revoke a signing link of a movement
 ///
 /// The next request with it is refused. Revoking it again changes nothing.
-#[utoipa::path(delete, path = "/movements/{id}/links/{link_id}", tag = "signing", security(("api_key" = ["processes:write"])), responses(ChangeErrors, ChangeConflict))]
+#[utoipa::path(delete, path = "/movements/{id}/links/{link_id}", tag = "signing", responses(ChangeErrors, ChangeConflict))]
 pub async fn revoke_movement_link(
-    request: UnverifiedRequest,
-    id: PathId<MovementId>,
-    link: PathId<LinkId>,
+    caller: Caller<ProcessesWrite>,
+    Path(id): Path<MovementId>,
+    Path(link): Path<LinkId>,
 ) -> Result<Data<LinkView>, ApiError> {
-    revoke(request, id, link).await
+    revoke(caller, id.into(), link).await
 }
 
-async fn revoke<I: IdInPath + Into<SubjectId>>(
-    request: UnverifiedRequest,
-    id: PathId<I>,
-    link: PathId<LinkId>,
-) -> Result<Data<LinkView>, ApiError> {
-    let (caller, (link, subject)): (Caller, _) = request
-        .authorize_and_read(Scope::ProcessesWrite, async |store| read(&store, id.parse()?.into(), link.parse()?).await)
-        .await?;
+async fn revoke(caller: Caller<ProcessesWrite>, of: SubjectId, link: LinkId) -> Result<Data<LinkView>, ApiError> {
+    let (link, subject) = read(&caller.store, of, link).await?;
+    let caller = caller.verified().await?;
     let now = caller.context.at;
     let revoked = caller.update(link, |link| Ok(link.revoked(now))).await?;
     Ok(Data { data: LinkView::new(revoked, now, subject.position()) })

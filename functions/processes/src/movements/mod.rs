@@ -8,13 +8,13 @@ use crate::subject::cancel::cancel;
 use crate::subject::wire::MovementView;
 use crate::subject::wire::{Advance, Cancel};
 use crate::subject::{Subject, views};
-use shared::auth::UnverifiedRequest;
-use shared::domain::keys::scope::Scope;
+use shared::auth::Caller;
+use shared::auth::scopes::{ProcessesRead, ProcessesWrite};
 use shared::domain::processes::instance::Instance;
 use shared::domain::values::id::{Id, MovementId};
 use shared::http::error::ApiError;
 use shared::http::openapi::{CancellationConflict, InputErrors, ResourceErrors, SubmissionConflict};
-use shared::http::requests::extract::{JsonBody, OptionalJsonBody, PathId, QueryParams};
+use shared::http::requests::extract::{JsonBody, OptionalJsonBody, Path, Query};
 use shared::http::requests::params;
 use shared::http::responses::Data;
 use shared::http::responses::page::{PageItems, SerializedPage};
@@ -26,16 +26,12 @@ const MOVEMENTS_PER_READ: usize = 20;
 /// List movements
 ///
 /// Newest first, with their instances. Signatures are returned as paths.
-#[utoipa::path(get, path = "/movements", tag = "processes", security(("api_key" = ["processes:read"])), responses(InputErrors))]
+#[utoipa::path(get, path = "/movements", tag = "processes", responses(InputErrors))]
 pub async fn list_movements(
-    request: UnverifiedRequest,
-    query: QueryParams<MovementQuery>,
+    caller: Caller<ProcessesRead>,
+    Query(query): Query<MovementQuery>,
 ) -> Result<SerializedPage<MovementView>, ApiError> {
-    let (caller, page) = request
-        .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
-            Ok(store.list_movements(params::page(query.page, query.limit)).await?)
-        })
-        .await?;
+    let page = caller.store.list_movements(params::page(query.page, query.limit)).await?;
     let (store, mut items, mut unreadable) = (&caller.store, PageItems::default(), page.unreadable);
     for movements in page.items.chunks(MOVEMENTS_PER_READ) {
         let ids = movements.iter().flat_map(|movement| movement.value.instance_ids.iter().copied());
@@ -61,33 +57,32 @@ pub async fn list_movements(
 /// Get a movement
 ///
 /// With its instances.
-#[utoipa::path(get, path = "/movements/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors))]
-pub async fn get_movement(request: UnverifiedRequest, id: PathId<MovementId>) -> Result<Data<MovementView>, ApiError> {
-    let (caller, subject) =
-        request.authorize_and_read(Scope::ProcessesRead, async |store| Subject::read(&store, id.parse()?.into()).await).await?;
+#[utoipa::path(get, path = "/movements/{id}", tag = "processes", responses(ResourceErrors))]
+pub async fn get_movement(caller: Caller<ProcessesRead>, Path(id): Path<MovementId>) -> Result<Data<MovementView>, ApiError> {
+    let subject = Subject::read(&caller.store, id.into()).await?;
     views::respond(&caller.store, subject, false).await
 }
 
 /// Advance a movement
 ///
 /// Submits the open step of all instances in progress, and those that follow up to `through`, in one transaction.
-#[utoipa::path(post, path = "/movements/{id}/advance", tag = "processes", security(("api_key" = ["processes:write"])), responses(ResourceErrors, SubmissionConflict))]
+#[utoipa::path(post, path = "/movements/{id}/advance", tag = "processes", responses(ResourceErrors, SubmissionConflict))]
 pub async fn advance_movement(
-    request: UnverifiedRequest,
-    id: PathId<MovementId>,
+    caller: Caller<ProcessesWrite>,
+    Path(id): Path<MovementId>,
     body: JsonBody<Advance>,
 ) -> Result<Data<MovementView>, ApiError> {
-    advance(request, id, body).await
+    advance(caller, id.into(), body).await
 }
 
 /// Cancel a movement
 ///
 /// Cancels all instances in progress, in one transaction. A body is optional.
-#[utoipa::path(post, path = "/movements/{id}/cancel", tag = "processes", security(("api_key" = ["processes:write"])), responses(ResourceErrors, CancellationConflict))]
+#[utoipa::path(post, path = "/movements/{id}/cancel", tag = "processes", responses(ResourceErrors, CancellationConflict))]
 pub async fn cancel_movement(
-    request: UnverifiedRequest,
-    id: PathId<MovementId>,
+    caller: Caller<ProcessesWrite>,
+    Path(id): Path<MovementId>,
     body: OptionalJsonBody<Cancel>,
 ) -> Result<Data<MovementView>, ApiError> {
-    cancel(request, id, body).await
+    cancel(caller, id.into(), body).await
 }

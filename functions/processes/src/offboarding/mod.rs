@@ -7,9 +7,9 @@ use crate::subject::Subject;
 use crate::subject::error::process_error;
 use crate::subject::start::StartProcess;
 use crate::subject::submission::Submission;
-use shared::auth::{Caller, Command, UnverifiedRequest};
+use shared::auth::scopes::{AssetsRead, ProcessesWrite, UsersWrite};
+use shared::auth::{Caller, Command, VerifiedCaller};
 use shared::domain::assets::asset::Asset;
-use shared::domain::keys::scope::Scope;
 use shared::domain::processes::instance::{Instance, ProcessError, check_startable};
 use shared::domain::processes::movement::Movement;
 use shared::domain::processes::process::{Process, ProcessStatus};
@@ -19,7 +19,7 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetId, ProcessId, UserId};
 use shared::http::error::ApiError;
 use shared::http::openapi::{OffboardingConflict, ResourceErrors};
-use shared::http::requests::extract::{OptionalJsonBody, PathId};
+use shared::http::requests::extract::{OptionalJsonBody, Path};
 use shared::http::responses::{Data, Success, or_not_found};
 use shared::store::{BatchGet, MAX_TRANSACTION_ITEMS, PageRequest, ProcessFilter, StoreError, has_time_for_operation};
 use std::collections::{HashMap, VecDeque};
@@ -36,16 +36,14 @@ const MAX_LISTED: usize = 500;
 /// Deactivates the user and starts a process on all of the user's assets, as movements of up to 20. Says which assets are
 /// left, and why. Can be repeated: what is in progress is not started again. Also needs the scopes `processes:write` and
 /// `assets:read`.
-#[utoipa::path(post, path = "/users/{id}/offboard", tag = "users", security(("api_key" = ["users:write", "processes:write", "assets:read"])), responses(ResourceErrors, OffboardingConflict))]
+#[utoipa::path(post, path = "/users/{id}/offboard", tag = "users", responses(ResourceErrors, OffboardingConflict))]
 pub async fn offboard_user(
-    request: UnverifiedRequest,
-    id: PathId<UserId>,
+    caller: Caller<(UsersWrite, ProcessesWrite, AssetsRead)>,
+    Path(id): Path<UserId>,
     body: OptionalJsonBody<Offboard>,
 ) -> Result<Data<Offboarding>, ApiError> {
-    let (caller, user) =
-        request.authorize_and_read(Scope::UsersWrite, async |store| Ok(store.get::<User>(id.parse()?).await?)).await?;
-    caller.check_scope(Scope::ProcessesWrite)?;
-    caller.check_scope(Scope::AssetsRead)?;
+    let user = caller.store.get::<User>(id).await?;
+    let caller = caller.verified().await?;
     caller.refuse_precondition()?;
     let user = or_not_found(user)?;
     let (process_id, deactivate) = match body.parse(&caller)? {
@@ -67,7 +65,7 @@ pub async fn offboard_user(
 }
 
 /// Reads the process to start. It must be active, before anything is changed.
-async fn process(caller: &Caller, id: Option<ProcessId>) -> Result<Stored<Process>, ApiError> {
+async fn process(caller: &VerifiedCaller, id: Option<ProcessId>) -> Result<Stored<Process>, ApiError> {
     let missing = |detail: &str| ApiError::Invalid(vec![FieldError::field("process_id", detail)]);
     let process = match id {
         Some(id) => caller.store.get::<Process>(id).await?.ok_or_else(|| missing("does not exist in this tenant"))?,
@@ -86,7 +84,7 @@ async fn process(caller: &Caller, id: Option<ProcessId>) -> Result<Stored<Proces
 
 /// The progress of starting a process on the assets of a user.
 struct Plan<'c> {
-    caller: &'c Caller,
+    caller: &'c VerifiedCaller,
     process: &'c Stored<Process>,
     user: UserId,
     movements: Vec<StartedMovement>,
@@ -96,7 +94,7 @@ struct Plan<'c> {
 }
 
 impl<'c> Plan<'c> {
-    fn new(caller: &'c Caller, process: &'c Stored<Process>, user: UserId) -> Self {
+    fn new(caller: &'c VerifiedCaller, process: &'c Stored<Process>, user: UserId) -> Self {
         let (movements, instances, in_progress, not_started) = Default::default();
         Self { caller, process, user, movements, instances, in_progress, not_started }
     }

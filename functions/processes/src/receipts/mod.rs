@@ -7,8 +7,8 @@ mod texts;
 use crate::subject::Subject;
 use page::Images;
 use serde::Serialize;
-use shared::auth::{Principal, UnverifiedRequest};
-use shared::domain::keys::scope::Scope;
+use shared::auth::scopes::ProcessesRead;
+use shared::auth::{Caller, Principal};
 use shared::domain::processes::instance::Instance;
 use shared::domain::processes::subject::SubjectId;
 use shared::domain::receipts::signed::{Signature, SignedMovementReceipt, SignedReceipt};
@@ -18,8 +18,7 @@ use shared::domain::tenants::tenant::Tenant;
 use shared::domain::values::id::{InstanceId, MovementId};
 use shared::http::error::ApiError;
 use shared::http::openapi::{ReceiptConflict, ResourceErrors};
-use shared::http::requests::extract::{PathId, QueryParams};
-use shared::http::requests::path::IdInPath;
+use shared::http::requests::extract::{Path, Query};
 use shared::http::responses::html::{self, AcceptedLanguage, Format, Printable, STYLE};
 use shared::http::responses::{ApiResponse, Json, Success};
 
@@ -37,42 +36,38 @@ shared::query! {
 /// Says who did what and when in a completed process instance, signed with a key of the tenant. `signature.value` is an
 /// Ed25519 signature of the canonical JSON (RFC 8785) of `receipt`. `/v1/.well-known/receipt-keys` returns the public
 /// keys.
-#[utoipa::path(get, path = "/processes/instances/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors, ReceiptConflict))]
+#[utoipa::path(get, path = "/processes/instances/{id}/receipt", tag = "processes", responses(ResourceErrors, ReceiptConflict))]
 pub async fn get_receipt(
-    request: UnverifiedRequest,
-    id: PathId<InstanceId>,
-    query: QueryParams<ReceiptQuery>,
+    caller: Caller<ProcessesRead>,
+    Query(query): Query<ReceiptQuery>,
+    Path(id): Path<InstanceId>,
     language: AcceptedLanguage,
 ) -> Result<Printable<Json<SignedReceipt>>, ApiError> {
-    Ok(get(request, id, query, language).await?.into())
+    Ok(get(caller, id.into(), query, language).await?.into())
 }
 
 /// Get a movement's receipt
 ///
 /// One receipt for all its instances: the steps once, and each asset with its history. Signed as the receipt of an
 /// instance is. Available once no instance is in progress and at least one is completed.
-#[utoipa::path(get, path = "/movements/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(ResourceErrors, ReceiptConflict))]
+#[utoipa::path(get, path = "/movements/{id}/receipt", tag = "processes", responses(ResourceErrors, ReceiptConflict))]
 pub async fn get_movement_receipt(
-    request: UnverifiedRequest,
-    id: PathId<MovementId>,
-    query: QueryParams<ReceiptQuery>,
+    caller: Caller<ProcessesRead>,
+    Query(query): Query<ReceiptQuery>,
+    Path(id): Path<MovementId>,
     language: AcceptedLanguage,
 ) -> Result<Printable<Json<SignedMovementReceipt>>, ApiError> {
-    Ok(get(request, id, query, language).await?.into())
+    Ok(get(caller, id.into(), query, language).await?.into())
 }
 
-async fn get<I: IdInPath + Into<SubjectId>>(
-    request: UnverifiedRequest,
-    id: PathId<I>,
-    query: QueryParams<ReceiptQuery>,
+async fn get(
+    caller: Caller<ProcessesRead>,
+    id: SubjectId,
+    query: ReceiptQuery,
     language: AcceptedLanguage,
 ) -> Result<ApiResponse, ApiError> {
-    let (caller, (format, subject)) = request
-        .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
-            Ok((query.format, Subject::read(&store, id.parse()?.into()).await?))
-        })
-        .await?;
-    respond(&caller, &subject, format, language).await
+    let subject = Subject::read(&caller.store, id).await?;
+    respond(&*caller.verified().await?, &subject, query.format, language).await
 }
 
 pub(crate) async fn respond(

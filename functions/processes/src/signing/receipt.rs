@@ -2,14 +2,13 @@
 
 use crate::receipts::{self, ReceiptQuery};
 use crate::subject::Subject;
-use shared::auth::UnverifiedRequest;
+use shared::auth::Signer;
 use shared::domain::receipts::signed::{SignedMovementReceipt, SignedReceipt};
 use shared::domain::signing::link::LinkStatus;
-use shared::domain::values::id::LinkId;
 use shared::http::error::ApiError;
 use shared::http::openapi::describe::{Schemas, add_schema, schema_or_reference};
 use shared::http::openapi::{InputErrors, ReceiptConflict};
-use shared::http::requests::extract::QueryParams;
+use shared::http::requests::extract::Query;
 use shared::http::responses::Json;
 use shared::http::responses::html::{AcceptedLanguage, Printable};
 use utoipa::openapi::RefOr;
@@ -40,17 +39,14 @@ impl ToSchema for SigningReceipt {
 /// step that was submitted with the link. Send the link's secret as a bearer token.
 #[utoipa::path(get, path = "/sign/receipt", tag = "signing", security(("signing_link" = [])), responses(InputErrors, ReceiptConflict))]
 pub async fn get_signing_receipt(
-    request: UnverifiedRequest<LinkId>,
-    query: QueryParams<ReceiptQuery>,
+    signer: Signer,
+    Query(query): Query<ReceiptQuery>,
     language: AcceptedLanguage,
 ) -> Result<Printable<Json<SigningReceipt>>, ApiError> {
-    let (signer, (format, subject)) = request
-        .authorize_signer_with_query(query, async |store, link, query| {
-            Ok((query.format, Subject::read(&store, link.value.subject).await?))
-        })
-        .await?;
-    if signer.link.value.status(signer.context.at, subject.position()) == LinkStatus::Ended {
+    let subject = Subject::read(&signer.store, signer.link.value.subject).await?;
+    let principal = signer.verified().await?;
+    if signer.link.value.status(principal.context.at, subject.position()) == LinkStatus::Ended {
         return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
     }
-    Ok(receipts::respond(&signer, &subject, format, language).await?.into())
+    Ok(receipts::respond(&principal, &subject, query.format, language).await?.into())
 }

@@ -2,7 +2,7 @@
 
 use super::session_wire::{SessionAsset, SessionSigner, SessionStep, SessionView};
 use crate::subject::Subject;
-use shared::auth::UnverifiedRequest;
+use shared::auth::Signer;
 use shared::domain::assets::asset::Asset;
 use shared::domain::processes::instance::{Instance, InstanceStatus, is_typed, read_statement};
 use shared::domain::processes::process::StepKind;
@@ -10,7 +10,7 @@ use shared::domain::signing::link::{Link, LinkStatus};
 use shared::domain::tenants::locale::{Language, Locale};
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::User;
-use shared::domain::values::id::{AssetId, LinkId, TenantId, UserId};
+use shared::domain::values::id::{AssetId, TenantId, UserId};
 use shared::domain::values::text::{Line, Name};
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
@@ -143,20 +143,17 @@ impl Session {
 /// one of them, in that of the tenant's `locale`, or else in English. Send the link's secret, which is the fragment of its address,
 /// as a bearer token. The first call is noted as `opened_at` of the link.
 #[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(InputErrors))]
-pub async fn get_signing_session(
-    request: UnverifiedRequest<LinkId>,
-    language: AcceptedLanguage,
-) -> Result<Data<SessionView>, ApiError> {
-    let (signer, session) =
-        request.authorize_signer(async |store, link| Session::read(&store, &link.value, language).await).await?;
-    let (link, now) = (&signer.link, signer.context.at);
+pub async fn get_signing_session(signer: Signer, language: AcceptedLanguage) -> Result<Data<SessionView>, ApiError> {
+    let (link, session) = (&signer.link, Session::read(&signer.store, &signer.link.value, language).await?);
+    let principal = signer.verified().await?;
+    let now = principal.context.at;
     if link.value.status(now, session.subject.position()) == LinkStatus::Ended {
         return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
     }
     if link.value.opened_at.is_none() {
         let opened =
             |link: &Link| link.end_reason(now).map_or_else(|| Ok(link.opened(now)), |over| Err(ApiError::BadLink(Some(over))));
-        match signer.update(link.clone(), opened).await {
+        match principal.update(link.clone(), opened).await {
             Err(error @ ApiError::BadLink(_)) => return Err(error),
             // The signer's task is more important.
             Err(error) => {

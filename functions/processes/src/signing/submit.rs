@@ -8,12 +8,12 @@ use crate::subject::submission::{Submission, value_error};
 use crate::subject::wire::StepIndex;
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value, json};
-use shared::auth::{Command, UnverifiedRequest};
+use shared::auth::{Command, Signer};
 use shared::domain::processes::process::{Step, StepKind};
 use shared::domain::signing::link::{LinkStatus, LinkSteps};
 use shared::domain::user::{Email, User};
 use shared::domain::values::field_error::FieldError;
-use shared::domain::values::id::{LinkId, UserId};
+use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;
 use shared::http::openapi::{InputErrors, SubmissionConflict};
 use shared::http::requests::body::{StepData, StepKeys};
@@ -43,34 +43,30 @@ shared::body! {
 /// Submits the open step, and those that follow up to `through`, as the signer. Returns the session as it is afterwards.
 #[utoipa::path(post, path = "/sign/advance", tag = "signing", security(("signing_link" = [])), responses(InputErrors, SubmissionConflict))]
 pub async fn submit_with_link(
-    request: UnverifiedRequest<LinkId>,
+    signer: Signer,
     language: AcceptedLanguage,
     body: JsonBody<SubmissionBody>,
 ) -> Result<Data<SessionView>, ApiError> {
-    let (signer, (command, inputs)) = request
-        .authorize_signer(async |store, link| {
-            let (body, mut errors) = body.parse_with_errors(&store)?;
-            // A repetition gets its stored response nevertheless.
-            if link.value.own_status(store.store().now()) == LinkStatus::Used {
-                return Err(ApiError::BadLink(Some(LinkStatus::Used)));
-            }
-            let mut session = Session::read(&store, &link.value, language).await?;
-            errors.extend(not_opened(&link.value.steps, session.subject.steps(), &body));
-            let SubmissionBody { step_data, current_step, through, typed_signatures } = body;
-            let data = with_users(&store, &mut session, &link.value.steps, step_data.0, &mut errors).await?;
-            let typed = typed_signatures.map(|keys| keys.0).unwrap_or_default();
-            let submission = Submission {
-                expected_step: current_step.map(|step| step.0 as usize),
-                ..Submission::at_start(Some(StepData(data)), through, errors)
-            };
-            let submission = submission.by_signer(typed, session.language);
-            let submitted = AdvanceSubject { id: link.value.subject, submission };
-            let command = SubmitWithLink { submitted, session, link: link.value.id };
-            let inputs = command.read(&store).await?;
-            Ok((command, inputs))
-        })
-        .await?;
-    let outcome = signer.execute(&command, inputs).await?;
+    let (store, link) = (&signer.store, &signer.link.value);
+    let (body, mut errors) = body.parse_with_errors(&signer)?;
+    // A repetition gets its stored response nevertheless.
+    if link.own_status(store.store().now()) == LinkStatus::Used {
+        return Err(ApiError::BadLink(Some(LinkStatus::Used)));
+    }
+    let mut session = Session::read(store, link, language).await?;
+    errors.extend(not_opened(&link.steps, session.subject.steps(), &body));
+    let SubmissionBody { step_data, current_step, through, typed_signatures } = body;
+    let data = with_users(store, &mut session, &link.steps, step_data.0, &mut errors).await?;
+    let typed = typed_signatures.map(|keys| keys.0).unwrap_or_default();
+    let submission = Submission {
+        expected_step: current_step.map(|step| step.0 as usize),
+        ..Submission::at_start(Some(StepData(data)), through, errors)
+    };
+    let submission = submission.by_signer(typed, session.language);
+    let submitted = AdvanceSubject { id: link.subject, submission };
+    let command = SubmitWithLink { submitted, session, link: link.id };
+    let inputs = command.read(store).await?;
+    let outcome = signer.verified().await?.execute(&command, inputs).await?;
     Ok(Data { data: command.view(&outcome)? })
 }
 

@@ -5,33 +5,25 @@ use super::submission::{Submission, change_asset, put_images, too_many_steps};
 use super::views::{self, SubjectResponse};
 use super::{OpenAssets, Subject};
 use crate::subject::wire::Advance;
-use shared::auth::{Command, Principal, UnverifiedRequest};
-use shared::domain::keys::scope::Scope;
+use shared::auth::scopes::ProcessesWrite;
+use shared::auth::{Caller, Command, Principal};
 use shared::domain::processes::instance::{InstanceStatus, Signed};
 use shared::domain::processes::movement::data_for_instance;
 use shared::domain::processes::subject::SubjectId;
 use shared::domain::request::StoredResponse;
 use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;
-use shared::http::requests::extract::{JsonBody, PathId};
-use shared::http::requests::path::IdInPath;
+use shared::http::requests::extract::JsonBody;
 use shared::store::{BatchGet, CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 
-pub(crate) async fn advance<I: IdInPath + Into<SubjectId>, R: SubjectResponse>(
-    request: UnverifiedRequest,
-    id: PathId<I>,
+pub(crate) async fn advance<R: SubjectResponse>(
+    caller: Caller<ProcessesWrite>,
+    id: SubjectId,
     body: JsonBody<Advance>,
 ) -> Result<R, ApiError> {
-    let (caller, (command, inputs)) = request
-        .authorize_and_read(Scope::ProcessesWrite, async |store| {
-            let id = id.parse()?.into();
-            let command = AdvanceSubject { id, submission: Submission::from(body.parse_with_errors(&store)?) };
-            let inputs = command.read(&store).await?;
-            Ok((command, inputs))
-        })
-        .await?;
-    let subject = caller.execute(&command, inputs).await?;
+    let submission = Submission::from(body.parse_with_errors(&caller)?);
+    let subject = caller.execute(&AdvanceSubject { id, submission }).await?;
     views::respond(&caller.store, subject, false).await
 }
 

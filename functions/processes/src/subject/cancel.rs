@@ -4,31 +4,25 @@ use super::error::process_error;
 use super::views::{self, SubjectResponse};
 use super::{OpenAssets, Subject};
 use crate::subject::wire::Cancel;
-use shared::auth::{Command, Principal, UnverifiedRequest};
-use shared::domain::keys::scope::Scope;
+use shared::auth::scopes::ProcessesWrite;
+use shared::auth::{Caller, Command, Principal};
 use shared::domain::processes::instance::InstanceStatus;
 use shared::domain::processes::subject::SubjectId;
 use shared::domain::request::StoredResponse;
 use shared::domain::values::text::Notes;
 use shared::http::error::ApiError;
-use shared::http::requests::extract::{OptionalJsonBody, PathId};
-use shared::http::requests::path::IdInPath;
+use shared::http::requests::extract::OptionalJsonBody;
 use shared::store::{CommitFailure, StoreError, TenantStore, UnitOfWork};
 
-pub(crate) async fn cancel<I: IdInPath + Into<SubjectId>, R: SubjectResponse>(
-    request: UnverifiedRequest,
-    id: PathId<I>,
+pub(crate) async fn cancel<R: SubjectResponse>(
+    caller: Caller<ProcessesWrite>,
+    id: SubjectId,
     body: OptionalJsonBody<Cancel>,
 ) -> Result<R, ApiError> {
-    let (caller, (command, inputs)) = request
-        .authorize_and_read(Scope::ProcessesWrite, async |store| {
-            let command = CancelSubject { id: id.parse()?.into(), reason: None };
-            let inputs = command.read(&store).await?;
-            Ok((command, inputs))
-        })
-        .await?;
+    let command = CancelSubject { id, reason: None };
+    let inputs = command.read(&caller.store).await?;
     let reason = body.parse(&caller)?.and_then(|body| body.reason.or(None));
-    let subject = caller.execute(&CancelSubject { reason, ..command }, inputs).await?;
+    let subject = caller.verified().await?.execute(&CancelSubject { reason, ..command }, inputs).await?;
     views::respond(&caller.store, subject, false).await
 }
 

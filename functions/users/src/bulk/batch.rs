@@ -2,8 +2,9 @@
 
 use crate::changes::{Action, Target, UserOperation, UserWrite};
 use crate::wire::{NewUser, UserPatch};
-use shared::auth::UnverifiedRequest;
-use shared::domain::keys::scope::{Role, Scope};
+use shared::auth::Caller;
+use shared::auth::scopes::UsersWrite;
+use shared::domain::keys::scope::Role;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
 use shared::http::bulk::batch::{Batch, BatchResult};
@@ -17,10 +18,10 @@ use shared::http::responses::Json;
 ///
 /// Creates, updates and deletes up to 20 users in one transaction: all succeed, or nothing changes. To change many one by one, import
 /// NDJSON.
-#[utoipa::path(post, path = "/users/batch", tag = "users", security(("api_key" = ["users:write"])), responses(UserBatchErrors, UserBatchConflict))]
-pub async fn batch_users(request: UnverifiedRequest, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
-    let caller = request.authorize(Scope::UsersWrite).await?;
+#[utoipa::path(post, path = "/users/batch", tag = "users", responses(UserBatchErrors, UserBatchConflict))]
+pub async fn batch_users(caller: Caller<UsersWrite>, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let operations = body.parse(&caller)?.into_operations()?;
+    let caller = caller.verified().await?;
     let ids = caller.store.new_ids(caller.context.at, operations.len())?;
     let operations: Vec<_> = operations.iter().zip(ids).map(|(raw, id)| operation(caller.role, raw, id)).collect();
     caller.execute_batch(&operations).await.map(Json)

@@ -1,9 +1,11 @@
 //! The endpoint of exports.
 
 use crate::wire::UserFilterQuery;
+use axum::extract::RawQuery;
 use serde::Serialize;
-use shared::auth::UnverifiedRequest;
-use shared::domain::keys::scope::{Role, Scope};
+use shared::auth::Caller;
+use shared::auth::scopes::UsersRead;
+use shared::domain::keys::scope::Role;
 use shared::domain::record::Stored;
 use shared::domain::user::{Email, User};
 use shared::domain::values::id::UserId;
@@ -13,7 +15,7 @@ use shared::fields::{Column, USER_COLUMNS};
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
-use shared::http::requests::extract::QueryParams;
+use shared::http::requests::extract::Query;
 use shared::store::has_time_for_operation;
 
 shared::query! {
@@ -54,13 +56,13 @@ impl ExportRow for UserExportRow {
 ///
 /// In the order of their IDs, up to 4 MiB. The header `Link` leads to the next part. An import with `match=id` takes what
 /// an export writes, and changes nothing.
-#[utoipa::path(get, path = "/users/export", tag = "users", security(("api_key" = ["users:read"])), responses(InputErrors))]
+#[utoipa::path(get, path = "/users/export", tag = "users", responses(InputErrors))]
 pub async fn export_users(
-    request: UnverifiedRequest,
-    query: QueryParams<UserExportQuery>,
+    caller: Caller<UsersRead>,
+    Query(query): Query<UserExportQuery>,
+    RawQuery(text): RawQuery,
 ) -> Result<Export<UserExportRow>, ApiError> {
-    let text = query.text().to_owned();
-    let (caller, query) = request.authorize_with_query(Scope::UsersRead, query, async |_, query| Ok(query)).await?;
+    let text = text.unwrap_or_default();
     let mut export = Export::new(query.format.unwrap_or(ExportFormat::Csv), "/v1/users/export", &text);
     let filter = query.filter.into();
     let mut after = query.after;

@@ -1,8 +1,9 @@
 //! The endpoint of imports.
 
 use crate::changes::{Action, Target, UserOperation, UserWrite};
-use shared::auth::{Caller, UnverifiedRequest};
-use shared::domain::keys::scope::{Role, Scope};
+use shared::auth::scopes::UsersWrite;
+use shared::auth::{Caller, VerifiedCaller};
+use shared::domain::keys::scope::Role;
 use shared::domain::user::{Email, UserChange};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::UserId;
@@ -14,7 +15,7 @@ use shared::http::bulk::rows::Row;
 use shared::http::bulk::rows_body::RowsBody;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ImportConflict, ImportErrors};
-use shared::http::requests::extract::QueryParams;
+use shared::http::requests::extract::Query;
 use shared::http::responses::Json;
 
 shared::query! {
@@ -50,13 +51,12 @@ shared::body! {
 ///
 /// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with what became of each row. An empty cell
 /// leaves a field alone.
-#[utoipa::path(post, path = "/users/import", tag = "users", security(("api_key" = ["users:write"])), responses(ImportErrors, ImportConflict))]
+#[utoipa::path(post, path = "/users/import", tag = "users", responses(ImportErrors, ImportConflict))]
 pub async fn import_users(
-    request: UnverifiedRequest,
-    query: QueryParams<UserImportQuery>,
+    caller: Caller<UsersWrite>,
+    Query(query): Query<UserImportQuery>,
     body: RowsBody,
 ) -> Result<Json<ImportResult>, ApiError> {
-    let (caller, query) = request.authorize_with_query(Scope::UsersWrite, query, async |_, query| Ok(query)).await?;
     let matching = query.r#match.unwrap_or(UserMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != UserMatch::None);
     let create_unmatched = query.create_unmatched.unwrap_or_default();
@@ -66,10 +66,11 @@ pub async fn import_users(
         MatchColumn { name, compared: fold, create_unmatched }.check(&mut rows);
     }
     let on_error = query.on_error.unwrap_or(OnError::Skip);
+    let caller = caller.verified().await?;
     caller.execute_import(on_error, &skip_bad, rows, |caller, rows| operations(caller, rows, matching)).await
 }
 
-async fn operations(caller: Caller, rows: Vec<Row>, matching: UserMatch) -> Result<Vec<UserOperation>, ApiError> {
+async fn operations(caller: VerifiedCaller, rows: Vec<Row>, matching: UserMatch) -> Result<Vec<UserOperation>, ApiError> {
     let ids = caller.store.new_ids(caller.context.at, rows.len())?;
     Ok(rows.iter().zip(ids).map(|(row, id)| operation(caller.role, row, id, matching)).collect())
 }

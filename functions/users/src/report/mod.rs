@@ -6,14 +6,15 @@ mod records;
 mod texts;
 mod views;
 
-use shared::auth::{Caller, UnverifiedRequest};
-use shared::domain::keys::scope::{Role, Scope};
+use shared::auth::scopes::UsersRead;
+use shared::auth::{Caller, VerifiedCaller};
+use shared::domain::keys::scope::Role;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::User;
 use shared::domain::values::id::{EventId, UserId};
 use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
-use shared::http::requests::extract::{PathId, QueryParams};
+use shared::http::requests::extract::{Path, Query};
 use shared::http::responses::html::{self, AcceptedLanguage, Format, Printable, STYLE};
 use shared::http::responses::{ApiResponse, Data, Success, or_not_found};
 use views::PersonReport;
@@ -33,19 +34,15 @@ shared::query! {
 ///
 /// Everything that is held about a user, also a deleted or erased one: resources, values in histories, actions, and what is
 /// kept elsewhere. A long report has several parts. Only for keys that count as `admin`.
-#[utoipa::path(get, path = "/users/{id}/report", tag = "users", security(("api_key" = ["users:read"])), responses(ResourceErrors))]
+#[utoipa::path(get, path = "/users/{id}/report", tag = "users", responses(ResourceErrors))]
 pub async fn get_user_report(
-    request: UnverifiedRequest,
-    id: PathId<UserId>,
-    query: QueryParams<ReportQuery>,
+    caller: Caller<UsersRead>,
+    Query(query): Query<ReportQuery>,
+    Path(id): Path<UserId>,
     language: AcceptedLanguage,
 ) -> Result<Printable<Data<PersonReport>>, ApiError> {
-    let (caller, (id, query, user)) = request
-        .authorize_with_query(Scope::UsersRead, query, async |store, query| {
-            let id = id.parse()?;
-            Ok((id, query, store.get::<User>(id).await?))
-        })
-        .await?;
+    let user = caller.store.get::<User>(id).await?;
+    let caller = caller.verified().await?;
     caller.role.check_rank(Role::Admin)?;
     // The history of a deleted user still names the person.
     if user.is_none() && !caller.store.ever_existed::<User>(id).await? {
@@ -59,7 +56,7 @@ pub async fn get_user_report(
     Ok(response.into())
 }
 
-async fn shown(caller: &Caller, report: &PersonReport, language: AcceptedLanguage) -> Result<ApiResponse, ApiError> {
+async fn shown(caller: &VerifiedCaller, report: &PersonReport, language: AcceptedLanguage) -> Result<ApiResponse, ApiError> {
     let tenant = or_not_found(caller.store.get::<Tenant>(caller.store.id()).await?)?;
     let language = language.or_language_of(&tenant.value.locale);
     let page = page::render(report, &tenant.value, language).map_err(|error| ApiError::Internal(error.into()))?;

@@ -1,7 +1,7 @@
 //! Batches: several changes in one transaction.
 
 use super::Operation;
-use crate::auth::{Caller, Command, Principal};
+use crate::auth::{Command, Principal, VerifiedCaller};
 use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::FieldError;
 use crate::http::bulk::batch::BatchResult;
@@ -18,7 +18,9 @@ impl<O: Operation> Together<'_, O> {
     /// Returns the inputs of all operations, or the errors of all of them.
     async fn inputs(&self, is_retry: bool) -> Result<Vec<O::Inputs>, ApiError> {
         let Self { principal, operations } = self;
-        let read = O::read(principal, &operations.iter().collect::<Vec<_>>(), is_retry).await?;
+        let all: Vec<&O> = operations.iter().collect();
+        // In a box, since the compiler nests the types of futures only so deep.
+        let read = Box::pin(O::read(principal, &all, is_retry)).await?;
         let has_errors = read.iter().any(Result::is_err);
         let (mut all, mut errors) = (Vec::new(), OperationErrors::default());
         for (index, (operation, inputs)) in operations.iter().zip(read).enumerate() {
@@ -91,7 +93,7 @@ impl<O: Operation> Command for Together<'_, O> {
     }
 }
 
-impl Caller {
+impl VerifiedCaller {
     /// Executes all operations in one transaction, or none.
     ///
     /// # Errors
@@ -101,7 +103,8 @@ impl Caller {
     pub async fn execute_batch<O: Operation>(&self, operations: &[O]) -> Result<BatchResult, ApiError> {
         self.refuse_precondition()?;
         let together = Together { principal: self, operations };
-        match self.execute(&together, together.inputs(false).await?).await {
+        let inputs = together.inputs(false).await?;
+        match Box::pin(self.execute(&together, inputs)).await {
             Err(error @ ApiError::Conflict(_)) => Err(self.error_of_one(operations, error).await?),
             result => result,
         }
@@ -112,7 +115,7 @@ impl Caller {
     async fn error_of_one<O: Operation>(&self, operations: &[O], error: ApiError) -> Result<ApiError, ApiError> {
         let checker = self.with_dry_run();
         for (index, operation) in operations.iter().enumerate() {
-            if let Err(own) = checker.read_and_execute(operation).await {
+            if let Err(own) = Box::pin(checker.read_and_execute(operation)).await {
                 return Ok(ApiError::InOperation(index, Box::new(own)));
             }
         }

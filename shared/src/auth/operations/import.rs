@@ -4,7 +4,7 @@
 //! repetition of the request takes those responses and executes the rest.
 
 use super::{Alone, Operation};
-use crate::auth::Caller;
+use crate::auth::VerifiedCaller;
 use crate::domain::request::{IdempotentRequest, StoredResponse};
 use crate::http::bulk::import::{Executed, ImportResult, OnError, RowError};
 use crate::http::bulk::rows::Row;
@@ -54,7 +54,7 @@ struct Progress {
     is_outdated: AtomicBool,
 }
 
-impl Caller {
+impl VerifiedCaller {
     /// Writes the rows, each in a transaction of its own. `operations` makes the rows' operations; it is called again to
     /// write what has been checked. Invalid cells of the columns `skip_bad` are dropped from rows without other errors.
     ///
@@ -160,7 +160,9 @@ impl Caller {
             }
             return Ok(Executed { responses: responses.into_iter().flatten().collect(), are_replayed });
         }
-        let read = O::read(self, &left.iter().map(|index| &rows[*index]).collect::<Vec<_>>(), false).await?;
+        let rows_left: Vec<&O> = left.iter().map(|index| &rows[*index]).collect();
+        // In a box, since the compiler nests the types of futures only so deep.
+        let read = Box::pin(O::read(self, &rows_left, false)).await?;
         let subjects = left.iter().zip(&read).map(|(index, inputs)| match inputs {
             Ok(inputs) => rows[*index].subjects(inputs),
             Err(_) => BTreeSet::new(),
@@ -229,7 +231,8 @@ impl Caller {
             Some(inputs) => inputs?,
             None => alone.inputs(true).await?,
         };
-        Ok(O::row_response(&self.execute(&alone, inputs).await?, skipped)?)
+        let outcome = Box::pin(self.execute(&alone, inputs)).await?;
+        Ok(O::row_response(&outcome, skipped)?)
     }
 
     /// Returns the stored response of a row that has failed, if it took effect before, or now, after a timeout. Otherwise its error.

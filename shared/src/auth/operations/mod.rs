@@ -3,7 +3,7 @@
 mod batch;
 mod import;
 
-use super::{Caller, Command, Principal};
+use super::{Command, Principal, VerifiedCaller};
 use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::{ErrorLocation, FieldError};
 use crate::http::error::ApiError;
@@ -62,7 +62,8 @@ struct Alone<'a, O, R> {
 
 impl<O: Operation, R: Sync> Alone<'_, O, R> {
     async fn inputs(&self, is_retry: bool) -> Result<O::Inputs, ApiError> {
-        let read = O::read(self.principal, &[self.operation], is_retry).await?.pop();
+        // In a box, since the compiler nests the types of futures only so deep.
+        let read = Box::pin(O::read(self.principal, &[self.operation], is_retry)).await?.pop();
         read.unwrap_or_else(|| Err(ApiError::Internal("an operation without inputs".into())))
     }
 }
@@ -101,7 +102,7 @@ where
     }
 }
 
-impl Caller {
+impl VerifiedCaller {
     /// Executes the only operation of a request, from inputs that were just read.
     ///
     /// # Errors
@@ -111,7 +112,7 @@ impl Caller {
         self.execute(&Alone { principal: self, operation, respond: O::response }, inputs).await
     }
 
-    /// [`Caller::execute_operation`] with the reads.
+    /// [`VerifiedCaller::execute_operation`] with the reads.
     ///
     /// # Errors
     ///

@@ -287,6 +287,14 @@ impl ApiError {
         is_temporary(self.status_code_title().1)
     }
 
+    /// Returns a response that carries the error. The layer around all routes renders it, since it knows the request ID.
+    pub(in crate::http) fn response(error: Arc<Self>) -> Response {
+        let (status, ..) = error.status_code_title();
+        let mut response = status.into_response();
+        response.extensions_mut().insert(error);
+        response
+    }
+
     /// In seconds, if waiting helps.
     fn retry_after(&self) -> Option<i64> {
         match self {
@@ -320,11 +328,7 @@ pub(in crate::http) fn is_temporary(code: &str) -> bool {
 }
 
 impl IntoResponse for ApiError {
-    /// Returns a response that carries the error. The layer around all routes renders it, since it knows the request ID.
     fn into_response(self) -> Response {
-        let (status, ..) = self.status_code_title();
-        let mut response = status.into_response();
-        response.extensions_mut().insert(Arc::new(self));
-        response
+        Self::response(Arc::new(self))
     }
 }

@@ -1,41 +1,41 @@
 //! A handler's arguments: path parameters, query parameters and bodies.
 //!
-//! Extracting an argument reads nothing of it. The handler interprets path and query in its reads (`authorize_and_read`), so that
-//! nothing about a request is disclosed to a caller whose key turns out to be bad. A body is read on behalf of a
-//! [`VerifiedSender`], so that only who has, or lately had, a valid key makes the service work.
+//! The first argument of a handler is the sender: with it, the credential is verified, or was lately by this instance. So strangers
+//! cost next to nothing. The query follows, then the path: errors are reported in this order. A body is read by the handler, which
+//! adds the errors that it finds.
 
 use super::body::FromBody;
 use super::params::FromQuery;
-pub use super::path::{PathId, PathSerial, PathStepKey, PathTag};
+pub use super::path::{Path, SerialNumber, StepKey, Tag};
 use super::receive::{ReceivedBody, ReceivedRequest};
-use super::unread::{Unread, VerifiedSender};
+use super::unread::{Unread, VerifiedSender, received};
 use crate::domain::values::field_error::FieldError;
 use crate::http::error::ApiError;
 use crate::http::openapi::describe::{Describe, Schemas, add_body, add_parameter};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use std::marker::PhantomData;
 use utoipa::ToSchema;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::Operation;
 
-pub type QueryParams<Q> = Unread<InQuery<Q>>;
 pub type JsonBody<B> = Unread<InBody<B>>;
 pub type OptionalJsonBody<B> = Unread<InOptionalBody<B>>;
 
-pub struct InQuery<Q>(PhantomData<Q>);
 pub struct InBody<B>(PhantomData<B>);
 pub struct InOptionalBody<B>(PhantomData<B>);
 
-impl<Q: FromQuery> QueryParams<Q> {
-    #[must_use]
-    pub fn text(&self) -> &str {
-        self.received.query()
-    }
+/// The query parameters.
+pub struct Query<Q>(pub Q);
+
+impl<Q: FromQuery, S: Sync> FromRequestParts<S> for Query<Q> {
+    type Rejection = ApiError;
 
     /// # Errors
     ///
     /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] with every bad parameter.
-    pub fn parse(&self) -> Result<Q, ApiError> {
-        Q::from_params(self.received.params()?)
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Q::from_params(received(parts)?.params()?).map(Self)
     }
 }
 
@@ -101,7 +101,7 @@ fn without_errors<B>((body, errors): (B, Vec<FieldError>)) -> Result<B, ApiError
     if errors.is_empty() { Ok(body) } else { Err(ApiError::Invalid(errors)) }
 }
 
-impl<Q: FromQuery> Describe for QueryParams<Q> {
+impl<Q: FromQuery> Describe for Query<Q> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Q::describe(schemas).into_iter().for_each(|parameter| add_parameter(operation, parameter));
     }

@@ -1,18 +1,19 @@
 //! Path parameters.
 
-use super::unread::Unread;
+use super::unread::received;
 use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::id::{
-    ApiKeyId, AssetId, AssetTypeId, EventId, Id, InstanceId, LinkId, ManufacturerId, ModelId, MovementId, ProcessId, UserId,
+    ApiKeyId, AssetId, AssetTypeId, EventId, InstanceId, LinkId, ManufacturerId, ModelId, MovementId, ProcessId, UserId,
     WebhookId,
 };
 use crate::domain::values::text::Line;
 use crate::http::error::ApiError;
-use crate::http::openapi::describe::{Describe, Schemas, add_parameter, add_schema, schema_or_reference};
-use std::marker::PhantomData;
+use crate::http::openapi::describe::{Describe, Schemas, add_schema, schema_or_reference};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use utoipa::ToSchema;
-use utoipa::openapi::Required;
-use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::{RefOr, Required};
 
 pub trait PathParameter {
     /// As in the route.
@@ -30,19 +31,9 @@ pub trait PathParameter {
     fn read(text: &str) -> Result<Self::Value, ApiError>;
 }
 
-/// An ID that a path can have.
-pub trait IdInPath: Id + PathParameter<Value = Self> {}
-impl<I: Id + PathParameter<Value = I>> IdInPath for I {}
+/// A path parameter: the ID of a resource, or another value. Of a delivery, the ID is that of its event.
+pub struct Path<P: PathParameter>(pub P::Value);
 
-/// Not yet read.
-pub type PathParam<P> = Unread<InPath<P>>;
-/// The ID of a resource; of a delivery, that of its event.
-pub type PathId<I> = PathParam<I>;
-pub type PathStepKey = PathParam<StepKey>;
-pub type PathSerial = PathParam<SerialNumber>;
-pub type PathTag = PathParam<Tag>;
-
-pub struct InPath<P>(PhantomData<P>);
 /// Any text; perhaps no step has this key.
 pub struct StepKey;
 pub struct SerialNumber;
@@ -110,20 +101,26 @@ impl PathParameter for SerialNumber {
     }
 }
 
-impl<P: PathParameter> PathParam<P> {
+impl<P: PathParameter, S: Sync> FromRequestParts<S> for Path<P> {
+    type Rejection = ApiError;
+
     /// # Errors
     ///
     /// Returns [`ApiError::Malformed`] for bad percent-encoding, and otherwise as [`PathParameter::read`].
-    pub fn parse(&self) -> Result<P::Value, ApiError> {
-        P::read(self.received.path_parameter(P::NAME)?)
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        P::read(received(parts)?.path_parameter(P::NAME)?).map(Self)
     }
 }
 
-impl<P: PathParameter> Describe for PathParam<P> {
+impl<P: PathParameter> Describe for Path<P> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         add_schema::<P::Value>(schemas);
         let parameter = ParameterBuilder::new().name(P::NAME).parameter_in(ParameterIn::Path).required(Required::True);
         let parameter = parameter.schema(Some(schema_or_reference::<P::Value>())).description(Some(P::DESCRIPTION));
-        add_parameter(operation, parameter.build());
+        // Before those of the query.
+        let parameters = operation.parameters.get_or_insert_default();
+        let in_path = |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(it) if it.parameter_in == ParameterIn::Path);
+        let index = parameters.iter().filter(|parameter| in_path(parameter)).count();
+        parameters.insert(index, RefOr::T(parameter.build()));
     }
 }

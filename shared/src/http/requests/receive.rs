@@ -13,6 +13,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// 1 MiB.
 pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -37,6 +38,7 @@ pub(crate) struct ReceivedRequest {
     pub(crate) path: Option<Vec<(String, String)>>,
     /// The text after `?`.
     query: String,
+    is_query_read: AtomicBool,
     /// The method is for writes.
     is_write: bool,
     pub(crate) content_type: Option<String>,
@@ -45,18 +47,40 @@ pub(crate) struct ReceivedRequest {
     pub(crate) body: ReceivedBody,
 }
 
+#[cfg(test)]
 impl ReceivedRequest {
-    pub(crate) fn query(&self) -> &str {
-        &self.query
+    /// A GET with nothing else.
+    pub(in crate::http) fn with_query(query: &str) -> Self {
+        Self {
+            path: Some(Vec::new()),
+            query: query.to_owned(),
+            is_query_read: AtomicBool::new(false),
+            is_write: false,
+            content_type: None,
+            is_encoded: false,
+            body: ReceivedBody::Unread,
+        }
     }
+}
 
-    /// Of a write, `dry_run` is read already.
+impl ReceivedRequest {
+    /// For a handler with query parameters, which reports those that are unknown. Of a write, `dry_run` is read already.
     ///
     /// # Errors
     ///
     /// Returns [`ApiError::Malformed`] for bad percent-encoding.
     pub(crate) fn params(&self) -> Result<Params, ApiError> {
+        self.is_query_read.store(true, Ordering::Relaxed);
         Ok(self.read_params()?.0)
+    }
+
+    /// For a handler that may have no query parameters.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] for parameters that nobody has read.
+    pub(crate) fn refuse_unread_query(&self) -> Result<(), ApiError> {
+        if self.is_query_read.load(Ordering::Relaxed) { Ok(()) } else { self.read_params()?.0.finish() }
     }
 
     /// `None` for a real request. Bad parameters are reported when all of them are read.
@@ -114,6 +138,7 @@ pub(in crate::http) async fn receive(request: Request, next: Next) -> Response {
     let received = ReceivedRequest {
         path: path.map(|params| params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),
         query: parts.uri.query().unwrap_or_default().to_owned(),
+        is_query_read: AtomicBool::new(false),
         is_write: !parts.method.is_safe(),
         content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
         is_encoded: list_header(&parts.headers, &header::CONTENT_ENCODING).is_some_and(|codings| !is_identity(&codings)),

@@ -1,23 +1,20 @@
-//! The parts of a request before the sender's credential is verified.
+//! Bodies before they are read.
 
 use super::receive::ReceivedRequest;
 use crate::http::error::ApiError;
-use crate::store::TenantStore;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A part of a request, not yet read. `T` is the kind of part, with its parser.
+/// The body of a request, not yet read. `T` is its kind, with its parser.
 pub struct Unread<T> {
     pub(in crate::http) received: Arc<ReceivedRequest>,
     part: PhantomData<fn() -> T>,
 }
 
-/// A sender whose key was checked: for this request or, while that goes on, for one of the last minutes.
+/// A sender whose credential was checked: for this request or, while that goes on, for one of the last minutes.
 pub trait VerifiedSender {}
-
-impl VerifiedSender for TenantStore {}
 
 pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> {
     let received = parts.extensions.get::<Arc<ReceivedRequest>>().cloned();
