@@ -1,15 +1,20 @@
 //! Checks a tenant's items against one another, and repairs what follows from the records.
+//!
+//! Removes records that can't be read.
 
 use crate::output::{Field, Output, cell};
+use crate::tenants::mark_dry_run;
 use anyhow::{Result, bail};
 use chrono::TimeDelta;
 use indicatif::{ProgressBar, ProgressStyle};
 use queue::Sqs;
 use serde_json::{Value, json};
+use shared::domain::record::Kind;
 use shared::domain::webhooks::{DeliveryRequest, Message};
 use shared::queue::Queue;
-use shared::store::{CheckMode, CheckReport, Finding, PendingDeliveries, StoreError, TenantStore};
+use shared::store::{CheckMode, CheckReport, Finding, PendingDeliveries, Removal, StoreError, TenantStore};
 use terminal::Column;
+use uuid::Uuid;
 
 /// The time after which the message of a delivery counts as lost.
 const OVERDUE: TimeDelta = TimeDelta::hours(1);
@@ -93,4 +98,21 @@ async fn run(store: &TenantStore, mode: CheckMode) -> Result<CheckReport, StoreE
 fn row(Finding { subject, problem, repair, is_repaired }: Finding) -> Value {
     let (repair, obstacle) = (repair.as_ref().ok(), repair.as_ref().err());
     json!({"subject": subject, "problem": problem, "repair": repair, "obstacle": obstacle, "repaired": is_repaired})
+}
+
+/// Removes a record that can't be read.
+pub async fn remove(store: &TenantStore, kind: Kind, id: Uuid) -> Result<Output> {
+    let (noun, tenant) = (kind.noun(), store.id());
+    match store.remove_unreadable(kind, id).await? {
+        Removal::Removed => {
+            let value = json!({"tenant_id": tenant, "kind": noun, "id": id, "removed": !store.is_dry_run()});
+            Ok(mark_dry_run(value, store.is_dry_run(), &[]).into())
+        }
+        Removal::Missing => bail!("{noun} {id} not found in tenant {tenant}"),
+        Removal::Tenant => {
+            bail!("the tenant itself can't be removed: nothing works without it; take its item from a backup")
+        }
+        Removal::Readable => bail!("{noun} {id} can be read; delete it over the API"),
+        Removal::Changing => bail!("{noun} {id} is changing; try again"),
+    }
 }

@@ -1,10 +1,10 @@
 //! The commands.
 
-use crate::clock::ServiceDate;
+use crate::environment::ServiceDate;
 use crate::deletion::{self, Deletion};
 use crate::options::{Command, KeyCommand, Options, ReceiptKeyCommand, RecordCommand, TenantCommand};
 use crate::output::Output;
-use crate::{check, doctor, environment, erasures, events, keys, receipts, records, tenants, verify};
+use crate::{check, doctor, environment, erasures, events, keys, receipts, tenants, verify};
 use anyhow::{Result, bail};
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
@@ -76,7 +76,7 @@ async fn execute(store: &Store, aws: &SdkConfig, table: &str, command: Command) 
             keys::revoke(&tenants::writable(store, &tenant, effect.dry_run).await?, key).await
         }
         Command::Record(RecordCommand::Remove { tenant, kind, id, effect }) => {
-            records::remove(&tenants::writable(store, &tenant, effect.dry_run).await?, kind, id).await
+            check::remove(&tenants::writable(store, &tenant, effect.dry_run).await?, kind, id).await
         }
         Command::ReceiptKey(ReceiptKeyCommand::Rotate { tenant, effect }) => {
             receipts::rotate_key(&tenants::writable(store, &tenant, effect.dry_run).await?).await

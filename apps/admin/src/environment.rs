@@ -1,9 +1,21 @@
 //! AWS region and credentials, from the environment.
+//!
+//! Refuses to change anything while this computer's clock differs from the service's.
+//!
+//! Events are sorted by the time in their ids, and readers of the change feed rely on an id being recent when the event is
+//! written. The functions' clocks are set by AWS; the operator's computer may have any time.
 
 use anyhow::{Context, Result, bail};
 use aws_config::{BehaviorVersion, SdkConfig};
-use aws_sdk_dynamodb::config::{Credentials, ProvideCredentials, SharedCredentialsProvider};
+use aws_sdk_dynamodb::config::interceptors::BeforeDeserializationInterceptorContextRef as Response;
+use aws_sdk_dynamodb::config::{
+    ConfigBag, Credentials, Intercept, ProvideCredentials, RuntimeComponents, SharedCredentialsProvider,
+};
+use aws_sdk_dynamodb::error::BoxError;
+use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 use shared::aws::environment::system_https;
+use shared::store::Store;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Loads the AWS configuration (profiles, single sign-on, credential processes, roles) and its credentials.
 pub async fn load() -> Result<SdkConfig> {
@@ -19,4 +31,81 @@ pub async fn load() -> Result<SdkConfig> {
 
 pub async fn credentials(provider: &SharedCredentialsProvider) -> Result<Credentials> {
     provider.provide_credentials().await.context("no AWS credentials")
+}
+
+/// The difference that readers of the change feed allow for, in milliseconds.
+const MAX_DIFFERENCE: i64 = 2_000;
+/// The resolution of the header `Date`, in milliseconds.
+const DATE_RESOLUTION: i64 = 1_000;
+
+/// An SDK interceptor that keeps the `Date` of the last response, in milliseconds.
+#[derive(Debug, Clone, Default)]
+pub struct ServiceDate(Arc<Mutex<Option<i64>>>);
+
+impl Intercept for ServiceDate {
+    fn name(&self) -> &'static str {
+        "service date"
+    }
+
+    fn read_after_transmit(&self, response: &Response<'_>, _: &RuntimeComponents, _: &mut ConfigBag) -> Result<(), BoxError> {
+        let date = response.response().headers().get("date");
+        let date = date.and_then(|date| DateTime::from_str(date, DateTimeFormat::HttpDate).ok());
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = date.map(|date| date.secs() * DATE_RESOLUTION);
+        Ok(())
+    }
+}
+
+impl ServiceDate {
+    /// `store` must be reached through this interceptor.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the clocks differ by more than the change feed allows for, and otherwise a [`StoreError`] if the table
+    /// does not respond.
+    ///
+    /// [`StoreError`]: shared::store::StoreError
+    pub async fn compare(&self, store: &Store) -> Result<()> {
+        let sent = store.now().millis();
+        let pinged = store.ping().await;
+        let received = store.now().millis();
+        let date = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // AWS refuses requests that are signed with a wrong time, and says so less clearly.
+        match date.map(|date| behind(sent, received, date)) {
+            Some(by) if by.abs() > MAX_DIFFERENCE => {
+                let direction = if by > 0 { "behind" } else { "ahead of" };
+                let seconds = by.abs() / 1_000;
+                bail!(
+                    "this computer's clock is {seconds} s {direction} the service's; set it, for example by turning on network time \
+                     (NTP), and try again"
+                );
+            }
+            _ => Ok(pinged?),
+        }
+    }
+}
+
+/// The least time by which this computer's clock can be behind the service's; negative if it is ahead. In milliseconds, as the
+/// times of a request and its response, by this computer's clock. `Date` was cut to whole seconds, and set at some moment between
+/// them.
+fn behind(sent: i64, received: i64, date: i64) -> i64 {
+    (date - received).max(0) + (date + DATE_RESOLUTION - sent).min(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_difference_that_is_certain_counts() {
+        for (sent, received, date, expected) in [
+            (10_000, 10_020, 10_000, 0),
+            (10_999, 11_019, 10_000, 0),
+            (10_990, 11_010, 11_000, 0),
+            (10_000, 19_000, 12_000, 0),
+            (10_000, 10_020, 13_000, 2_980),
+            (14_000, 14_020, 10_000, -3_000),
+        ] {
+            assert_eq!(behind(sent, received, date), expected, "{sent} {received} {date}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::options::NewKey;
 use crate::output::{Field, Output, cell};
-use crate::records;
+use crate::check;
 use crate::tenants::mark_dry_run;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ pub async fn revoke(store: &TenantStore, id: ApiKeyId) -> Result<Output> {
             Ok(Some(key)) => key,
             Ok(None) => bail!("API key {id} not found in tenant {}", store.id()),
             Err(StoreError::Unreadable(_)) => {
-                records::remove(store, Kind::ApiKey, id.uuid()).await?;
+                check::remove(store, Kind::ApiKey, id.uuid()).await?;
                 return revoked();
             }
             Err(error) => return Err(error.into()),

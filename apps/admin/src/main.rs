@@ -4,7 +4,6 @@
 //! Lines otherwise.
 
 mod check;
-mod clock;
 mod commands;
 mod deletion;
 mod doctor;
@@ -15,11 +14,8 @@ mod keys;
 mod options;
 mod output;
 mod receipts;
-mod records;
 mod snapshots;
-mod tenant_name;
 mod tenants;
-mod values;
 mod verify;
 
 use options::Options;

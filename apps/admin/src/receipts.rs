@@ -7,8 +7,8 @@ use key_encryption::sdk::Client;
 use key_encryption::sdk::config::Builder;
 use serde_json::{Value, json};
 use shared::aws::environment::variable;
+use shared::domain::receipts::key;
 use shared::domain::receipts::key::Jwks;
-use shared::domain::receipts::signed;
 use shared::store::{ChangeContext, TenantStore};
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub fn verify(file: &Path, keys: &Path) -> Result<Output> {
     let read = |path: &Path| fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()));
     let keys: Jwks =
         serde_json::from_str(&read(keys)?).with_context(|| format!("{} is not a JSON Web Key Set", keys.display()))?;
-    let receipt = signed::check(&read(file)?, &keys).map_err(|error| anyhow!("{} {error}", file.display()))?;
+    let receipt = key::check(&read(file)?, &keys).map_err(|error| anyhow!("{} {error}", file.display()))?;
     let member = |name: &str| receipt[name].clone();
     let Some(instances) = receipt["instances"].as_array() else {
         let value = json!({

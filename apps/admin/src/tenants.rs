@@ -1,7 +1,8 @@
 //! Tenants: finding, creating, listing, limiting and upgrading them.
+//!
+//! Tenants by their name.
 
 use crate::output::{Field, Output, cell};
-use crate::tenant_name;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use shared::domain::keys::api_key::DEFAULT_RATE_LIMIT;
@@ -9,7 +10,8 @@ use shared::domain::processes::process::SYSTEM_PROCESSES;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::Email;
 use shared::domain::values::id::TenantId;
-use shared::domain::values::text::Name;
+use shared::domain::values::suggestions::nearest_first;
+use shared::domain::values::text::{Name, composed, fold};
 use shared::store::{DryRun, RegisteredTenant, Store, StoreError, TenantStore};
 use terminal::Column;
 
@@ -20,7 +22,7 @@ pub async fn id_of(store: &Store, tenant: &str) -> Result<TenantId> {
     }
     let tenants = store.tenants().await?;
     let named = tenants.iter().filter_map(|tenant| Some((tenant.id, &*tenant.record.as_ref()?.value.name)));
-    tenant_name::find(tenant, &named.collect::<Vec<_>>()).map_err(anyhow::Error::msg)
+    find(tenant, &named.collect::<Vec<_>>()).map_err(anyhow::Error::msg)
 }
 
 /// `tenant` is an id or a name.
@@ -65,7 +67,7 @@ pub fn mark_dry_run(mut value: Value, is_dry_run: bool, assigned: &[&str]) -> Va
 /// Two that create the same name at the same time are both let through: a name identifies nothing in the table.
 pub async fn refuse_same_name(store: &Store, name: &str) -> Result<()> {
     let tenants = store.tenants().await?;
-    let same = |tenant: &&RegisteredTenant| tenant.record.as_ref().is_some_and(|it| tenant_name::is_same(&it.value.name, name));
+    let same = |tenant: &&RegisteredTenant| tenant.record.as_ref().is_some_and(|it| is_same(&it.value.name, name));
     match tenants.iter().filter(|tenant| tenant.deletion_began.is_none()).find(same) {
         Some(RegisteredTenant { id, .. }) => bail!("tenant {id} has this name; use --allow-same-name to create another one"),
         None => Ok(()),
@@ -142,4 +144,58 @@ pub async fn upgrade(store: &Store, tenant: Option<&str>, is_dry_run: bool) -> R
         rows.push(mark_dry_run(json!({"tenant_id": id, "added": store.upgrade().await?}), is_dry_run, &[]));
     }
     Ok(Output::table(rows, UPGRADED, "There are no tenants."))
+}
+
+const MAX_NAMES: usize = 5;
+/// Tenants of the same name that an error lists.
+const MAX_SAME: usize = 20;
+
+/// Ignores case, spelling of characters and white space around the names.
+pub fn is_same(one: &str, other: &str) -> bool {
+    let form = |name: &str| fold(&composed(name.trim()));
+    form(one) == form(other)
+}
+
+/// Without regard to case.
+///
+/// # Errors
+///
+/// Returns a text that lists the ids of the tenants with the name or, if there is none, the names that are most like it.
+pub fn find<T: Copy + ToString>(name: &str, tenants: &[(T, &str)]) -> Result<T, String> {
+    let same: Vec<T> = tenants.iter().filter(|(_, known)| is_same(known, name)).map(|(tenant, _)| *tenant).collect();
+    match same.as_slice() {
+        [tenant] => Ok(*tenant),
+        [] => {
+            let nearest = nearest_first(name, tenants.iter().map(|(_, name)| *name));
+            let names = nearest.iter().take(MAX_NAMES).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+            let hint = if names.is_empty() { "there are no tenants".to_owned() } else { format!("the nearest: {names}") };
+            Err(format!("tenant {name:?} not found; {hint}; `admin tenant list` shows all tenants"))
+        }
+        several => {
+            let ids = several.iter().take(MAX_SAME).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            Err(format!("{} tenants are called {name:?}; use one of their ids: {ids}", several.len()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TENANTS: [(u32, &str); 5] = [(1, "Acme"), (2, "Beta"), (3, "beta"), (4, "Müller & Söhne"), (5, "Straße")];
+
+    #[test]
+    fn names_are_found_without_regard_to_case_and_spelling() {
+        for (name, tenant) in [("acme", 1), (" ACME ", 1), ("mu\u{308}ller & so\u{308}hne", 4), ("STRASSE", 5)] {
+            assert_eq!(find(name, &TENANTS), Ok(tenant), "{name}");
+        }
+    }
+
+    #[test]
+    fn ambiguous_and_unknown_names_say_what_there_is() {
+        assert_eq!(find("BETA", &TENANTS), Err("2 tenants are called \"BETA\"; use one of their ids: 2, 3".into()));
+        let unknown = find("acmee", &TENANTS).unwrap_err();
+        assert!(unknown.starts_with("tenant \"acmee\" not found; the nearest: \"Acme\", "), "{unknown}");
+        assert!(find("x", &[] as &[(u32, &str)]).unwrap_err().contains("there are no tenants"));
+    }
 }

@@ -1,15 +1,15 @@
 //! The command line.
 
-use crate::export::args::Export;
-use crate::handover::args::{Handover, Return};
+use crate::export::Export;
+use crate::handover::{Handover, Return};
 use crate::import::args::Import;
-use crate::labels::args::Labels;
+use crate::labels::Labels;
 use crate::list::List;
 use crate::mcp::Mcp;
-use crate::offboard::args::Offboard;
+use crate::offboard::Offboard;
 use crate::stats::Stats;
 use crate::stocktake::Stocktake;
-use crate::webhooks::args::Webhooks;
+use crate::webhooks::Webhooks;
 use crate::who::Who;
 use clap::builder::StyledStr;
 use clap::{Args, Parser, Subcommand};

@@ -5,8 +5,6 @@ mod args;
 mod config;
 mod error;
 mod export;
-mod folded;
-mod format;
 mod handover;
 mod http;
 mod import;
@@ -19,7 +17,6 @@ mod me;
 mod offboard;
 mod output;
 mod people;
-mod progress;
 mod selection;
 mod show;
 mod stats;
@@ -33,7 +30,7 @@ use config::{Connection, KeySources};
 use error::{EXIT_SUCCESS, Result};
 use serde_json::json;
 use std::process::ExitCode;
-use webhooks::args::Webhooks;
+use webhooks::Webhooks;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {

@@ -1,8 +1,13 @@
-//! Results on standard output, and files that appear when they are complete.
+//! Results on standard output, and files that appear when they are complete. The formats of files. Texts without regard to case.
+//! The progress of an import: a bar on a terminal, plain lines elsewhere.
 
 use crate::error::{CliError, Result};
+use clap::ValueEnum;
+use icu_normalizer::ComposingNormalizer;
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::path::Path;
+use std::time::{Duration, Instant};
 use tempfile::{Builder, NamedTempFile};
 
 /// `1 row`, `2 rows`.
@@ -50,4 +55,106 @@ pub fn persist(file: NamedTempFile, path: &Path) -> Result<()> {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| CliError::file(path, &error.error))?;
     Ok(())
+}
+
+/// The format of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A table with a header
+    Csv,
+    /// A JSON object on each line
+    Ndjson,
+}
+
+impl Format {
+    /// By the extension of the file's name.
+    #[must_use]
+    pub fn of(path: &std::path::Path) -> Self {
+        let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
+        if matches!(extension.as_deref(), Some("ndjson" | "jsonl")) { Self::Ndjson } else { Self::Csv }
+    }
+}
+
+/// Equal for texts that differ only in case, and in how accents are encoded.
+#[must_use]
+pub fn folded(text: &str) -> String {
+    ComposingNormalizer::new_nfc().normalize(&text.to_lowercase()).into_owned()
+}
+
+const INTERVAL: Duration = Duration::from_secs(5);
+
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    label: &'static str,
+    size: u64,
+    began: Instant,
+    /// Bytes that are settled.
+    done: u64,
+    rows: u64,
+    last_line: Instant,
+}
+
+impl Progress {
+    #[must_use]
+    pub fn new(label: &'static str, size: u64) -> Self {
+        let bar = terminal::is_error_terminal().then(|| {
+            let style = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} % {msg}");
+            let bar = ProgressBar::new(size).with_prefix(label);
+            style.map_or(bar.clone(), |style| bar.with_style(style))
+        });
+        let now = Instant::now();
+        Self { bar, label, size, began: now, done: 0, rows: 0, last_line: now }
+    }
+
+    /// `length`: the bytes of the rows in the file.
+    pub fn settled(&mut self, rows: u64, length: u64, note: &str) {
+        self.rows += rows;
+        self.done += length;
+        let position = self.done.min(self.size);
+        let text = describe(self.rows, self.began.elapsed(), self.done, self.size - position);
+        if let Some(bar) = &self.bar {
+            bar.set_position(position);
+            bar.set_message(format!("{text}{note}"));
+        } else if self.last_line.elapsed() >= INTERVAL {
+            self.last_line = Instant::now();
+            let percent = position * 100 / self.size.max(1);
+            terminal::print_note(&format!("{}: {percent} %, {text}{note}", self.label));
+        }
+    }
+
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Rows, rate and remaining time. `done` and `left` are bytes of the file.
+fn describe(rows: u64, elapsed: Duration, done: u64, left: u64) -> String {
+    let seconds = elapsed.as_secs_f64().max(0.001);
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    let (rate, time_left) = (rows as f64 / seconds, left as f64 * seconds / done.max(1) as f64);
+    format!("{rows} rows, {rate:.0} rows/s, {} left", duration(Duration::from_secs_f64(time_left.min(1e9))))
+}
+
+/// In its two largest units.
+#[must_use]
+pub fn duration(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_and_time_left_follow_from_what_was_done() {
+        assert_eq!(describe(4_000, Duration::from_secs(10), 250, 750), "4000 rows, 400 rows/s, 30 s left");
+        assert_eq!(duration(Duration::from_secs(3_725)), "1 h 2 min");
+        assert_eq!(duration(Duration::from_secs(61)), "1 min 1 s");
+    }
 }

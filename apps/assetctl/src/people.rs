@@ -1,9 +1,9 @@
 //! Users by the names that people have for them.
 
 use crate::error::Result;
-use crate::folded::folded;
 use crate::http::client::Client;
 use crate::http::request::{JSON, get, unreadable};
+use crate::output::folded;
 use serde::Deserialize;
 
 /// The service's maximum.

@@ -5,14 +5,12 @@
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
-use crate::folded::folded;
 use crate::http::client::Client;
 use crate::http::request::{get_data, new_run_id, post_data, unreadable};
 use crate::interrupt::Interrupt;
-use crate::list;
 use crate::lookup::{is_id, person_with, text};
-use crate::output::{count, print, print_json};
-use crate::who;
+use crate::output::{count, folded, print, print_json};
+use crate::{list, who};
 use clap::Args;
 use jiff::{Timestamp, ToSpan};
 use percent_encoding::percent_decode_str;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use shared::auth::Caller;
-use shared::auth::scopes::EventsRead;
+use shared::auth::caller::EventsRead;
 use shared::domain::history::filter::{EventFilter, EventTypes};
 use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::{EventId, Id};

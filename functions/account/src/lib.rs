@@ -1,7 +1,6 @@
 //! `/v1/settings`, `/v1/keys`, `/v1/me` and `/v1/events`: a tenant's settings, API keys and events.
 
 mod events;
-mod key_wire;
 mod keys;
 mod me;
 mod settings;

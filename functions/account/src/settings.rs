@@ -2,13 +2,12 @@
 
 use serde::Serialize;
 use shared::auth::Caller;
-use shared::auth::scopes::{SettingsRead, SettingsWrite};
-use shared::domain::assets::label_url::LabelUrlTemplate;
+use shared::auth::caller::{SettingsRead, SettingsWrite};
+use shared::domain::assets::asset::Transitions;
+use shared::domain::assets::label::LabelUrlTemplate;
 use shared::domain::assets::tag::{TagPrefix, TagTemplate};
-use shared::domain::assets::transitions::Transitions;
 use shared::domain::record::Stored;
-use shared::domain::tenants::locale::Locale;
-use shared::domain::tenants::tenant::{NumberRange, Tenant, TenantChange, fullest};
+use shared::domain::tenants::tenant::{Locale, NumberRange, Tenant, TenantChange, fullest};
 use shared::domain::tenants::time_zone::TimeZone;
 use shared::domain::values::text::Name;
 use shared::http::error::ApiError;

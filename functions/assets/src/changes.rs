@@ -1,11 +1,10 @@
 //! Creations, changes and deletions of assets. A single request decides and commits one; a batch several in one transaction; an
 //! import each of its rows.
 
-use crate::expand::without_users;
-use crate::records::{self, AssetRecords};
+use crate::records::{self, AssetRecords, without_users};
 use crate::wire::{AssetPatch, AssetView, DELETED, NewAsset};
 use serde_json::{Map, Value, json};
-use shared::auth::scopes::AssetsWrite;
+use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, ImportRow, Operation, Principal};
 use shared::domain::assets::asset::{Asset, CatalogNames};
 use shared::domain::assets::change::{AssetChange, AssetChangeError, AssetReferences};

@@ -1,11 +1,10 @@
 //! The endpoints of assets.
 
-use crate::expand::ExpandedUsers;
-use crate::query::{AssetQuery, OneAssetQuery};
-use crate::wire::{AssetPatch, AssetView, DELETED, DeletedAsset, NewAsset};
-use crate::{changes, records};
+use crate::changes;
+use crate::records::{self, ExpandedUsers};
+use crate::wire::{AssetPatch, AssetQuery, AssetView, DELETED, DeletedAsset, NewAsset, OneAssetQuery};
 use shared::auth::Caller;
-use shared::auth::scopes::{AssetsRead, AssetsWrite};
+use shared::auth::caller::{AssetsRead, AssetsWrite};
 use shared::domain::assets::asset::Asset;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;

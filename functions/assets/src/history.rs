@@ -1,14 +1,14 @@
 //! The endpoint of an asset's history.
 
 use shared::auth::Caller;
-use shared::auth::scopes::AssetsRead;
+use shared::auth::caller::AssetsRead;
 use shared::domain::assets::asset::Asset;
 use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
 use shared::http::requests::extract::{Path, Query};
 use shared::http::responses::Json;
-use shared::http::responses::history::{self, History, HistoryQuery};
+use shared::http::responses::page::{self, History, HistoryQuery};
 
 /// List an asset's history
 ///
@@ -19,5 +19,5 @@ pub async fn get_asset_history(
     Query(query): Query<HistoryQuery>,
     Path(id): Path<AssetId>,
 ) -> Result<Json<History>, ApiError> {
-    Ok(Json(history::read::<Asset>(&caller.store, id, query).await?))
+    Ok(Json(page::read::<Asset>(&caller.store, id, query).await?))
 }

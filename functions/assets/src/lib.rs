@@ -2,11 +2,9 @@
 
 mod bulk;
 mod changes;
-mod expand;
 mod handlers;
 mod history;
 mod labels;
-mod query;
 mod records;
 mod seen;
 mod startable;

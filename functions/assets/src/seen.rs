@@ -2,12 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use shared::auth::scopes::AssetsWrite;
+use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, ImportRow, Operation, Principal};
 use shared::domain::assets::asset::Asset;
-use shared::domain::assets::asset_tag::RowTag;
-use shared::domain::assets::location::Location;
-use shared::domain::assets::seen::SeenOutcome;
+use shared::domain::assets::seen::{Location, SeenOutcome};
+use shared::domain::assets::tag::RowTag;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::values::field_error::{ErrorLocation, FieldError, ValueError};

@@ -2,12 +2,11 @@
 
 use serde::Serialize;
 use shared::auth::Caller;
-use shared::auth::scopes::ProcessesRead;
+use shared::auth::caller::ProcessesRead;
 use shared::domain::assets::asset::{Asset, Status};
 use shared::domain::processes::instance::{ProcessError, check_startable};
 use shared::domain::processes::process::{Process, Slug};
-use shared::domain::values::id::AssetId;
-use shared::domain::values::id::{InstanceId, ProcessId};
+use shared::domain::values::id::{AssetId, InstanceId, ProcessId};
 use shared::domain::values::text::Name;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::ResourceErrors;

@@ -1,19 +1,17 @@
 //! The endpoint of statistics.
 
-use crate::query::{Depth, StatsQuery};
+use crate::wire::{Depth, StatsQuery};
 use serde::Serialize;
 use shared::auth::Caller;
-use shared::auth::scopes::AssetsRead;
-use shared::domain::assets::groups::Groups;
-use shared::domain::assets::stats::AssetStats;
+use shared::auth::caller::AssetsRead;
+use shared::domain::assets::stats::{AssetStats, Groups};
 use shared::domain::keys::scope::Scope;
 use shared::domain::processes::stats::InstanceStats;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::tenants::time_zone::LocalClock;
 use shared::domain::values::field_error::FieldError;
 use shared::http::error::ApiError;
-use shared::http::openapi::InputErrors;
-use shared::http::openapi::describe::either;
+use shared::http::openapi::{InputErrors, either};
 use shared::http::requests::extract::Query;
 use shared::http::responses::Data;
 use shared::store::{AssetFilter, GroupBy};

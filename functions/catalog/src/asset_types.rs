@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use shared::auth::Caller;
-use shared::auth::scopes::{CatalogRead, CatalogWrite};
+use shared::auth::caller::{CatalogRead, CatalogWrite};
 use shared::domain::catalog::custom_fields::FieldsSchema;
 use shared::domain::catalog::{AssetKind, AssetType, AssetTypeChange, MAX_ASSET_TYPES, TypeCode};
 use shared::domain::record::Stored;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use shared::auth::Caller;
-use shared::auth::scopes::{CatalogRead, CatalogWrite};
+use shared::auth::caller::{CatalogRead, CatalogWrite};
 use shared::domain::catalog::{Manufacturer, ManufacturerChange, Website};
 use shared::domain::record::Stored;
 use shared::domain::values::id::ManufacturerId;

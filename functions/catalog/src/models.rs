@@ -1,7 +1,7 @@
 //! The endpoints of models.
 
 use serde::Serialize;
-use shared::auth::scopes::{CatalogRead, CatalogWrite};
+use shared::auth::caller::{CatalogRead, CatalogWrite};
 use shared::auth::{Caller, unknown_reference};
 use shared::domain::catalog::{AssetType, Manufacturer, Model, ModelChange};
 use shared::domain::record::Stored;

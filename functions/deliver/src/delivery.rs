@@ -1,20 +1,24 @@
-//! One delivery: read, decide, send.
+//! One delivery: read, decide, send. The secrets that sign deliveries, decrypted. The webhooks of tenants, kept for a second, and
+//! their health, kept for a batch.
 
 use super::settling::Before;
-use super::webhooks::Age;
 use super::{Deliver, Failure, SignedDelivery};
 use chrono::TimeDelta;
 use futures_util::future::{join_all, try_join, try_join_all, try_join4};
 use shared::domain::history::chain::HistoryEntry;
 use shared::domain::history::commitments::Commitments;
-use shared::domain::values::id::{EventId, Id};
+use shared::domain::record::Stored;
+use shared::domain::values::id::{EventId, Id, TenantId, WebhookId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{
-    Attempt, Attempted, Decision, Delivery, DeliveryRequest, EventRequest, TEST_EVENT, Webhook, WebhookSecret, decide,
-    delivery_body, test_event,
+    Attempt, Attempted, Decision, Delivery, DeliveryRequest, EncryptedSecret, EventRequest, Health, TEST_EVENT, Webhook,
+    WebhookSecret, decide, delivery_body, test_event,
 };
 use shared::event_view::{EventView, FeedEntry, feed_entries};
+use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use shared::store::{RecordNames, StoreError, TenantStore, WriteError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
 /// After this time, a consistent read that does not find an event means that there is none: the table was restored to a time
@@ -189,4 +193,174 @@ fn log(request: &DeliveryRequest, attempt: &Attempt) {
     let DeliveryRequest { tenant_id, webhook_id, event_id, .. } = request;
     let (status, error, duration_ms) = (attempt.status, attempt.error.map(|error| error.as_str()), attempt.duration_ms);
     tracing::info!(%tenant_id, %webhook_id, %event_id, status, error, duration_ms, "an attempt to deliver an event");
+}
+
+const MAX_SECRETS: usize = 1000;
+
+/// Keeps decrypted secrets in memory: each delivery needs one, and decrypting it costs a request to the provider.
+pub(crate) struct Secrets {
+    key_encryption: Arc<dyn KeyEncryption>,
+    decrypted: Mutex<HashMap<(TenantId, EncryptedSecret), WebhookSecret>>,
+}
+
+impl Secrets {
+    pub(crate) fn new(key_encryption: Arc<dyn KeyEncryption>) -> Self {
+        Self { key_encryption, decrypted: Mutex::default() }
+    }
+
+    /// # Errors
+    ///
+    /// Returns a [`KeyEncryptionError`] when it can't be decrypted.
+    pub(crate) async fn decrypt(&self, tenant: TenantId, secret: &EncryptedSecret) -> Result<WebhookSecret, KeyEncryptionError> {
+        let name = (tenant, secret.clone());
+        if let Some(known) = self.known(&name) {
+            return Ok(known);
+        }
+        let bytes = self.key_encryption.decrypt_key(Purpose::WebhookSecret, tenant, &secret.0).await?;
+        let decrypted = WebhookSecret::from_bytes(bytes);
+        let mut kept = self.decrypted.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= MAX_SECRETS {
+            kept.clear();
+        }
+        kept.insert(name, decrypted.clone());
+        Ok(decrypted)
+    }
+
+    fn known(&self, name: &(TenantId, EncryptedSecret)) -> Option<WebhookSecret> {
+        self.decrypted.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+}
+
+const MAX_AGE: TimeDelta = TimeDelta::seconds(1);
+/// The most that the clock of the function that made an event may be ahead.
+const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::milliseconds(100);
+const MAX_TENANTS: usize = 1000;
+
+type Webhooks = HashMap<WebhookId, Stored<Webhook>>;
+
+/// Every message needs a webhook. One query reads all those of a tenant, for as many units as two or three of them.
+#[derive(Default)]
+pub(crate) struct RecentWebhooks {
+    webhooks: Mutex<HashMap<TenantId, CachedWebhooks>>,
+    health: Mutex<HealthOfBatch>,
+}
+
+#[derive(Default)]
+struct HealthOfBatch {
+    batch: u64,
+    health: HashMap<(TenantId, WebhookId), Arc<OnceCell<Health>>>,
+}
+
+struct CachedWebhooks {
+    batch: u64,
+    at: Timestamp,
+    webhooks: Arc<OnceCell<Webhooks>>,
+}
+
+/// How old a webhook may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Age {
+    /// Read after this event, so that each change of the webhook before it counts, and at most a second ago.
+    After(EventId),
+    /// Read for this batch or a later one, as for what was asked for, and for repeated attempts.
+    Current,
+}
+
+impl RecentWebhooks {
+    /// `None` if it is deleted.
+    pub(crate) async fn get(
+        &self,
+        store: &TenantStore,
+        webhook: WebhookId,
+        age: Age,
+        (batch, now): (u64, Timestamp),
+    ) -> Result<Option<Stored<Webhook>>, StoreError> {
+        let cell = self.cell(store.id(), age, batch, now);
+        let read = async || {
+            let webhooks = store.all::<Webhook>().await?;
+            Ok::<_, StoreError>(webhooks.into_iter().map(|webhook| (webhook.value.id, webhook)).collect())
+        };
+        match cell.get_or_try_init(read).await?.get(&webhook) {
+            Some(found) if found.value.is_active || age == Age::Current => Ok(Some(found.clone())),
+            // Deleted, newer, one that can't be read, which is an error, or one that may just have been activated: its first events
+            // must not be given up.
+            _ => store.get(webhook).await,
+        }
+    }
+
+    /// The messages of a batch are often for the same webhooks.
+    pub(crate) async fn health(&self, store: &TenantStore, webhook: WebhookId, batch: u64) -> Result<Health, StoreError> {
+        let cell = {
+            let mut kept = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.batch != batch {
+                *kept = HealthOfBatch { batch, ..HealthOfBatch::default() };
+            }
+            Arc::clone(kept.health.entry((store.id(), webhook)).or_default())
+        };
+        cell.get_or_try_init(|| store.webhook_health(webhook)).await.copied()
+    }
+
+    fn cell(&self, tenant: TenantId, age: Age, batch: u64, now: Timestamp) -> Arc<OnceCell<Webhooks>> {
+        let mut kept = self.webhooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_after = |kept: &CachedWebhooks, event: EventId| {
+            let is_young = (TimeDelta::zero()..MAX_AGE).contains(&now.since(kept.at));
+            is_young && kept.at > event.timestamp().plus(MAX_CLOCK_DIFFERENCE)
+        };
+        // Each message of a batch was received before the batch's first read.
+        let is_usable = |kept: &&CachedWebhooks| kept.batch >= batch || matches!(age, Age::After(event) if is_after(kept, event));
+        if let Some(found) = kept.get(&tenant).filter(is_usable) {
+            return Arc::clone(&found.webhooks);
+        }
+        if kept.len() >= MAX_TENANTS {
+            kept.clear();
+        }
+        let webhooks = Arc::<OnceCell<Webhooks>>::default();
+        kept.insert(tenant, CachedWebhooks { batch, at: now, webhooks: Arc::clone(&webhooks) });
+        webhooks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shared::domain::values::id::Id;
+    use shared::domain::values::time::Timestamp;
+    use shared::key_encryption::KeyBytes;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Leaves each ciphertext as it is, and counts.
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    impl KeyEncryption for Counting {
+        fn name(&self) -> &'static str {
+            "counting"
+        }
+
+        fn encrypt_key<'a>(&'a self, _: Purpose, _: TenantId, secret: &'a [u8]) -> KeyBytes<'a> {
+            Box::pin(async { Ok(secret.to_vec()) })
+        }
+
+        fn decrypt_key<'a>(&'a self, purpose: Purpose, _: TenantId, ciphertext: &'a [u8]) -> KeyBytes<'a> {
+            assert_eq!(purpose, Purpose::WebhookSecret);
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async { Ok(ciphertext.to_vec()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_secret_is_decrypted_once_for_each_tenant_and_few_are_kept() {
+        let provider = Arc::new(Counting::default());
+        let secrets = Secrets::new(Arc::clone(&provider) as Arc<dyn KeyEncryption>);
+        let tenants = [1, 2].map(|n| TenantId::new(Timestamp::from_millis(0), [n; 10]));
+        let secret = EncryptedSecret(vec![1; 32]);
+        for tenant in [tenants[0], tenants[0], tenants[1]] {
+            assert_eq!(secrets.decrypt(tenant, &secret).await.unwrap().bytes(), [1; 32]);
+        }
+        assert_eq!(provider.0.load(Ordering::Relaxed), 2);
+        for n in 0..MAX_SECRETS {
+            secrets.decrypt(tenants[0], &EncryptedSecret(n.to_le_bytes().to_vec())).await.unwrap();
+        }
+        assert!(secrets.decrypted.lock().unwrap().len() < MAX_SECRETS);
+    }
 }

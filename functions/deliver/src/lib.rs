@@ -4,20 +4,17 @@
 mod delivery;
 mod disabling;
 mod replay;
-mod secrets;
 mod sender;
 mod settling;
 mod transport;
-mod webhooks;
 
 pub use sender::{Sender, SignedDelivery};
 pub use transport::Transport;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::TimeDelta;
-use delivery::{EventOfMessage, Place};
+use delivery::{Age, EventOfMessage, Place, RecentWebhooks, Secrets};
 use futures_util::future::join_all;
-use secrets::Secrets;
 use shared::domain::webhooks::{DeliveryRequest, FanoutRequest, Message, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
 use shared::lambda::BatchHandler;
@@ -29,7 +26,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
-use webhooks::{Age, RecentWebhooks};
 
 /// The message comes back.
 pub type Failure = Box<dyn Error + Send + Sync>;

@@ -5,8 +5,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use shared::app::App;
 use shared::http::error::ApiError;
-use shared::http::openapi::OpenErrors;
-use shared::http::openapi::describe::{Describe, Schemas, add_headers};
+use shared::http::openapi::{Describe, OpenErrors, Schemas, add_headers};
 use shared::http::responses::html::{self, HtmlPage};
 use utoipa::openapi::path::Operation;
 

@@ -3,7 +3,7 @@
 
 use crate::wire::{NewUser, UserPatch, UserView};
 use serde_json::json;
-use shared::auth::scopes::UsersWrite;
+use shared::auth::caller::UsersWrite;
 use shared::auth::{Caller, ImportRow, Operation, Principal};
 use shared::domain::keys::scope::Role;
 use shared::domain::record::{Kind, Record, Stored};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 use shared::auth::Caller;
-use shared::auth::scopes::UsersWrite;
+use shared::auth::caller::UsersWrite;
 use shared::domain::keys::scope::Role;
 use shared::domain::people::{Obstacle, Removed, pseudonym};
 use shared::domain::request::{ExpectedVersions, StoredResponse};
@@ -11,8 +11,8 @@ use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ErasureConflict, ResourceErrors};
+use shared::http::requests::body::NoBody;
 use shared::http::requests::extract::Path;
-use shared::http::requests::no_body::NoBody;
 use shared::http::responses::{Data, Success};
 use utoipa::ToSchema;
 

@@ -3,7 +3,7 @@
 use crate::changes;
 use crate::wire::{NewUser, UserPatch, UserQuery, UserView};
 use shared::auth::Caller;
-use shared::auth::scopes::{UsersRead, UsersWrite};
+use shared::auth::caller::{UsersRead, UsersWrite};
 use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;

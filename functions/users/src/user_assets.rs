@@ -2,7 +2,7 @@
 
 use assets::AssetView;
 use shared::auth::Caller;
-use shared::auth::scopes::AssetsRead;
+use shared::auth::caller::AssetsRead;
 use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::UserId;

@@ -1,19 +1,30 @@
-//! The endpoints of webhooks.
+//! The endpoints of webhooks. The creation of a webhook. Bodies, queries and views of webhooks.
 
-use crate::new_webhook::{CreateWebhook, created, too_many};
+use crate::secrets;
 use crate::secrets::NewSecret;
-use crate::unavailable;
-use crate::wire::{NewWebhook, NewWebhookView, WebhookPatch, WebhookQuery, WebhookView, check_url};
-use shared::auth::Caller;
-use shared::auth::scopes::{WebhooksRead, WebhooksWrite};
+use serde::Serialize;
+use serde_json::json;
+use shared::auth::caller::{WebhooksRead, WebhooksWrite};
+use shared::auth::{Caller, Command, Principal};
+use shared::domain::record::Stored;
+use shared::domain::request::StoredResponse;
+use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::WebhookId;
-use shared::domain::webhooks::{Webhook, WebhookChange};
-use shared::http::error::ApiError;
+use shared::domain::values::slots::choose;
+use shared::domain::values::text::Notes;
+use shared::domain::values::time::Timestamp;
+use shared::domain::webhooks::{
+    AddressPolicy, DisabledReason, EncryptedSecret, MAX_GRACE_SECONDS, MAX_WEBHOOKS, Webhook, WebhookChange, WebhookEvents,
+    WebhookUrl,
+};
+use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestConflict, ResourceErrors};
+use shared::http::requests::body::BoundedInteger;
 use shared::http::requests::extract::{JsonBody, Path, Query};
-use shared::http::requests::params;
-use shared::http::responses::{CreatedSecret, Data, Versioned};
-use shared::store::Page;
+use shared::http::requests::params::{self, Limit, PageNumber};
+use shared::http::responses::{Created, CreatedSecret, Data, Success, Versioned};
+use shared::store::{CommitFailure, Page, StoreError, TenantStore, UnitOfWork, WriteError};
+use utoipa::ToSchema;
 
 /// List webhooks
 ///
@@ -49,7 +60,7 @@ pub async fn create_webhook(
         return Err(ApiError::Invalid(errors));
     }
     // Without a queue, nothing would be delivered.
-    unavailable::queue(&caller.app)?;
+    secrets::queue(&caller.app)?;
     if free_slots.is_empty() {
         // Before a secret is encrypted for nothing.
         return Err(too_many());
@@ -87,4 +98,184 @@ pub async fn update_webhook(
 #[utoipa::path(delete, path = "/webhooks/{id}", tag = "webhooks", responses(ChangeErrors, ChangeConflict))]
 pub async fn delete_webhook(caller: Caller<WebhooksWrite>, Path(id): Path<WebhookId>) -> Result<Data<WebhookView>, ApiError> {
     caller.delete::<Webhook, _>(id, |_| Ok(())).await
+}
+
+pub(crate) struct CreateWebhook {
+    pub(crate) body: NewWebhook,
+    pub(crate) secret: EncryptedSecret,
+}
+
+pub(crate) fn created<T>(webhook: &Stored<Webhook>, view: T) -> CreatedSecret<T> {
+    Created::new("webhooks", webhook.value.id, view).with_secret()
+}
+
+pub(crate) fn too_many() -> ApiError {
+    let detail = format!("The limit of {MAX_WEBHOOKS} webhooks is reached.");
+    ApiError::conflict(ConflictCode::Conflict, detail, json!({"limit": MAX_WEBHOOKS}))
+}
+
+impl Command for CreateWebhook {
+    type Inputs = Vec<u8>;
+    type Outcome = Stored<Webhook>;
+
+    async fn read(&self, reads: &TenantStore) -> Result<Vec<u8>, ApiError> {
+        Ok(reads.free_webhook_slots().await?)
+    }
+
+    fn decide(
+        &self,
+        principal: &Principal,
+        unit: &mut UnitOfWork<'_>,
+        free_slots: &Vec<u8>,
+    ) -> Result<Stored<Webhook>, CommitFailure<ApiError>> {
+        let now = principal.context.at;
+        let id = principal.store.new_id(now)?;
+        let slot = choose(free_slots, id).ok_or_else(too_many)?;
+        let NewWebhook { url, description, events, is_active } = &self.body;
+        Ok(unit.create(Webhook {
+            id,
+            url: url.clone(),
+            description: description.value().cloned().unwrap_or_default(),
+            events: events.clone(),
+            is_active: is_active.unwrap_or(true),
+            disabled_reason: None,
+            active_since: now,
+            slot,
+            secret: self.secret.clone(),
+            previous_secret: None,
+            rotated_at: None,
+            created_by: principal.context.actor.key_id,
+        })?)
+    }
+
+    /// The stored response must not have the secret.
+    fn stored_response(&self, webhook: &Stored<Webhook>) -> Result<StoredResponse, StoreError> {
+        created(webhook, WebhookView::from(webhook.clone())).to_stored(Vec::new())
+    }
+
+    fn classify_failure(&self, error: WriteError, _: &Stored<Webhook>) -> CommitFailure<ApiError> {
+        match error {
+            // Another creation has taken the slot: the next attempt takes one that is left.
+            WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
+            error => error.into(),
+        }
+    }
+}
+
+const READ_ONLY: &[&str] =
+    &["id", "disabled_reason", "secret", "created_at", "updated_at", "rotated_at", "previous_secret_until"];
+
+/// Seconds in which the previous secret still signs.
+type Grace = BoundedInteger<0, MAX_GRACE_SECONDS>;
+
+shared::body! {
+    /// A new webhook.
+    pub struct NewWebhook {
+        required url: WebhookUrl,
+        /// What it is for.
+        nullable description: Notes,
+        /// Types of events.
+        required events: WebhookEvents,
+        /// Whether events are sent. Default true.
+        optional is_active: bool,
+    }
+    read_only: READ_ONLY
+}
+
+shared::body! {
+    /// Fields of a webhook to change.
+    pub struct WebhookPatch {
+        optional url: WebhookUrl,
+        /// What it is for.
+        nullable description: Notes,
+        /// Types of events.
+        optional events: WebhookEvents,
+        /// Whether events are sent. `true` also takes the `disabled_reason` away.
+        optional is_active: bool,
+    }
+    unchanged: READ_ONLY, into: WebhookChange
+}
+
+shared::body! {
+    /// Options for rotating a webhook's secret.
+    pub struct Rotation as WebhookRotation {
+        /// How many seconds the previous secret still signs, besides the new one. Default 0, maximum 604800 (7 days).
+        optional grace_seconds: Grace,
+    }
+    read_only: &[]
+}
+
+pub(crate) fn check_url(url: &WebhookUrl, policy: AddressPolicy) -> Option<FieldError> {
+    url.check(policy).err().map(|error| FieldError::field("url", error.to_string()))
+}
+
+shared::query! {
+    /// Page of webhooks.
+    pub struct WebhookQuery {
+        /// Page number. Default 1.
+        page: PageNumber as PageNumber,
+        /// Items per page. Default 20, maximum 100.
+        limit: Limit as Limit,
+    }
+}
+
+/// A webhook, without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Webhook)]
+pub struct WebhookView {
+    /// ID.
+    pub(crate) id: WebhookId,
+    /// Address that events are sent to.
+    url: WebhookUrl,
+    /// What it is for.
+    #[schema(required)]
+    description: Option<Notes>,
+    /// Types of events.
+    events: WebhookEvents,
+    /// Whether events are sent.
+    is_active: bool,
+    /// Why the service has disabled it. Null if it did not.
+    #[schema(required)]
+    disabled_reason: Option<DisabledReason>,
+    /// Time of creation.
+    created_at: Timestamp,
+    /// Time of the last change.
+    updated_at: Timestamp,
+    /// Time of the last rotation of its secret.
+    #[schema(required)]
+    rotated_at: Option<Timestamp>,
+    /// Until when the secret before the last rotation also signs, or has signed.
+    #[schema(required)]
+    previous_secret_until: Option<Timestamp>,
+}
+
+/// A webhook with its secret.
+#[derive(Serialize, ToSchema)]
+#[schema(as = WebhookWithSecret)]
+pub struct NewWebhookView {
+    /// The secret that signs deliveries, `whsec_…`. Shown only in this response, and not when the response is replayed for an
+    /// `Idempotency-Key`. Null in a dry run.
+    #[schema(required = false, value_type = Option<String>)]
+    pub(crate) secret: String,
+    /// The webhook without its secret.
+    #[serde(flatten)]
+    pub(crate) webhook: WebhookView,
+}
+
+impl From<Stored<Webhook>> for WebhookView {
+    fn from(stored: Stored<Webhook>) -> Self {
+        let Stored { value: webhook, created_at, updated_at, .. } = stored;
+        Self {
+            id: webhook.id,
+            url: webhook.url,
+            description: Some(webhook.description).filter(|text| !text.is_empty()),
+            events: webhook.events,
+            is_active: webhook.is_active,
+            disabled_reason: webhook.disabled_reason,
+            created_at,
+            updated_at,
+            rotated_at: webhook.rotated_at,
+            previous_secret_until: webhook.previous_secret.map(|previous| previous.until),
+        }
+    }
 }

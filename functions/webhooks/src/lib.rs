@@ -1,13 +1,9 @@
 //! `/v1/webhooks`: the receivers of a tenant's events, and the deliveries to them.
 
 mod deliveries;
-mod delivery_wire;
 mod handlers;
-mod new_webhook;
 mod replay;
 mod secrets;
-mod unavailable;
-mod wire;
 
 shared::endpoints! {
     handlers: list_webhooks, create_webhook, get_webhook, update_webhook, delete_webhook;

@@ -1,11 +1,11 @@
 //! The replay: all events of a time are sent again.
 
 use crate::deliveries::check_active;
-use crate::unavailable;
+use crate::secrets;
 use serde::Serialize;
 use serde_json::json;
 use shared::auth::Caller;
-use shared::auth::scopes::WebhooksWrite;
+use shared::auth::caller::WebhooksWrite;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{EventId, WebhookId};
 use shared::domain::values::time::Timestamp;
@@ -70,7 +70,7 @@ pub async fn replay_events(
     let now = caller.context.at;
     check_times(&body, now, errors)?;
     check_active(&webhook)?;
-    let queue = unavailable::queue(&caller.app)?;
+    let queue = secrets::queue(&caller.app)?;
     let Replay { since, until, events } = body;
     let identity = match &caller.context.idempotency {
         Some(request) => caller.store.request_identity(request),

@@ -1,17 +1,20 @@
-//! The secrets that sign deliveries: made, encrypted, shown once, and replaced.
+//! The secrets that sign deliveries: made, encrypted, shown once, and replaced. The parts of the operator's configuration that
+//! webhooks need, and the errors without them.
 
-use crate::unavailable;
-use crate::wire::{NewWebhookView, Rotation, WebhookView};
-use shared::auth::scopes::WebhooksWrite;
+use crate::handlers::{NewWebhookView, Rotation, WebhookView};
+use serde_json::Value;
+use shared::app::App;
+use shared::auth::caller::WebhooksWrite;
 use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::record::Stored;
 use shared::domain::values::id::WebhookId;
 use shared::domain::webhooks::{EncryptedSecret, Webhook, WebhookSecret};
-use shared::http::error::ApiError;
+use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ChangeErrors, RequestConflict};
 use shared::http::requests::extract::{OptionalJsonBody, Path};
 use shared::http::responses::{Data, or_not_found};
-use shared::key_encryption::Purpose;
+use shared::key_encryption::{KeyEncryption, Purpose};
+use shared::queue::Queue;
 
 /// A new secret in plain and in stored form.
 pub(crate) struct NewSecret {
@@ -21,7 +24,7 @@ pub(crate) struct NewSecret {
 
 impl NewSecret {
     pub(crate) async fn make(caller: &VerifiedCaller) -> Result<Self, ApiError> {
-        let key_encryption = unavailable::key_encryption(&caller.app)?;
+        let key_encryption = key_encryption(&caller.app)?;
         let secret = WebhookSecret::new(caller.store.store().random()?);
         let tenant = caller.store.id();
         let encrypted = key_encryption.encrypt_key(Purpose::WebhookSecret, tenant, secret.bytes()).await?;
@@ -54,4 +57,17 @@ pub async fn rotate_webhook(
     // The stored response must not have the secret.
     let rotated = caller.replace(&webhook, next, |rotated| Data { data: WebhookView::from(rotated) }).await?;
     Ok(Data { data: secret.show(&caller, rotated) })
+}
+
+fn unavailable(lacking: &str) -> ApiError {
+    let detail = format!("Webhooks are not available: the operator has not configured {lacking}.");
+    ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
+}
+
+pub(crate) fn key_encryption(app: &App) -> Result<&dyn KeyEncryption, ApiError> {
+    app.key_encryption().ok_or_else(|| unavailable("an encryption key for their secrets"))
+}
+
+pub(crate) fn queue(app: &App) -> Result<&dyn Queue, ApiError> {
+    app.queue().ok_or_else(|| unavailable("a queue for deliveries"))
 }

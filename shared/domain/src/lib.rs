@@ -7,10 +7,8 @@ pub mod history;
 pub mod keys;
 pub mod people;
 pub mod processes;
-mod pseudonym;
 pub mod receipts;
 pub mod record;
-mod record_change;
 pub mod request;
 #[cfg(test)]
 pub(crate) mod samples;

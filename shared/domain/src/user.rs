@@ -1,13 +1,11 @@
 //! The users of a tenant, to whom assets are assigned.
 
+use crate::actor::{is_reserved, pseudonym, pseudonymous_email};
 use crate::keys::scope::Role;
-use crate::pseudonym::{is_reserved, pseudonym, pseudonymous_email};
-use crate::record::{Kind, Record, Reference, Requirement, Unique, fields};
-use crate::record_change::record_change;
+use crate::record::{Kind, Record, Reference, Requirement, Unique, fields, record_change};
 use crate::values::field_error::ValueError;
-use crate::values::hidden_characters::check_visible;
 use crate::values::id::{Id, UserId};
-use crate::values::text::{Name, composed, fold};
+use crate::values::text::{Name, check_visible, composed, fold};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

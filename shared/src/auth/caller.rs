@@ -1,7 +1,6 @@
-//! The sender of a request with an API key.
+//! The sender of a request with an API key. The scopes that an endpoint needs, as a type.
 
 use super::Command;
-use super::scopes::RequiredScopes;
 use super::unverified::UnverifiedRequest;
 use crate::app::App;
 use crate::domain::catalog::custom_fields::Validations;
@@ -13,9 +12,8 @@ use crate::domain::values::id::ApiKeyId;
 use crate::http::RequestContext;
 use crate::http::credential_check::Check;
 use crate::http::error::ApiError;
-use crate::http::openapi::describe::{Describe, Schemas};
-use crate::http::requests::receive::ReceivedRequest;
-use crate::http::requests::unread::VerifiedSender;
+use crate::http::openapi::{Describe, Schemas};
+use crate::http::requests::receive::{ReceivedRequest, VerifiedSender};
 use crate::store::{ChangeContext, TenantStore, WriteError};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -170,4 +168,34 @@ impl VerifiedCaller {
             stored => stored,
         }
     }
+}
+
+/// A type in place of scopes: that of one scope, or a tuple.
+pub trait RequiredScopes: 'static {
+    const SCOPES: &'static [Scope];
+}
+
+macro_rules! scopes {
+    ($($name:ident)*) => {$(
+        pub struct $name;
+
+        impl RequiredScopes for $name {
+            const SCOPES: &'static [Scope] = &[Scope::$name];
+        }
+    )*};
+}
+
+scopes! {
+    AssetsRead AssetsWrite ProcessesRead ProcessesWrite UsersRead UsersWrite CatalogRead CatalogWrite SettingsRead SettingsWrite
+    KeysRead KeysWrite EventsRead WebhooksRead WebhooksWrite
+}
+
+/// Every key may, whatever its scopes.
+impl RequiredScopes for () {
+    const SCOPES: &'static [Scope] = &[];
+}
+
+/// Offboarding is a change of a user, of processes and of assets.
+impl RequiredScopes for (UsersWrite, ProcessesWrite, AssetsRead) {
+    const SCOPES: &'static [Scope] = &[Scope::UsersWrite, Scope::ProcessesWrite, Scope::AssetsRead];
 }

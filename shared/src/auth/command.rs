@@ -1,10 +1,17 @@
 //! The one way to write on behalf of a caller: a command decides, and decides again from fresh data when another writer was
-//! faster (optimistic locking).
+//! faster (optimistic locking). Commands about one record, whatever its kind. The common parts of all resources' endpoints:
+//! showing, changing and deleting one by its ID.
 
-use super::Principal;
+use super::{Caller, Command, Principal};
+use crate::domain::record::{Record, Stored};
 use crate::domain::request::StoredResponse;
+use crate::domain::values::field_error::FieldError;
 use crate::http::error::ApiError;
+use crate::http::requests::body::PatchBody;
+use crate::http::requests::extract::JsonBody;
+use crate::http::responses::{Created, Data, Success, Versioned, or_not_found};
 use crate::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError, has_time_for_operation, pause};
+use serde::Serialize;
 
 /// Attempts before the caller is told to try again.
 const MAX_ATTEMPTS: u32 = 5;
@@ -86,5 +93,213 @@ impl Principal {
             }
             attempt += 1;
         }
+    }
+}
+
+struct Creation<T, F> {
+    value: T,
+    respond: F,
+}
+
+impl<T: Record, R: Success + Send, F: Fn(Stored<T>) -> R + Sync> Command for Creation<T, F> {
+    type Inputs = ();
+    type Outcome = R;
+
+    async fn read(&self, _: &TenantStore) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    fn decide(&self, _: &Principal, unit: &mut UnitOfWork<'_>, (): &()) -> Result<R, CommitFailure<ApiError>> {
+        Ok((self.respond)(unit.create(self.value.clone())?))
+    }
+
+    fn stored_response(&self, response: &R) -> Result<StoredResponse, StoreError> {
+        response.to_stored(Vec::new())
+    }
+
+    /// Nothing was read that another attempt could read again.
+    fn classify_failure(&self, error: WriteError, _: &R) -> CommitFailure<ApiError> {
+        CommitFailure::Failed(error_of_one_record(error))
+    }
+}
+
+struct Change<T: Record, F> {
+    id: T::Id,
+    decide: F,
+}
+
+impl<T, F> Command for Change<T, F>
+where
+    T: Record,
+    F: Fn(&mut UnitOfWork<'_>, &Stored<T>) -> Result<Stored<T>, ApiError> + Sync,
+{
+    type Inputs = Stored<T>;
+    type Outcome = Stored<T>;
+
+    async fn read(&self, reads: &TenantStore) -> Result<Stored<T>, ApiError> {
+        or_not_found(reads.get::<T>(self.id).await?)
+    }
+
+    fn decide(&self, _: &Principal, unit: &mut UnitOfWork<'_>, old: &Stored<T>) -> Result<Stored<T>, CommitFailure<ApiError>> {
+        Ok((self.decide)(unit, old)?)
+    }
+
+    fn classify_failure(&self, error: WriteError, _: &Stored<T>) -> CommitFailure<ApiError> {
+        match error {
+            WriteError::Stale => CommitFailure::Outdated(error),
+            other => CommitFailure::Failed(error_of_one_record(other)),
+        }
+    }
+}
+
+impl Principal {
+    /// The response is stored for a repetition of the request, without images.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Conflict`] for a value that another record has and that must be unique, and [`ApiError::Invalid`] for
+    /// a field that refers to a missing record.
+    pub async fn create<T: Record, R: Success + Send>(
+        &self,
+        value: T,
+        respond: impl Fn(Stored<T>) -> R + Sync,
+    ) -> Result<R, ApiError> {
+        self.execute(&Creation { value, respond }, ()).await
+    }
+
+    /// Changes a record that was just read with `decide`, which adds the change to the unit of work. If another writer
+    /// changes it meanwhile, reads it again and decides again, so that both changes take effect. For requests other than
+    /// POST.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of `decide`, [`ApiError::NotFound`] if the record is deleted meanwhile, and
+    /// [`ApiError::Conflict`] if other writers were faster five times. As [`Principal::create`] otherwise.
+    pub async fn change<T: Record>(
+        &self,
+        old: Stored<T>,
+        decide: impl Fn(&mut UnitOfWork<'_>, &Stored<T>) -> Result<Stored<T>, ApiError> + Sync,
+    ) -> Result<Stored<T>, ApiError> {
+        self.execute(&Change { id: old.value.id(), decide }, old).await
+    }
+
+    /// The record was just read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Principal::change`].
+    pub async fn update<T: Record>(
+        &self,
+        old: Stored<T>,
+        decide: impl Fn(&T) -> Result<T, ApiError> + Sync,
+    ) -> Result<Stored<T>, ApiError> {
+        self.change(old, |unit, old| Ok(unit.update(old, decide(&old.value)?)?)).await
+    }
+
+    /// Replaces a record that was just read by `next`, in one attempt: a second one would undo what another writer has done
+    /// meanwhile. `respond` makes the response that is stored for a repetition of the request.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Conflict`] if the record is changed meanwhile, and [`ApiError::NotFound`] if it is deleted.
+    pub async fn replace<T: Record, R: Success>(
+        &self,
+        old: &Stored<T>,
+        next: T,
+        respond: impl FnOnce(Stored<T>) -> R,
+    ) -> Result<Stored<T>, ApiError> {
+        let mut unit = UnitOfWork::new(&self.store, &self.context);
+        let replaced = unit.update(old, next)?;
+        match unit.commit_with(|| respond(replaced.clone()).to_stored(Vec::new())).await {
+            Err(WriteError::Stale) if self.store.get::<T>(old.value.id()).await?.is_none() => Err(ApiError::NotFound),
+            committed => Ok(committed.map(|()| replaced)?),
+        }
+    }
+
+    /// Deletes a record that was just read, whoever else is changing it, if `permit` allows it. Returns the record as
+    /// it was.
+    ///
+    /// # Errors
+    ///
+    /// As [`Principal::change`], and [`ApiError::Conflict`] with the count while other records refer to it.
+    pub async fn delete<T: Record>(
+        &self,
+        old: Stored<T>,
+        permit: impl Fn(&T) -> Result<(), ApiError> + Sync,
+    ) -> Result<Stored<T>, ApiError> {
+        let delete = |unit: &mut UnitOfWork<'_>, old: &Stored<T>| {
+            permit(&old.value)?;
+            unit.delete(old)?;
+            Ok(old.clone())
+        };
+        self.change(old, delete).await
+    }
+}
+
+/// A reference that is missing was missing when the request was sent: the value comes from the client.
+fn error_of_one_record(error: WriteError) -> ApiError {
+    match error {
+        WriteError::MissingReference(field) => ApiError::Invalid(vec![unknown_reference(field)]),
+        other => other.into(),
+    }
+}
+
+#[must_use]
+pub fn unknown_reference(field: &str) -> FieldError {
+    FieldError::field(field, "does not exist in this tenant")
+}
+
+impl<S> Caller<S> {
+    /// # Errors
+    ///
+    /// Returns [`ApiError::NotFound`].
+    pub async fn get<T: Record, V: From<Stored<T>>>(&self, id: T::Id) -> Result<Versioned<V>, ApiError> {
+        Ok(or_not_found(self.store.get::<T>(id).await?)?.into())
+    }
+
+    /// Reads the record with this ID and the body of a PATCH, whose read-only fields must be those of the view.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::NotFound`], and [`ApiError::Invalid`] with the errors of the body and that of `check`.
+    pub async fn patch<T: Record, V: From<Stored<T>> + Serialize, B: PatchBody>(
+        &self,
+        id: T::Id,
+        body: JsonBody<B>,
+        check: impl Fn(&T, &B) -> Option<FieldError>,
+    ) -> Result<(Stored<T>, B), ApiError> {
+        let old = self.store.get::<T>(id).await?;
+        let (body, mut errors) = body.parse_with_errors(self)?;
+        let old = or_not_found(old)?;
+        errors.extend(check(&old.value, &body));
+        body.unchanged().check(&V::from(old.clone()), errors)?;
+        Ok((old, body))
+    }
+
+    /// # Errors
+    ///
+    /// As [`Principal::delete`](super::Principal::delete), and [`ApiError::NotFound`].
+    pub async fn delete<T: Record, V: From<Stored<T>>>(
+        &self,
+        id: T::Id,
+        permit: impl Fn(&T) -> Result<(), ApiError> + Sync,
+    ) -> Result<Data<V>, ApiError> {
+        let old = or_not_found(self.store.get::<T>(id).await?)?;
+        Ok(Data { data: self.verified().await?.delete(old, permit).await?.into() })
+    }
+}
+
+impl<T: Record, V: From<Stored<T>>> From<Stored<T>> for Versioned<V> {
+    fn from(stored: Stored<T>) -> Self {
+        Self { version: stored.version, data: stored.into() }
+    }
+}
+
+impl<V> Created<V> {
+    pub fn of<T: Record>(collection: &str, stored: Stored<T>) -> Self
+    where
+        V: From<Stored<T>>,
+    {
+        Self::new(collection, stored.value.id(), stored.into())
     }
 }

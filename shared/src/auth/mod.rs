@@ -7,18 +7,12 @@
 mod caller;
 mod command;
 mod idempotent_enqueue;
-mod one_record;
 mod operations;
-mod request_count;
-mod request_headers;
-mod resource;
-pub mod scopes;
 mod signer;
 mod unverified;
 mod verify;
 
 pub use caller::{Caller, Principal, VerifiedCaller};
-pub use command::Command;
-pub use one_record::unknown_reference;
+pub use command::{Command, unknown_reference};
 pub use operations::{ImportRow, Operation};
 pub use signer::Signer;

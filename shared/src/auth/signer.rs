@@ -1,19 +1,18 @@
 //! The holder of a signing link.
 
 use super::Principal;
-use super::request_count::RequestCount;
 use super::unverified::UnverifiedRequest;
+use super::verify::RequestCount;
 use crate::app::App;
 use crate::domain::actor::Actor;
 use crate::domain::record::Stored;
-use crate::domain::signing::link::{Link, RATE_LIMIT};
+use crate::domain::signing::{Link, RATE_LIMIT};
 use crate::domain::values::id::{Id, LinkId};
 use crate::domain::values::time::Timestamp;
 use crate::http::credential_check::Check;
 use crate::http::error::ApiError;
-use crate::http::openapi::describe::{Describe, Schemas};
-use crate::http::requests::receive::ReceivedRequest;
-use crate::http::requests::unread::VerifiedSender;
+use crate::http::openapi::{Describe, Schemas};
+use crate::http::requests::receive::{ReceivedRequest, VerifiedSender};
 use crate::store::{ChangeContext, StoreError, TenantStore};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

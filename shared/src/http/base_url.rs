@@ -5,7 +5,7 @@
 //! `cargo lambda watch`.
 
 use super::error::ApiError;
-use super::openapi::describe::{Describe, Schemas};
+use super::openapi::{Describe, Schemas};
 use crate::aws::environment::variable;
 use axum::Router;
 use axum::extract::{Extension, FromRequestParts, Request};

@@ -1,8 +1,7 @@
 //! A function's endpoints: one list makes both its routes and its part of the OpenAPI document.
 
 use super::dry_run;
-use super::openapi::describe::{DescribedHandler, Schemas};
-use super::openapi::headers;
+use super::openapi::{self, DescribedHandler, Schemas};
 use super::requests::receive::receive;
 use crate::app::App;
 use axum::Router;
@@ -82,7 +81,7 @@ impl Description {
         if !is_read {
             dry_run::describe(&mut operation);
         }
-        headers::describe(&P::methods(), &mut operation);
+        openapi::describe(&P::methods(), &mut operation);
         self.paths.add_path_operation(P::path(), P::methods(), operation);
     }
 

@@ -5,14 +5,11 @@
 pub mod base_url;
 pub mod bulk;
 pub(crate) mod credential_check;
-mod deadline;
 mod dry_run;
 pub mod endpoints;
 pub mod error;
-mod label_address;
 mod observe;
 pub mod openapi;
-mod request_context;
 pub mod requests;
 pub mod responses;
 mod unmatched;
@@ -20,7 +17,7 @@ mod unmatched;
 use crate::app::App;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state, map_request};
-pub(crate) use request_context::RequestContext;
+pub(crate) use observe::RequestContext;
 
 /// The service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID for each request.
 pub fn service(routes: Router<App>, app: App) -> Router {
@@ -28,9 +25,9 @@ pub fn service(routes: Router<App>, app: App) -> Router {
         .fallback(unmatched::refuse)
         .method_not_allowed_fallback(unmatched::refuse)
         .layer(from_fn(credential_check::join))
-        .layer(from_fn(label_address::lead_to_page))
+        .layer(from_fn(unmatched::lead_to_page))
         .layer(map_request(base_url::refuse_without_one_host))
-        .layer(from_fn_with_state(app.clone(), deadline::enforce))
+        .layer(from_fn_with_state(app.clone(), observe::enforce))
         .layer(from_fn_with_state(app.clone(), observe::observe))
         .with_state(app)
 }

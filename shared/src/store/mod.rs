@@ -15,49 +15,41 @@ mod table;
 mod tenants;
 mod webhooks;
 
-pub use assets::assignments::{MAX_ASSIGNMENTS, PastAssets};
-pub use assets::serial_numbers::SerialMatch;
+pub use assets::{MAX_ASSIGNMENTS, PastAssets, SerialMatch};
 pub use check::{CheckMode, CheckReport, Finding, Removal};
-pub use history::feed::{Feed, MAX_BODY_BEFORE_OMISSION};
+pub use history::feed::{Feed, MAX_BODY_BEFORE_OMISSION, RecordNames};
 pub use history::of_record::HistoryPage;
-pub use history::record_names::RecordNames;
 pub use lists::export::{AssetExport, Chunk};
-pub use lists::filter_values::{Assignee, PlaceFilter, Statuses, literal, wanted_field};
 pub use lists::filters::{
-    AssetFilter, AssetRanges, AssetSort, AssetTypeFilter, InstanceFilter, ManufacturerFilter, ModelFilter, ProcessFilter, Range,
-    SortField, UserFilter, check_field_name,
+    AssetFilter, AssetRanges, AssetSort, AssetTypeFilter, Assignee, InstanceFilter, ManufacturerFilter, ModelFilter, PlaceFilter,
+    ProcessFilter, Range, SortField, Statuses, UserFilter, check_field_name, literal, wanted_field,
 };
 pub use lists::list_index::{MAX_SNAPSHOT_TIME, SnapshotReport, Wanted};
-pub use lists::page::{Page, PageRequest};
+pub use lists::list_pages::{Page, PageRequest};
 pub use lists::stats::GroupBy;
 pub use people::{Held, PartAbout};
-pub use signing::receipt_keys::KeyError;
-pub(crate) use table::backoff::pause;
-pub use table::change_context::ChangeContext;
-pub use table::deadline::{has_time_for_operation, with_deadline};
-pub use table::delays::max_event_delay;
+pub use signing::KeyError;
 pub use table::dry_run::DryRun;
 pub use table::error::{CommitFailure, StoreError, UnreadableRecord, WriteError};
 pub use table::read::{BatchGet, BatchResult};
 pub use table::stored_responses::PreviousRequest;
-pub use table::unit_of_work::{MAX_TRANSACTION_ITEMS, UnitOfWork};
-pub(crate) use tenants::key_batch::KeyBatch;
+pub(crate) use table::times::pause;
+pub use table::times::{has_time_for_operation, max_event_delay, with_deadline};
+pub use table::unit_of_work::{ChangeContext, MAX_TRANSACTION_ITEMS, UnitOfWork};
+pub(crate) use tenants::credentials::KeyBatch;
 pub use tenants::registry::{NewTenant, RegisteredTenant};
 pub use tenants::verify_tenant::TenantVerification;
-pub use webhooks::delivery_list::MAX_LISTED_DELIVERIES;
-pub use webhooks::pending::PendingDeliveries;
+pub use webhooks::deliveries::{MAX_LISTED_DELIVERIES, PendingDeliveries};
 
 use crate::aws::object_store::ObjectStore;
 use crate::domain::values::id::TenantId;
 use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::Client;
 use keys::Keys;
-use lists::list_index::ListIndexCache;
-use lists::list_index::Pace;
+use lists::list_index::{ListIndexCache, Pace};
 use std::sync::{Arc, Mutex};
-use table::blob_cache::BlobCache;
-use tenants::ceiling::Ceilings;
-use tenants::leases::Leases;
+use table::blobs::BlobCache;
+use tenants::leases::{Ceilings, Leases};
 
 /// Tests pass a clock of their own.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -99,7 +91,7 @@ impl Store {
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
         let random: Random = Arc::new(|bytes| getrandom::fill(bytes).map_err(|error| error.to_string()));
-        let list_indexes = Arc::new(ListIndexCache::new(lists::memory_budget::from_env()));
+        let list_indexes = Arc::new(ListIndexCache::new(lists::indexed_lists::from_env()));
         Self {
             client,
             table: table.into(),

@@ -2,8 +2,8 @@
 
 use crate::store::TenantStore;
 use crate::store::keys::{Item, Key, PK, TYPE};
-use crate::store::table::backoff::{MAX_ROUNDS, pause};
 use crate::store::table::error::{StoreError, unless_condition_failed};
+use crate::store::table::times::{MAX_ROUNDS, pause};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Serialize, de::DeserializeOwned};
 

@@ -6,7 +6,7 @@ use crate::support::{Api, Client, UNKNOWN_ID, over_http};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 use shared::domain::record::Kind;
-use shared::http::requests::utf8::NOT_UTF8;
+use shared::http::requests::receive::NOT_UTF8;
 use shared::store::keys::Keys;
 
 pub async fn asset(client: &Client, name: &str) -> Value {

@@ -6,7 +6,7 @@ use crate::support::receipts::public_keys;
 use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
-use shared::domain::receipts::signed::check;
+use shared::domain::receipts::key::check;
 
 const SENTENCE: &str = "The data of a person was erased.";
 

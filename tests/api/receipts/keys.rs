@@ -4,7 +4,7 @@ use crate::support::receipts::{completed_receipt, public_keys};
 use crate::support::{Api, Client, UNKNOWN_ID};
 use serde_json::{Value, json};
 use shared::app::App;
-use shared::domain::receipts::signed::check;
+use shared::domain::receipts::key::check;
 use shared::key_encryption::Purpose;
 use shared::store::ChangeContext;
 

@@ -7,7 +7,7 @@ use crate::support::table::history::{event_chain, event_key, set_text};
 use crate::support::{Api, Client, over_http};
 use serde_json::{Value, json};
 use shared::domain::history::event::hash;
-use shared::domain::receipts::signed::check;
+use shared::domain::receipts::key::check;
 
 const MAX_BODY: usize = 4 * 1024 * 1024;
 

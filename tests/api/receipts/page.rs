@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
 use sha2::Digest;
 use shared::domain::processes::instance::Instance;
-use shared::domain::tenants::locale::{Language, Locale};
+use shared::domain::tenants::tenant::{Language, Locale};
 use shared::domain::tenants::time_zone::LocalClock;
 use shared::domain::values::id::InstanceId;
 use shared::store::keys::Keys;

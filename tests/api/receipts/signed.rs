@@ -8,8 +8,7 @@ use crate::support::{Api, over_http};
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
 use shared::domain::history::event::hash;
-use shared::domain::receipts::key::Jwks;
-use shared::domain::receipts::signed::check;
+use shared::domain::receipts::key::{Jwks, check};
 
 #[tokio::test(start_paused = true)]
 async fn a_receipt_lists_who_did_what_and_when() {

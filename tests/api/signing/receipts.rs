@@ -10,7 +10,7 @@ use crate::support::table::history::event_chain;
 use crate::support::{Api, Client, over_http};
 use serde_json::{Value, json};
 use shared::domain::keys::token::Secret;
-use shared::domain::receipts::signed::check;
+use shared::domain::receipts::key::check;
 
 fn actor(link: &Link, user: Option<&str>, name: &str) -> Value {
     json!({"key_id": null, "key_name": "signing link", "user_id": user, "user_name": name, "link_id": link.id})

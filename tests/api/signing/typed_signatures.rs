@@ -7,7 +7,7 @@ use crate::support::{Api, Client, UNKNOWN_ID};
 use serde_json::{Map, Value, json};
 use shared::domain::actor::Actor;
 use shared::domain::processes::instance::Instance;
-use shared::domain::receipts::signed::check;
+use shared::domain::receipts::key::check;
 use shared::domain::values::signature_image::DecodedImages;
 use shared::store::{ChangeContext, UnitOfWork};
 use std::collections::BTreeSet;

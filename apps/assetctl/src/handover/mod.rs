@@ -1,23 +1,20 @@
-//! `assetctl handover` and `assetctl return`.
+//! `assetctl handover` and `assetctl return`. The command lines of `handover` and `return`. A QR code on a terminal.
 
-pub mod args;
-mod code;
 pub mod order;
 pub mod running;
-mod values;
-mod wait;
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
-use crate::handover::args::Errand;
-use crate::handover::order::{Order, State};
+use crate::handover::order::{Order, State, is_of_type, steps_of, values};
 use crate::handover::running::Running;
-use crate::handover::values::{is_of_type, steps_of, values};
 use crate::http::client::Client;
 use crate::http::request::{new_run_id, post_data};
 use crate::interrupt::Interrupt;
 use crate::lookup::{person, tag_and_name, text};
 use crate::output::{print, print_json};
+use clap::Args;
+use qrcode::render::unicode::Dense1x2;
+use qrcode::{EcLevel, QrCode};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use terminal::{clean, print_note, print_styled, style};
@@ -53,7 +50,7 @@ async fn carry_out(client: &Client, errand: Errand<'_>, is_json: bool) -> Result
     if !run.wait {
         return Ok(shown);
     }
-    wait::until_signed(client, &running.path(), &link, run.timeout).await?;
+    running::until_signed(client, &running.path(), &link, run.timeout).await?;
     let signed = order.finish(Running::read(client, &running.path()).await?).await?;
     if signed.0["status"] == "completed" { order.show(&signed, None, is_json) } else { Err(order.unfinished(&signed)) }
 }
@@ -223,7 +220,7 @@ impl Order<'_> {
         let address = clean(text(&link["url"]));
         print(&address)?;
         if terminal::is_terminal() || self.errand.run.qr {
-            let code = code::code(&address, style::is_output_coloured());
+            let code = code(&address, style::is_output_coloured());
             print_styled(&code.unwrap_or_else(|| "(too long for a QR code)".to_owned()))?;
         }
         Ok(EXIT_SUCCESS)
@@ -236,4 +233,111 @@ fn tags(assets: &[Value]) -> String {
         [one] => tag_and_name(one),
         several => clean(&several.iter().map(|asset| text(&asset["asset_tag"])).collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// Options of `handover`.
+#[derive(Debug, Args)]
+pub struct Handover {
+    /// What is handed over, 20 assets at most: tags, ids or serial numbers
+    #[arg(required = true, value_name = "TAG")]
+    pub assets: Vec<String>,
+    /// Who gets it: an e-mail address, a name or an id
+    #[arg(long, value_name = "USER")]
+    pub to: String,
+    /// The process that hands it over, by its slug
+    #[arg(long, value_name = "SLUG", default_value = "employee-onboarding")]
+    pub process: String,
+    /// Run the process `prepare` first on what is still in stock
+    #[arg(long)]
+    pub prepare: bool,
+    /// How it runs
+    #[command(flatten)]
+    pub run: RunOptions,
+}
+
+/// Options of `return`.
+#[derive(Debug, Args)]
+pub struct Return {
+    /// What comes back, 20 assets at most: tags, ids or serial numbers
+    #[arg(required = true, value_name = "TAG")]
+    pub assets: Vec<String>,
+    /// Who gives it back and signs: an e-mail address, a name or an id; its user without
+    #[arg(long, value_name = "USER")]
+    pub from: Option<String>,
+    /// Condition and damage; without, whoever signs can write it
+    #[arg(long, value_name = "TEXT")]
+    pub condition: Option<String>,
+    /// The process that takes it back, by its slug
+    #[arg(long, value_name = "SLUG", default_value = "device-return")]
+    pub process: String,
+    /// How it runs
+    #[command(flatten)]
+    pub run: RunOptions,
+}
+
+/// Options that both have.
+#[derive(Debug, Default, Args)]
+pub struct RunOptions {
+    /// Tick an entry of the checklists, in any case, or `all`; without, whoever signs ticks them
+    #[arg(long, value_name = "LABEL")]
+    pub tick: Vec<String>,
+    /// Wait until it is signed, and submit the steps that are left
+    #[arg(long, conflicts_with = "dry_run")]
+    pub wait: bool,
+    /// The longest wait
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800, requires = "wait")]
+    pub timeout: u64,
+    /// Show the QR code of the link even if the output is no terminal
+    #[arg(long)]
+    pub qr: bool,
+    /// Say what would happen, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What a command asks for.
+#[derive(Clone, Copy)]
+pub struct Errand<'a> {
+    pub assets: &'a [String],
+    /// Slug of the process.
+    pub process: &'a str,
+    pub run: &'a RunOptions,
+    pub way: Way<'a>,
+}
+
+#[derive(Clone, Copy)]
+pub enum Way<'a> {
+    To {
+        user: &'a str,
+        prepare: bool,
+    },
+    /// From the user of the assets, unless it is said.
+    Back {
+        from: Option<&'a str>,
+        condition: Option<&'a str>,
+    },
+}
+
+impl Handover {
+    pub fn errand(&self) -> Errand<'_> {
+        let way = Way::To { user: &self.to, prepare: self.prepare };
+        Errand { assets: &self.assets, process: &self.process, run: &self.run, way }
+    }
+}
+
+impl Return {
+    pub fn errand(&self) -> Errand<'_> {
+        let way = Way::Back { from: self.from.as_deref(), condition: self.condition.as_deref() };
+        Errand { assets: &self.assets, process: &self.process, run: &self.run, way }
+    }
+}
+
+/// A line of half blocks for every two rows of modules, with the quiet zone; `None` for a text that no code has room for. Light
+/// modules are drawn, and dark ones left out, because most terminals are dark; with colours, any terminal shows it so.
+#[must_use]
+pub fn code(text: &str, is_coloured: bool) -> Option<String> {
+    // On a screen nothing is smudged: the smallest code is the best.
+    let code = QrCode::with_error_correction_level(text, EcLevel::L).ok()?;
+    let drawn = code.render().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).module_dimensions(1, 1).build();
+    Some(drawn.lines().map(|line| style::paint(line, style::CODE, is_coloured)).collect::<Vec<_>>().join("\n"))
 }

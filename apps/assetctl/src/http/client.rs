@@ -2,7 +2,7 @@
 
 use crate::config::Connection;
 use crate::error::{CliError, Result};
-use crate::http::answer::{Answer, Busy, interpret};
+use crate::http::request::{Answer, Busy, interpret};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LINK, LOCATION, RETRY_AFTER};
 use reqwest::{Response, Url, redirect};
 use std::sync::Arc;

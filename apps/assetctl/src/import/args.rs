@@ -1,11 +1,11 @@
-//! The command line of `import`.
+//! The command line of `import`. The options of an import, as a command repeats them.
 
-use crate::format::Format;
-use crate::import::columns::convert::DateFormat;
-use crate::import::columns::values::{Constant, ValueMapping};
+use crate::import::columns::convert::{Constant, DateFormat, ValueMapping};
+use crate::import::columns::suggest::{as_option, quote};
 use crate::import::columns::{Kind, Mapping};
+use crate::output::Format;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options of `import`.
 #[derive(Debug, Clone, Args)]
@@ -148,6 +148,35 @@ const ENCODINGS: &str = "utf-8, utf-16le, utf-16be, windows-1250, windows-1251, 
 fn encoding(name: &str) -> Result<&'static encoding_rs::Encoding, String> {
     encoding_rs::Encoding::for_label(name.as_bytes())
         .ok_or_else(|| format!("no such encoding; save the file as UTF-8, or name one of {ENCODINGS}"))
+}
+
+fn option(name: &str, value: &str) -> String {
+    format!("{name} {}", quote(value))
+}
+
+/// As they are typed, of those that decide about rows.
+#[must_use]
+pub fn words(options: &Import) -> Vec<String> {
+    let mut words: Vec<String> = options.users.then(|| "--users".to_owned()).into_iter().collect();
+    words.extend(options.mappings.iter().map(as_option));
+    let values = options.value_mappings.iter();
+    words.extend(values.map(|mapping| option("--map-value", &format!("{}={}", mapping.cell, mapping.meaning))));
+    let constants = options.constants.iter();
+    words.extend(constants.map(|constant| option("--set", &format!("{}={}", constant.field, constant.value))));
+    words.extend(options.match_by.column().map(|column| format!("--match {column}")));
+    words.extend(options.create_unmatched.then(|| "--create-unmatched".to_owned()));
+    words.extend(options.date_format.as_ref().map(|format| option("--date-format", format.given())));
+    words.extend(options.decimal_comma.then(|| "--decimal-comma".to_owned()));
+    words.extend(options.decimal_point.then(|| "--decimal-point".to_owned()));
+    words.extend(options.skip_bad.iter().map(|column| option("--skip-bad", column)));
+    words
+}
+
+#[must_use]
+pub fn resend_command(options: &Import, refused: Option<&Path>) -> Option<String> {
+    let mut command = vec!["assetctl import".to_owned(), quote(&refused?.display().to_string())];
+    command.extend(words(options));
+    Some(command.join(" "))
 }
 
 #[cfg(test)]

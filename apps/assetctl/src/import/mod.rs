@@ -1,15 +1,10 @@
 //! `assetctl import`.
 
 pub mod args;
-pub mod changes;
 pub mod chunks;
 pub mod columns;
 pub mod keys;
-pub mod options;
-pub mod owner_lookup;
-pub mod reasons;
 pub mod refused;
-pub mod results;
 pub mod rows;
 pub mod sender;
 pub mod source;
@@ -19,22 +14,17 @@ pub mod way_out;
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
-use crate::format::Format;
 use crate::http::client::Client;
 use crate::http::request::new_run_id;
-use crate::import::args::{Import, OnError};
-use crate::import::columns::{Columns, Mapping, Target, sent_name};
+use crate::import::args::{resend_command, Import, OnError};
+use crate::import::columns::{sent_name, Columns, Mapping, Target};
 use crate::import::keys::Keys;
-use crate::import::options::resend_command;
-use crate::import::owner_lookup::find_owners;
 use crate::import::refused::Report;
-use crate::import::results::Outcome;
 use crate::import::sender::{Ending, Sender};
-use crate::import::source::Source;
-use crate::import::summary::{Summary, print_summary};
+use crate::import::source::{find_owners, Source};
+use crate::import::summary::{print_summary, Outcome, Summary};
 use crate::interrupt::Interrupt;
-use crate::output::count;
-use crate::progress::Progress;
+use crate::output::{count, Format, Progress};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,24 +1,27 @@
-//! The imported file: its format, and its rows from the beginning as often as they are needed.
+//! The imported file: its format, and its rows from the beginning as often as they are needed. Looks up the users that a file has
+//! by their names.
 
 use crate::error::{CliError, Result};
-use crate::format::Format;
+use crate::http::client::Client;
 use crate::import::args::Import;
 use crate::import::chunks::{Chunks, Doubles, Rows};
+use crate::import::columns::convert::{check_constants, Constant, Values};
 use crate::import::columns::fields::Fields;
-use crate::import::columns::values::{Constant, Values, check_constants};
-use crate::import::columns::{Columns, Target, joined, numbered, resolve, settled, suggest, target};
-use crate::import::rows::csv_rows::{CsvRows, read_header};
-use crate::import::rows::decode::{Text, decode_sample};
-use crate::import::rows::encoding::{Doubt, EncodingSource, Examination, examine};
-use crate::import::rows::ndjson_rows::{NdjsonRows, member_names};
-use crate::import::rows::{Original, sniff};
-use crate::import::suggestion::kinds::is_list_of_users;
-use crate::output::count;
+use crate::import::columns::{joined, numbered, resolve, settled, suggest, target, Columns, OWNER_NAME, Owners, Target};
+use crate::import::rows::csv_rows::{read_header, CsvRows};
+use crate::import::rows::decode::{decode_sample, Text};
+use crate::import::rows::encoding::{examine, Doubt, EncodingSource, Examination};
+use crate::import::rows::ndjson_rows::{member_names, NdjsonRows};
+use crate::import::rows::{encoding, Original};
+use crate::import::suggestion::is_list_of_users;
+use crate::output::{count, Format};
+use crate::people::Directory;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use terminal::Notice;
 
 const MAX_UNKNOWN: usize = 50;
 
@@ -46,7 +49,7 @@ impl Source {
             )));
         }
         let sample = decode_sample(&examination.sample, examination.encoding);
-        let delimiter = options.delimiter.map_or_else(|| sniff::delimiter(&sample), |delimiter| delimiter.byte());
+        let delimiter = options.delimiter.map_or_else(|| encoding::delimiter(&sample), |delimiter| delimiter.byte());
         let (names, doubled) = Default::default();
         let mut source = Self { path, examination, format, delimiter, names, doubled, doubles: OnceCell::new() };
         (source.names, source.doubled) = match format {
@@ -70,7 +73,7 @@ impl Source {
         let encoding = format!("{}: {} ({how})", self.path.display(), self.examination.encoding.name());
         match self.format {
             Format::Csv => {
-                format!("{encoding}, delimiter {}, {}", sniff::name(self.delimiter), count(self.names.len() as u64, "column"))
+                format!("{encoding}, delimiter {}, {}", encoding::name(self.delimiter), count(self.names.len() as u64, "column"))
             }
             Format::Ndjson => format!("{encoding}, NDJSON"),
         }
@@ -91,9 +94,9 @@ impl Source {
         });
         let sample = decode_sample(&self.examination.sample, self.examination.encoding);
         let is_csv = self.format == Format::Csv && options.delimiter.is_some();
-        let better = is_csv.then(|| sniff::better(&sample, self.delimiter)).flatten();
+        let better = is_csv.then(|| encoding::better(&sample, self.delimiter)).flatten();
         let of_delimiter = better.map(|(delimiter, columns)| {
-            let (given, better) = (sniff::name(self.delimiter), sniff::name(delimiter));
+            let (given, better) = (encoding::name(self.delimiter), encoding::name(delimiter));
             format!("Warning: with --delimiter {given} there is 1 column; with {better} there are {columns} columns.")
         });
         of_encoding.into_iter().chain(of_delimiter).collect()
@@ -236,4 +239,38 @@ fn open(path: &Path) -> Result<File> {
         return Err(CliError::Usage(format!("{} is a folder; name a file in it", path.display())));
     }
     File::open(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
+}
+
+/// So few names are searched, each with a request or two. For more, all users are read, mostly with one request: to the service,
+/// that of 500 users costs as much as a search.
+const FEW: usize = 10;
+
+/// Looks each name up once, however many rows have it. Without a column of names, nothing is sent.
+pub async fn find_owners(client: &Client, source: &Source, options: &Import, columns: &Columns) -> Result<Owners> {
+    let (names, mut owners) = (names(source, options, columns)?, Owners::default());
+    let _notice =
+        (!names.is_empty()).then(|| Notice::show(&format!("Looking up {} of users", count(names.len() as u64, "name"))));
+    let directory = if names.len() <= FEW { Directory::Service(client) } else { Directory::read(client).await? };
+    for name in &names {
+        owners.add(name, directory.find(name).await?);
+    }
+    Ok(owners)
+}
+
+/// All that rows have after `--map-value`.
+fn names(source: &Source, options: &Import, columns: &Columns) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    let mut targets = columns.targets.iter().zip(&source.names);
+    let is_owner = |target: &Target| matches!(target, Target::Field(field) if field == OWNER_NAME);
+    let Some((_, column)) = targets.find(|(target, _)| is_owner(target)) else { return Ok(names) };
+    let mut rows = source.rows(options, columns)?;
+    while let Some(row) = rows.next()? {
+        let cell = row.original.text(&source.names, column).unwrap_or_default();
+        // One that is ambiguous is the row's error.
+        let name = columns.fields.values.translate(column, &cell).unwrap_or_default().trim();
+        if !name.is_empty() && name != "\\N" {
+            names.insert(name.to_owned());
+        }
+    }
+    Ok(names)
 }

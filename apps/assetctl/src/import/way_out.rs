@@ -6,7 +6,7 @@ use crate::import::columns::suggest::quote;
 use crate::import::columns::{OWNER_NAME, Target};
 use crate::import::rows::{Original, RowError};
 use crate::import::suggestion::dates::formats_of;
-use crate::import::suggestion::words;
+use crate::import::suggestion::survey;
 use fields::CellType;
 use fields::serial_number::{SHORTENED, is_placeholder};
 
@@ -69,7 +69,7 @@ impl WayOut<'_> {
                 format!("name the column that has it, --map \"COLUMN={field}\"; or give it to all rows, --set {field}=…")
             }
             _ if !is_in_file => "correct the row".into(),
-            "status" | "role" | "is_active" => match words::guess(field, &cell) {
+            "status" | "role" | "is_active" => match survey::guess(field, &cell) {
                 Some(guess) => format!("if it means {guess}: {}", meaning(guess)),
                 None => format!("say what it means: {}", meaning("MEANING")),
             },

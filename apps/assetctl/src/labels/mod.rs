@@ -1,19 +1,17 @@
-//! `assetctl labels`.
-
-pub mod args;
-pub mod files;
-pub mod pages;
+//! `assetctl labels`. The command line of `labels`. Single labels: a file for each asset, or one after another on standard
+//! output. The division of labels into pages of sheets.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::client::Client;
 use crate::http::request::get;
-use crate::labels::args::{LabelFormat, Labels};
-use crate::labels::files::{to_folder, to_standard_output};
-use crate::labels::pages::{names, pages};
+use crate::labels::{LabelFormat, Labels};
 use crate::output::{count, persist, print_json, temporary_beside};
-use crate::selection::{Asset, matching, named};
+use crate::selection::{Asset, Filters, matching, named};
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
 use serde_json::json;
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use terminal::print_note;
@@ -91,4 +89,255 @@ async fn sheets(client: &Client, options: &Labels, assets: &[Asset], path: &Path
         persist(temporary, file)?;
     }
     Ok(files)
+}
+
+/// Options of `labels`.
+#[derive(Debug, Args)]
+pub struct Labels {
+    /// Assets, by tag, id or serial number
+    #[arg(required_unless_present_any = ["all", "filters", "status", "q"], conflicts_with_all = ["all", "filters", "status", "q"])]
+    pub assets: Vec<String>,
+    /// Every asset
+    #[arg(long, conflicts_with_all = ["filters", "status", "q"])]
+    pub all: bool,
+    /// Those that match
+    #[command(flatten)]
+    pub filters: Filters,
+    /// Print sheets of labels: an HTML file, or several numbered ones
+    #[arg(long, default_value = "a4-24", help_heading = "Sheets")]
+    pub layout: Layout,
+    /// How many labels of the first sheet are used up
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sheets")]
+    pub skip: usize,
+    /// Print single labels: a file for each asset, named by its tag
+    #[arg(long, conflicts_with_all = ["layout", "skip"], help_heading = "Single labels")]
+    pub format: Option<LabelFormat>,
+    /// Width and height in millimetres, such as 62x29
+    #[arg(long, value_name = "WxH", requires = "format", value_parser = size, help_heading = "Single labels")]
+    pub size: Option<String>,
+    /// Dots per inch of the label printer, for ZPL: 203 or 300 [default: 203]
+    #[arg(long, value_name = "N", requires = "format", help_heading = "Single labels")]
+    pub dpi: Option<u32>,
+    /// The file of sheets [default: labels.html], or the folder of single labels. ZPL goes to standard output without
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
+}
+
+/// The arrangement of labels on a sheet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Layout {
+    /// A4, 3 by 7 of 63.5 by 38.1 mm
+    #[value(name = "a4-21")]
+    A4x21,
+    /// A4, 3 by 8 of 70 by 37 mm
+    #[value(name = "a4-24")]
+    A4x24,
+    /// A4, 5 by 13 of 38.1 by 21.2 mm
+    #[value(name = "a4-65")]
+    A4x65,
+    /// Letter, 3 by 10 of 66.7 by 25.4 mm
+    #[value(name = "letter-30")]
+    Letterx30,
+    /// Letter, 4 by 20 of 44.5 by 12.7 mm
+    #[value(name = "letter-80")]
+    Letterx80,
+}
+
+impl Layout {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::A4x21 => "a4-21",
+            Self::A4x24 => "a4-24",
+            Self::A4x65 => "a4-65",
+            Self::Letterx30 => "letter-30",
+            Self::Letterx80 => "letter-80",
+        }
+    }
+
+    #[must_use]
+    pub fn labels(self) -> usize {
+        match self {
+            Self::A4x21 => 21,
+            Self::A4x24 => 24,
+            Self::A4x65 => 65,
+            Self::Letterx30 => 30,
+            Self::Letterx80 => 80,
+        }
+    }
+}
+
+/// The format of a single label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LabelFormat {
+    /// A vector graphic
+    Svg,
+    /// An image
+    Png,
+    /// Commands of a label printer
+    Zpl,
+}
+
+impl LabelFormat {
+    /// The service's name of the format, and the ending of its files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Svg => "svg",
+            Self::Png => "png",
+            Self::Zpl => "zpl",
+        }
+    }
+
+    /// The beginning of the body's type.
+    #[must_use]
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Svg => "image/svg+xml",
+            Self::Png => "image/png",
+            // The service may say application/zpl or text/plain.
+            Self::Zpl => "",
+        }
+    }
+}
+
+fn size(text: &str) -> Result<String, String> {
+    let is_length = |length: &str| length.parse::<f64>().is_ok_and(|length| length > 0.0 && length.is_finite());
+    match text.split_once('x') {
+        Some((width, height)) if is_length(width) && is_length(height) => Ok(text.to_owned()),
+        _ => Err("must be width and height in millimetres, such as 62x29".into()),
+    }
+}
+
+/// Creates the folder if it is missing.
+///
+/// # Errors
+///
+/// Files that are complete stay.
+pub async fn to_folder(
+    client: &Client,
+    options: &Labels,
+    format: LabelFormat,
+    assets: &[Asset],
+    folder: &Path,
+) -> Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder).map_err(|error| CliError::file(folder, &error))?;
+    let bar = ProgressBar::new(assets.len() as u64);
+    let (mut names, mut files) = (HashSet::new(), Vec::new());
+    for asset in assets {
+        let label = label(client, options, format, asset).await?;
+        let mut name = file_name(&asset.asset_tag, format.name());
+        // Tags that differ in case or in what no file name has.
+        if !names.insert(name.to_lowercase()) {
+            name = file_name(&format!("{}-{}", asset.asset_tag, asset.id), format.name());
+        }
+        let path = folder.join(name);
+        let mut file = temporary_beside(&path)?;
+        file.write_all(&label)?;
+        persist(file, &path)?;
+        files.push(path);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(files)
+}
+
+/// One after another, as a printer takes them.
+pub async fn to_standard_output(client: &Client, options: &Labels, format: LabelFormat, assets: &[Asset]) -> Result<()> {
+    for asset in assets {
+        let mut label = label(client, options, format, asset).await?;
+        if label.last().is_some_and(|byte| *byte != b'\n') {
+            label.push(b'\n');
+        }
+        let mut output = terminal::data();
+        match output.write_all(&label).and_then(|()| output.flush()) {
+            Err(error) if terminal::is_broken_pipe(&error) => return Ok(()),
+            written => written?,
+        }
+    }
+    Ok(())
+}
+
+async fn label(client: &Client, options: &Labels, format: LabelFormat, asset: &Asset) -> Result<Vec<u8>> {
+    let mut query = vec![("format", format.name().to_owned())];
+    query.extend(options.size.iter().map(|size| ("size", size.clone())));
+    query.extend(options.dpi.iter().map(|dpi| ("dpi", dpi.to_string())));
+    let url = client.url(&format!("assets/{}/label", asset.id), &query)?;
+    Ok(get(client, &url, format.content_type()).await?.body)
+}
+
+const MAX_LABELS: usize = 100;
+
+/// A page: as many whole sheets as the service makes at once.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Page<'a, T> {
+    pub labels: &'a [T],
+    /// Labels of the first sheet that are left out.
+    pub skip: usize,
+}
+
+/// Divides labels into pages, so that no sheet but the last one stays partly empty. `sheet` is the number of labels on a sheet.
+/// The first sheet has `skip` used up.
+pub fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<Page<'_, T>> {
+    let whole = MAX_LABELS / sheet * sheet;
+    let (mut rest, mut skip, mut pages) = (labels, skip, Vec::new());
+    while !rest.is_empty() {
+        let (labels, others) = rest.split_at(rest.len().min(whole - skip));
+        pages.push(Page { labels, skip });
+        (rest, skip) = (others, 0);
+    }
+    pages
+}
+
+/// The names of the pages' files: the given one, or numbered ones if there are several.
+pub fn names(path: &Path, pages: usize) -> Vec<PathBuf> {
+    if pages <= 1 {
+        return vec![path.to_owned(); pages];
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+    // Listed by name, they are in their order.
+    let digits = pages.to_string().len();
+    (1..=pages).map(|number| path.with_file_name(format!("{stem}-{number:0digits$}{ending}"))).collect()
+}
+
+/// Tags can have characters that no file name has.
+pub fn file_name(tag: &str, ending: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "-_.".contains(character);
+    let plain: String = tag.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
+    let plain = plain.trim_start_matches('.');
+    format!("{}.{ending}", if plain.is_empty() { "_" } else { plain })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(count: usize, sheet: usize, skip: usize) -> Vec<(usize, usize)> {
+        pages(&vec![(); count], sheet, skip).iter().map(|page| (page.labels.len(), page.skip)).collect()
+    }
+
+    #[test]
+    fn a_page_is_whole_sheets() {
+        assert_eq!(sizes(0, 24, 0), []);
+        assert_eq!(sizes(5, 24, 3), [(5, 3)]);
+        assert_eq!(sizes(200, 24, 10), [(86, 10), (96, 0), (18, 0)]);
+        assert_eq!(sizes(130, 65, 64), [(1, 64), (65, 0), (64, 0)]);
+        assert_eq!(sizes(161, 80, 0), [(80, 0), (80, 0), (1, 0)]);
+    }
+
+    #[test]
+    fn several_files_are_numbered() {
+        let text = |names: Vec<PathBuf>| names.iter().map(|name| name.display().to_string()).collect::<Vec<_>>();
+        assert_eq!(text(names(Path::new("a/labels.html"), 1)), ["a/labels.html"]);
+        assert_eq!(text(names(Path::new("a/labels.html"), 2)), ["a/labels-1.html", "a/labels-2.html"]);
+        assert_eq!(text(names(Path::new("l"), 10))[0], "l-01");
+    }
+
+    #[test]
+    fn a_tag_is_no_path() {
+        assert_eq!(file_name("AST-000001", "svg"), "AST-000001.svg");
+        assert_eq!(file_name("../Büro/1", "zpl"), "_Büro_1.zpl");
+        assert_eq!(file_name("..", "png"), "_.png");
+    }
 }

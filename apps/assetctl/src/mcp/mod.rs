@@ -1,12 +1,9 @@
 //! `assetctl mcp`: a server of the Model Context Protocol on standard input and output.
 
 mod answer;
-mod asker;
 mod assets;
 mod consent;
-mod overview;
 mod plan;
-mod resources;
 mod tools;
 mod transport;
 
@@ -16,9 +13,9 @@ use crate::http::client::Client;
 use crate::http::request::get_data;
 use crate::lookup;
 use answer::quoted;
-use asker::Asker;
+use consent::Asker;
 use clap::Args;
-use plan::store::Plans;
+use plan::Plans;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams, GetPromptResponse,
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams,
@@ -111,9 +108,9 @@ impl Server {
             "show_asset" => assets::show(asker, &arguments).await?,
             "who_has" => assets::who_has(asker, &arguments).await?,
             "what_can_be_done" => assets::possible(asker, &arguments).await?,
-            "find_people" => overview::people(asker, &arguments).await?,
-            "changes_since" => overview::changes(asker, &arguments).await?,
-            "statistics" => overview::statistics(asker).await?,
+            "find_people" => tools::people(asker, &arguments).await?,
+            "changes_since" => tools::changes(asker, &arguments).await?,
+            "statistics" => tools::statistics(asker).await?,
             plan => plan::plan(asker, &self.plans, plan, arguments).await?,
         };
         Ok(Some(answer.into_result().into()))
@@ -154,7 +151,7 @@ impl ServerHandler for Server {
     }
 
     async fn read_resource(&self, request: ReadResourceRequestParams, _: Context) -> Answered<ReadResourceResponse> {
-        let read = resources::read(&self.client, &request.uri).await;
+        let read = tools::read(&self.client, &request.uri).await;
         let contents = read.map_err(|error| ErrorData::resource_not_found(words_of(&error), None))?;
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
@@ -164,7 +161,7 @@ impl ServerHandler for Server {
     }
 
     async fn get_prompt(&self, request: GetPromptRequestParams, _: Context) -> Answered<GetPromptResponse> {
-        let prompt = (request.name == resources::PROMPT).then(|| resources::prompt(request.arguments.as_ref()).into());
+        let prompt = (request.name == tools::PROMPT).then(|| tools::prompt(request.arguments.as_ref()).into());
         prompt.ok_or_else(|| ErrorData::invalid_params("unknown prompt", None))
     }
 }

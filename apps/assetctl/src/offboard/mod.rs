@@ -1,19 +1,16 @@
-//! `assetctl offboard`.
-
-pub mod args;
-pub mod plan;
+//! `assetctl offboard`. The command line of `offboard`. The plan of an offboarding for each asset of a user.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::http::client::Client;
 use crate::http::request::{new_run_id, post_data};
 use crate::lookup::{self, is_id, text};
-use crate::offboard::args::Offboard;
-use crate::offboard::plan::Plan;
-use crate::output::{print, print_json};
+use crate::output::{count, print, print_json, shell_word};
+use clap::Args;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
-use terminal::print_note;
+use std::collections::{BTreeMap, BTreeSet};
+use terminal::{Column, Table, print_note};
 
 /// Shows the plan for a user's assets, asks, and executes it.
 pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool) -> Result<u8> {
@@ -129,4 +126,274 @@ pub async fn send(client: &Client, url: &Url, body: &Value, run: &str, done: &mu
 
 fn exit_code(plan: &Plan) -> u8 {
     if plan.refused() == 0 { EXIT_SUCCESS } else { EXIT_REFUSED }
+}
+
+/// Options of `offboard`.
+#[derive(Debug, Args)]
+pub struct Offboard {
+    /// Who leaves: an e-mail address, a name or an id
+    pub user: String,
+    /// The process that takes the assets back, by its slug; Device Return without
+    #[arg(long, value_name = "SLUG")]
+    pub process: Option<String>,
+    /// Leave the user active
+    #[arg(long)]
+    pub keep_active: bool,
+    /// Don't ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Show the plan, and write nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+}
+
+/// Lists of the service's answer, in the order of the table.
+const LISTS: [&str; 3] = ["instances", "in_progress", "not_started"];
+
+/// One or several answers of the service, together.
+#[derive(Debug, Default)]
+pub struct Plan {
+    user: Value,
+    pub process: Value,
+    movements: Vec<Value>,
+    /// The assets of each list, by their id: an answer can repeat an asset of an earlier one.
+    assets: BTreeMap<&'static str, BTreeMap<String, Value>>,
+    /// Ids of assets that the service can't read.
+    pub unreadable: BTreeSet<String>,
+    /// Another request is needed for the rest of the assets.
+    pub has_more: bool,
+}
+
+impl Plan {
+    /// Returns whether the answer started anything.
+    pub fn add(&mut self, mut data: Value) -> bool {
+        let movements = data["movements"].as_array().cloned().unwrap_or_default();
+        let has_started = !movements.is_empty() || data["instances"].as_array().is_some_and(|list| !list.is_empty());
+        self.movements.extend(movements);
+        for list in LISTS {
+            let assets = data[list].as_array().into_iter().flatten();
+            let by_id = assets.map(|asset| (asset["asset_id"].as_str().unwrap_or_default().to_owned(), asset.clone()));
+            self.assets.entry(list).or_default().extend(by_id);
+        }
+        // Processes that this command has started are in progress for the next request.
+        let started: Vec<String> = self.started().filter_map(|asset| asset["asset_id"].as_str().map(str::to_owned)).collect();
+        let in_progress = self.assets.entry("in_progress").or_default();
+        started.iter().for_each(|id| drop(in_progress.remove(id)));
+        let unreadable = data["unreadable"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        self.unreadable.extend(unreadable.map(str::to_owned));
+        self.has_more = data["has_more"] == true;
+        self.user = data.get_mut("user").map(Value::take).unwrap_or_default();
+        self.process = data.get_mut("process").map(Value::take).unwrap_or_default();
+        has_started
+    }
+
+    pub fn started(&self) -> impl Iterator<Item = &Value> {
+        let moved = self.movements.iter().flat_map(|movement| movement["assets"].as_array().into_iter().flatten());
+        moved.chain(self.list("instances"))
+    }
+
+    pub fn list(&self, name: &str) -> impl Iterator<Item = &Value> {
+        self.assets.get(name).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// The number of assets on which the process could not start.
+    #[must_use]
+    pub fn refused(&self) -> usize {
+        self.list("not_started").count() + self.unreadable.len()
+    }
+
+    #[must_use]
+    pub fn starts_anything(&self) -> bool {
+        self.has_more || self.started().next().is_some()
+    }
+
+    /// Without a question mark.
+    #[must_use]
+    pub fn question(&self, deactivates: bool) -> String {
+        match (self.starts_anything(), deactivates) {
+            (true, true) => format!("Start this for {}, and deactivate the user", self.user()),
+            (true, false) => format!("Start this for {}", self.user()),
+            (false, _) => format!("Deactivate {}", self.user()),
+        }
+    }
+
+    #[must_use]
+    pub fn has_answers(&self) -> bool {
+        self.user.is_object()
+    }
+
+    /// `Ada <ada@example.com>`.
+    #[must_use]
+    pub fn user(&self) -> String {
+        let text = |name: &str| self.user[name].as_str().unwrap_or("-");
+        terminal::clean(&format!("{} <{}>", text("display_name"), text("email")))
+    }
+
+    #[must_use]
+    pub fn as_json(&self, is_dry_run: bool) -> Value {
+        let list = |name| self.list(name).cloned().collect::<Vec<_>>();
+        json!({
+            "user": self.user, "process": self.process, "movements": self.movements, "instances": list("instances"),
+            "in_progress": list("in_progress"), "not_started": list("not_started"), "unreadable": self.unreadable, "has_more": self.has_more,
+            "dry_run": is_dry_run
+        })
+    }
+
+    /// `width`: the columns of the terminal. `is_done`: the plan was executed.
+    #[must_use]
+    pub fn table(&self, is_done: bool, width: Option<usize>) -> String {
+        let mut table = Table::new(&[Column::new("TAG"), Column::text("ASSET"), Column::text("PROCESS")]);
+        let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+        let mut add = |asset: &Value, what: String| table.add([text(&asset["asset_tag"]), text(&asset["asset_name"]), what]);
+        let starts = if is_done { "started" } else { "starts" };
+        for (movement, number) in self.movements.iter().zip(1..) {
+            let name = movement["number"].as_str().map_or(format!("in movement {number}"), |number| format!("in {number}"));
+            let assets = movement["assets"].as_array().into_iter().flatten();
+            assets.for_each(|asset| add(asset, format!("{starts} {name}")));
+        }
+        self.list("instances").for_each(|asset| add(asset, starts.to_owned()));
+        self.list("in_progress").for_each(|asset| add(asset, "in progress already".to_owned()));
+        for asset in self.list("not_started") {
+            add(asset, format!("can't start: {} {}", text(&asset["code"]), text(&asset["detail"])));
+        }
+        if table.is_empty() { "The user has no assets.".to_owned() } else { table.render(width) }
+    }
+
+    /// Commands that take back what the process runs on: one for each movement and each other asset.
+    #[must_use]
+    pub fn returns(&self) -> Vec<String> {
+        let tag = |asset: &Value| shell_word(asset["asset_tag"].as_str().unwrap_or_default());
+        let mut groups: Vec<(Value, Vec<String>)> = Vec::new();
+        for movement in &self.movements {
+            let assets = movement["assets"].as_array().into_iter().flatten();
+            groups.push((movement["id"].clone(), assets.map(tag).collect()));
+        }
+        for asset in self.list("instances").chain(self.list("in_progress")) {
+            let movement = &asset["movement_id"];
+            match groups.iter_mut().find(|(id, _)| !movement.is_null() && id == movement) {
+                Some((_, tags)) => tags.push(tag(asset)),
+                None => groups.push((movement.clone(), vec![tag(asset)])),
+            }
+        }
+        let process = self.process["slug"].as_str().filter(|slug| *slug != "device-return");
+        let process = process.map_or(String::new(), |slug| format!(" --process {}", shell_word(slug)));
+        let command = |(_, mut tags): (Value, Vec<String>)| {
+            tags.sort();
+            format!("assetctl return {}{process}", tags.join(" "))
+        };
+        groups.into_iter().map(command).collect()
+    }
+
+    /// What helps with the assets on which the process could not start, by the reason.
+    #[must_use]
+    pub fn next_steps(&self) -> Vec<String> {
+        let mut tags: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for asset in self.list("not_started") {
+            let tag = asset["asset_tag"].as_str().unwrap_or_default();
+            tags.entry(asset["code"].as_str().unwrap_or_default()).or_default().push(tag);
+        }
+        let step = |(code, mut tags): (&str, Vec<&str>)| {
+            tags.sort_unstable();
+            let help = match code {
+                "WRONG_ASSET_STATUS" => {
+                    "import a file of asset_tag,status that gives the status in which the process begins; or, if the user doesn't have \
+                     it, one of asset_tag,assigned_to_email with \\N: assetctl import FILE --match asset_tag"
+                }
+                "PROCESS_RUNNING" => "complete or cancel the process in progress, which assetctl show TAG names",
+                _ => "see the reason above",
+            };
+            terminal::clean(&format!("{}: {help}", tags.join(", ")))
+        };
+        tags.into_iter().map(step).collect()
+    }
+
+    #[must_use]
+    pub fn summary(&self, is_done: bool) -> String {
+        let process = self.process["name"].as_str().unwrap_or("the process");
+        self.summary_of(&terminal::clean(process), is_done)
+    }
+
+    /// `process`: its name, as the line shows it.
+    #[must_use]
+    pub fn summary_of(&self, process: &str, is_done: bool) -> String {
+        let starts = if is_done { "started" } else { "would start" };
+        let mut text = format!("{process} {starts} on {}", count(self.started().count() as u64, "asset"));
+        for (number, what) in [(self.list("in_progress").count(), "in progress already"), (self.refused(), "that can't start")] {
+            if number > 0 {
+                text.push_str(&format!(", {number} {what}"));
+            }
+        }
+        let user = match (self.user["is_active"] == false, is_done) {
+            (true, true) => "is inactive",
+            (true, false) => "would be inactive",
+            (false, true) => "is still active",
+            (false, false) => "would stay active",
+        };
+        format!("{text}; the user {user}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asset(id: &str) -> Value {
+        json!({"asset_id": id, "asset_tag": format!("AST-{id}"), "asset_name": "ノートパソコン", "instance_id": null})
+    }
+
+    fn answer(has_more: bool) -> Value {
+        let mut refused = asset("5");
+        refused["code"] = "WRONG_ASSET_STATUS".into();
+        refused["detail"] = "The asset is in_stock.".into();
+        json!({
+            "user": {"id": "u", "display_name": "Ada", "email": "ada@example.com", "is_active": false},
+            "process": {"id": "p", "name": "Device Return", "slug": "device-return"},
+            "movements": [{"id": null, "number": null, "assets": [asset("1"), asset("2")]}],
+            "instances": [asset("3")], "in_progress": [asset("4")], "not_started": [refused], "has_more": has_more
+        })
+    }
+
+    #[test]
+    fn the_table_says_what_starts_what_runs_and_what_can_not() {
+        let mut plan = Plan::default();
+        assert!(plan.add(answer(false)));
+        let expected = "\
+TAG    ASSET           PROCESS
+AST-1  ノートパソコン  starts in movement 1
+AST-2  ノートパソコン  starts in movement 1
+AST-3  ノートパソコン  starts
+AST-4  ノートパソコン  in progress already
+AST-5  ノートパソコン  can't start: WRONG_ASSET_STATUS The asset is in_stock.";
+        assert_eq!(plan.table(false, Some(80)), expected);
+        assert_eq!(
+            plan.summary(false),
+            "Device Return would start on 3 assets, 1 in progress already, 1 that can't start; the user would be inactive"
+        );
+        assert_eq!((plan.refused(), plan.user().as_str()), (1, "Ada <ada@example.com>"));
+        assert_eq!(plan.question(false), "Start this for Ada <ada@example.com>");
+        assert_eq!(plan.returns(), ["assetctl return AST-1 AST-2", "assetctl return AST-3", "assetctl return AST-4"]);
+        let [step] = plan.next_steps().try_into().expect("one reason");
+        assert!(step.starts_with("AST-5: import a file of asset_tag,status") && step.contains(" with \\N: "), "{step}");
+        assert_eq!(Plan::default().table(false, None), "The user has no assets.");
+        assert!(!Plan::default().starts_anything() && Plan::default().question(true).starts_with("Deactivate "));
+    }
+
+    #[test]
+    fn several_answers_are_added_up() {
+        let mut plan = Plan::default();
+        assert!(plan.add(answer(true)) && plan.has_more);
+        let mut next = answer(false);
+        next["movements"] = json!([{"id": "m", "number": "MOV-000002", "assets": [asset("6"), asset("7")]}]);
+        next["instances"] = json!([]);
+        next["in_progress"] = json!([asset("1"), asset("3"), asset("4")]);
+        assert!(plan.add(next) && !plan.has_more);
+        let all = plan.as_json(false);
+        assert_eq!(all["in_progress"], json!([asset("4")]));
+        assert_eq!((all["movements"].as_array().map(Vec::len), all["instances"].as_array().map(Vec::len)), (Some(2), Some(1)));
+        assert_eq!(plan.refused(), 1);
+        let mut nothing = answer(true);
+        nothing["movements"] = json!([]);
+        nothing["instances"] = json!([]);
+        assert!(!plan.add(nothing));
+    }
 }

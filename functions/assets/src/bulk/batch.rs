@@ -1,14 +1,13 @@
 //! The endpoint of batches.
 
 use crate::changes::{Action, AssetOperation, AssetWrite, Target};
-use crate::expand::without_users;
+use crate::records::without_users;
 use crate::wire::{AssetPatch, NewAsset};
 use shared::auth::Caller;
-use shared::auth::scopes::AssetsWrite;
+use shared::auth::caller::AssetsWrite;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetId, Id};
-use shared::http::bulk::batch::{Batch, BatchResult};
-use shared::http::bulk::operations::{OperationKind, RawOperation};
+use shared::http::bulk::operations::{Batch, BatchResult, OperationKind, RawOperation};
 use shared::http::error::ApiError;
 use shared::http::openapi::{AssetBatchConflict, AssetBatchErrors};
 use shared::http::requests::extract::JsonBody;

@@ -2,7 +2,7 @@
 
 use crate::changes::{Action, AssetOperation, AssetWrite, Target};
 use crate::wire::{AssetView, NewAsset};
-use shared::auth::scopes::AssetsWrite;
+use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, Operation};
 use shared::domain::assets::change::AssetChange;
 use shared::domain::record::Patch;

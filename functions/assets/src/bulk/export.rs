@@ -1,14 +1,13 @@
 //! The endpoint of exports.
 
-use crate::query::AssetFilterQuery;
+use crate::wire::AssetFilterQuery;
 use axum::extract::RawQuery;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use shared::auth::Caller;
-use shared::auth::scopes::AssetsRead;
-use shared::domain::assets::asset::{Asset, Status};
-use shared::domain::assets::details::AssetDetails;
-use shared::domain::assets::location::Location;
+use shared::auth::caller::AssetsRead;
+use shared::domain::assets::asset::{Asset, AssetDetails, Status};
+use shared::domain::assets::seen::Location;
 use shared::domain::catalog::{AssetType, TypeCode};
 use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;

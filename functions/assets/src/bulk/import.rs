@@ -1,16 +1,13 @@
 //! The endpoint of imports.
 
-use super::references::{NamedRecords, NamesInRows};
-use super::row::AssetRowCells;
+use super::row::{AssetRowCells, NamedRecords, NamesInRows};
 use crate::changes::AssetOperation;
-use shared::auth::scopes::AssetsWrite;
+use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::keys::scope::Scope;
 use shared::domain::values::id::AssetId;
 use shared::fields::{ASSET_COLUMNS, serial_number};
-use shared::http::bulk::import::{AssetMatch, ImportResult, OnError, SkipBad};
-use shared::http::bulk::matching::MatchColumn;
-use shared::http::bulk::rows_body::RowsBody;
+use shared::http::bulk::import::{AssetMatch, ImportResult, MatchColumn, OnError, RowsBody, SkipBad};
 use shared::http::error::ApiError;
 use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::requests::extract::Query;

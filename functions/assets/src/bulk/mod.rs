@@ -4,5 +4,4 @@ pub mod batch;
 pub mod by_serial;
 pub mod export;
 pub mod import;
-mod references;
 mod row;

@@ -1,10 +1,14 @@
 //! The places of a label's code and texts. Every rendering follows this one decision. Places are whole dots, so that the modules
-//! of a code are all of one size.
+//! of a code are all of one size. A label before anything is on it. The contents and the size of a label.
 
-use super::blank::Blank;
-use super::code::QUIET_ZONE;
-use super::text::{Direction, cells, shorten, wrap};
-use shared::domain::assets::label::LabelSize;
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;
+
+use super::code::{Code, QUIET_ZONE};
+use super::text::{self, Direction, cells, shorten, wrap};
+use shared::domain::assets::asset::Asset;
+use shared::domain::assets::label::{LabelSize, LabelUrlTemplate, Resolution};
 
 /// The smallest side of a module in millimetres: two dots of a printer with 203 dots per inch.
 const MIN_MODULE: f64 = 0.25;
@@ -223,6 +227,63 @@ fn texts(area: &Area, request: &Request, min: u32, max: u32, is_centred: bool) -
     (lines, area.top + area.height - top)
 }
 
-#[cfg(test)]
-#[path = "layout_tests.rs"]
-mod tests;
+/// A label without contents, with its margins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Blank {
+    /// In millimetres.
+    pub size: LabelSize,
+    /// The margins at the left and the right, and at the top and the bottom, in millimetres.
+    pub margins: (f64, f64),
+    /// The resolution in dots per inch, whose multiples all positions are.
+    pub dpi: u32,
+}
+
+/// Of a single label, in millimetres.
+const MARGIN: f64 = 1.0;
+/// The resolution of images. Printers with 600 and 1200 dots per inch print them without loss as well.
+pub(super) const IMAGE_DPI: u32 = 300;
+
+impl Blank {
+    #[must_use]
+    pub fn image(size: LabelSize) -> Self {
+        Self { size, margins: (MARGIN, MARGIN), dpi: IMAGE_DPI }
+    }
+
+    #[must_use]
+    pub fn printer(size: LabelSize, resolution: Resolution) -> Self {
+        let dpi = match resolution {
+            Resolution::Dpi203 => 203,
+            Resolution::Dpi300 => 300,
+        };
+        Self { dpi, ..Self::image(size) }
+    }
+
+    pub(super) fn dots(&self, millimetres: f64) -> u32 {
+        (millimetres * f64::from(self.dpi) / 25.4).round() as u32
+    }
+
+    pub(super) fn millimetres(&self, dots: u32) -> f64 {
+        f64::from(dots) * 25.4 / f64::from(self.dpi)
+    }
+}
+
+pub struct Label {
+    pub(super) code: Code,
+    pub(super) layout: Layout,
+    /// Tag and name.
+    pub(super) title: String,
+}
+
+impl Label {
+    /// # Errors
+    ///
+    /// Returns [`TooSmall`] if the modules of the code would be too small to scan.
+    pub fn new(asset: &Asset, url: Option<&LabelUrlTemplate>, blank: Blank) -> Result<Self, TooSmall> {
+        let content = url.map_or_else(|| asset.asset_tag.to_string(), |url| url.url(&asset.asset_tag, asset.id));
+        let code = Code::new(&content).ok_or(TooSmall { needed: None })?;
+        let (tag, name) = (text::printable(&asset.asset_tag), text::printable(&asset.name));
+        let request = Request { modules: code.modules(), tag: &tag, name: &name };
+        let layout = Layout::new(blank, &request)?;
+        Ok(Self { code, layout, title: format!("{tag} {name}") })
+    }
+}

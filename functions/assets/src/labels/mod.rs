@@ -1,25 +1,17 @@
 //! The endpoints of labels: a QR code with the asset's tag and name beside it.
 
-mod blank;
 mod code;
-mod glyphs;
-mod label;
 mod layout;
 mod page;
-mod png;
 mod sheet;
-mod svg;
 mod text;
-mod zpl;
 
-use self::blank::Blank;
-use self::label::Label;
-use self::layout::TooSmall;
+use self::formats::LabelSvg;
+use self::layout::{Blank, Label, TooSmall};
 use self::sheet::Sheet;
-use self::svg::LabelSvg;
 use axum::response::{IntoResponse, Response};
 use shared::auth::Caller;
-use shared::auth::scopes::AssetsRead;
+use shared::auth::caller::AssetsRead;
 use shared::domain::assets::asset::Asset;
 use shared::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
 use shared::domain::record::Stored;
@@ -27,8 +19,7 @@ use shared::domain::tenants::tenant::Tenant;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
-use shared::http::openapi::describe::{Describe, Schemas, add_headers, add_response};
-use shared::http::openapi::{InputErrors, ResourceErrors};
+use shared::http::openapi::{Describe, InputErrors, ResourceErrors, Schemas, add_headers, add_response};
 use shared::http::requests::extract::{Path, Query};
 use shared::http::responses::html::{self, AcceptedLanguage, HtmlPage};
 use shared::http::responses::{ApiResponse, or_not_found};
@@ -163,3 +154,4 @@ pub async fn get_label_page(
         page::render(&labels, &sheet, layout.as_str(), skip, language).map_err(|error| ApiError::Internal(error.into()))?;
     Ok(HtmlPage(html::page(page, &page::style(&sheet))?))
 }
+mod formats;

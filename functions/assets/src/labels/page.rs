@@ -1,11 +1,11 @@
 //! Labels on sheets, as a page to print. Each sheet is a graphic with the size of the paper, in which every label has its place,
 //! so no label moves another one. The template escapes every text.
 
-use super::label::Label;
+use super::formats::{LabelSvg, length};
+use super::layout::Label;
 use super::sheet::Sheet;
-use super::svg::{LabelSvg, length};
 use askama::Template;
-use shared::domain::tenants::locale::Language;
+use shared::domain::tenants::tenant::Language;
 
 #[derive(Template)]
 #[template(path = "labels.html")]

@@ -1,6 +1,6 @@
 //! Sheets of labels: the paper, and the places of the labels. All are centred on their paper, as their makers cut them.
 
-use super::blank::{Blank, IMAGE_DPI};
+use super::layout::{Blank, IMAGE_DPI};
 use shared::domain::assets::label::{LabelSize, SheetLayout};
 
 /// The width of the edges that printers can't print on, in millimetres.

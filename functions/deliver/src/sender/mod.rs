@@ -1,17 +1,21 @@
-//! Sends a delivery over HTTP, to public addresses only.
+//! Sends a delivery over HTTP, to public addresses only. The reason of a missing response, from the errors of libraries. The
+//! addresses of receivers' names: only those that webhooks may have.
 
-mod failure;
-mod resolver;
 #[cfg(test)]
 mod tests;
 
+use futures_util::future::BoxFuture;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Client, redirect};
-use resolver::CheckedResolver;
 use rustls::{ClientConfig, RootCertStore};
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhooks::{AddressPolicy, Attempt, AttemptFailure, WebhookUrl};
+use shared::domain::webhooks::{AddressPolicy, Attempt, AttemptFailure, WebhookUrl, is_local_name, is_public};
+use std::error::Error;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 use tokio::time::{Instant, timeout};
 
 /// The value of `User-Agent`.
@@ -107,10 +111,135 @@ impl Sender {
             .body(delivery.body);
         let (status, error) = match timeout(self.limits.total, request.send()).await {
             Ok(Ok(response)) => (Some(response.status().as_u16()), None),
-            Ok(Err(error)) if !error.is_timeout() => (None, Some(failure::classify(&error))),
+            Ok(Err(error)) if !error.is_timeout() => (None, Some(classify(&error))),
             Ok(Err(_)) | Err(_) => (None, Some(AttemptFailure::TimedOut)),
         };
         let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         Attempt { at, status, error, duration_ms }
+    }
+}
+
+/// By the resolver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Refused(pub AttemptFailure);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no address of the name is used: {:?}", self.0)
+    }
+}
+
+impl Error for Refused {}
+
+/// From the first known cause. Unknown errors count as a failed connection.
+pub(super) fn classify(error: &(dyn Error + 'static)) -> AttemptFailure {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(Refused(meaning)) = error.downcast_ref() {
+            return *meaning;
+        }
+        if error.is::<rustls::Error>() {
+            return AttemptFailure::TlsFailed;
+        }
+        cause = match error.downcast_ref::<io::Error>() {
+            Some(error) if error.kind() == io::ErrorKind::TimedOut => return AttemptFailure::TimedOut,
+            // An I/O error's source is not the error that it contains, but the source of that.
+            Some(error) => error.get_ref().map(|error| error as &(dyn Error + 'static)),
+            None => error.source(),
+        };
+    }
+    AttemptFailure::ConnectionFailed
+}
+
+/// The addresses that are tried. They share the time.
+const MAX_ADDRESSES: usize = 4;
+
+type Lookup = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync;
+
+/// Is asked once for each connection, which is then made to one of the addresses that were checked. One bad address excludes the
+/// name.
+pub(super) struct CheckedResolver {
+    pub policy: AddressPolicy,
+    /// Tests have no public addresses, so they let others count.
+    pub is_public: fn(IpAddr) -> bool,
+    pub lookup: Arc<Lookup>,
+}
+
+impl CheckedResolver {
+    /// With the resolver of the system.
+    pub fn new(policy: AddressPolicy) -> Self {
+        Self { policy, is_public, lookup: Arc::new(|name| Box::pin(lookup(name))) }
+    }
+}
+
+async fn lookup(name: String) -> io::Result<Vec<IpAddr>> {
+    Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect())
+}
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let Self { policy, is_public, .. } = *self;
+        let (name, found) = (name.as_str().to_owned(), (self.lookup)(name.as_str().to_owned()));
+        Box::pin(async move {
+            let found = found.await.unwrap_or_default();
+            if found.is_empty() {
+                return Err(Refused(AttemptFailure::NameNotFound).into());
+            }
+            let is_loopback = policy == AddressPolicy::PublicOrLoopback && found.iter().all(IpAddr::is_loopback);
+            if !is_loopback && (is_local_name(&name) || !found.iter().copied().all(is_public)) {
+                return Err(Refused(AttemptFailure::AddressNotAllowed).into());
+            }
+            let addresses: Addrs = Box::new(found.into_iter().take(MAX_ADDRESSES).map(|address| SocketAddr::new(address, 0)));
+            Ok(addresses)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AttemptFailure, Error, Refused, classify, io};
+    use std::fmt;
+
+    /// An error of a library that wraps another.
+    #[derive(Debug)]
+    struct Wrapper(Box<dyn Error + Send + Sync>);
+
+    impl fmt::Display for Wrapper {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("client error")
+        }
+    }
+
+    impl Error for Wrapper {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(self.0.as_ref())
+        }
+    }
+
+    fn wrapped(error: impl Error + Send + Sync + 'static) -> Wrapper {
+        Wrapper(Box::new(error))
+    }
+
+    #[test]
+    fn errors_have_the_meaning_of_their_cause() {
+        let tls = || rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let refused = || Refused(AttemptFailure::AddressNotAllowed);
+        let cases: Vec<(Box<dyn Error>, AttemptFailure)> = vec![
+            (Box::new(refused()), AttemptFailure::AddressNotAllowed),
+            (Box::new(wrapped(refused())), AttemptFailure::AddressNotAllowed),
+            (Box::new(wrapped(wrapped(Refused(AttemptFailure::NameNotFound)))), AttemptFailure::NameNotFound),
+            (Box::new(io::Error::other(refused())), AttemptFailure::AddressNotAllowed),
+            (Box::new(tls()), AttemptFailure::TlsFailed),
+            (Box::new(io::Error::new(io::ErrorKind::InvalidData, tls())), AttemptFailure::TlsFailed),
+            (Box::new(wrapped(io::Error::other(wrapped(tls())))), AttemptFailure::TlsFailed),
+            (Box::new(io::Error::from(io::ErrorKind::TimedOut)), AttemptFailure::TimedOut),
+            (Box::new(wrapped(io::Error::from(io::ErrorKind::TimedOut))), AttemptFailure::TimedOut),
+            (Box::new(io::Error::from(io::ErrorKind::ConnectionRefused)), AttemptFailure::ConnectionFailed),
+            (Box::new(wrapped(io::Error::from(io::ErrorKind::UnexpectedEof))), AttemptFailure::ConnectionFailed),
+            (Box::new(wrapped(fmt::Error)), AttemptFailure::ConnectionFailed),
+        ];
+        for (error, expected) in cases {
+            assert_eq!(classify(error.as_ref()), expected, "{error:?}");
+        }
     }
 }

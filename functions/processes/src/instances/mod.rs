@@ -1,24 +1,18 @@
-//! The endpoints of process instances.
+//! The endpoints of process instances. The query of process instances.
 
-pub(crate) mod wire;
-
-use self::wire::InstanceQuery;
-use crate::subject::advance::advance;
-use crate::subject::cancel::cancel;
+use crate::subject::advance::{Submission, advance, cancel};
 use crate::subject::start::StartProcess;
-use crate::subject::submission::Submission;
-use crate::subject::views;
-use crate::subject::wire::{Advance, Cancel, InstanceOrMovement, InstanceView, ShowQuery, Start};
-use shared::auth::scopes::{ProcessesRead, ProcessesWrite};
+use crate::subject::wire::{self, Advance, Cancel, InstanceOrMovement, InstanceView, Omit, ShowQuery, Start};
+use shared::auth::caller::{ProcessesRead, ProcessesWrite};
 use shared::auth::{Caller, Command};
-use shared::domain::processes::instance::Instance;
+use shared::domain::processes::instance::{Instance, InstanceStatus};
 use shared::domain::values::field_error::FieldError;
-use shared::domain::values::id::{InstanceId, ProcessId};
+use shared::domain::values::id::{AssetId, InstanceId, ProcessId};
 use shared::http::error::ApiError;
 use shared::http::openapi::{CancellationConflict, ChangeErrors, InputErrors, ResourceErrors, StartConflict, SubmissionConflict};
 use shared::http::requests::extract::{JsonBody, OptionalJsonBody, Path, Query, StepKey};
-use shared::http::requests::params;
-use shared::http::responses::history::{self, History, HistoryQuery};
+use shared::http::requests::params::{self, Limit, PageNumber};
+use shared::http::responses::page::{self, History, HistoryQuery};
 use shared::http::responses::{Created, Json, Png, Versioned, or_not_found};
 use shared::store::{InstanceFilter, Page};
 
@@ -53,7 +47,7 @@ pub async fn start_process(
     let inputs = command.read(&caller.store).await?;
     let caller = caller.verified().await?;
     let subject = command.execute(&caller, inputs).await?;
-    views::respond(&caller.store, subject, false).await
+    wire::respond(&caller.store, subject, false).await
 }
 
 /// List process instances
@@ -67,7 +61,7 @@ pub async fn list_instances(
     let page = params::page(query.page, query.limit);
     let page = caller.store.list_instances(InstanceFilter::from(&query), page).await?;
     let Page { items, total, request, unreadable } = page;
-    let items = views::views(&caller.store, items, query.omit.is_some()).await?;
+    let items = wire::views(&caller.store, items, query.omit.is_some()).await?;
     Ok(Page { items, total, request, unreadable })
 }
 
@@ -81,7 +75,7 @@ pub async fn get_instance(
     Path(id): Path<InstanceId>,
 ) -> Result<Versioned<InstanceView>, ApiError> {
     let instance = or_not_found(caller.store.get::<Instance>(id).await?)?;
-    views::respond(&caller.store, instance, query.omit.is_some()).await
+    wire::respond(&caller.store, instance, query.omit.is_some()).await
 }
 
 /// Advance a process instance
@@ -131,5 +125,29 @@ pub async fn get_instance_history(
     Query(query): Query<HistoryQuery>,
     Path(id): Path<InstanceId>,
 ) -> Result<Json<History>, ApiError> {
-    Ok(Json(history::read::<Instance>(&caller.store, id, query).await?))
+    Ok(Json(page::read::<Instance>(&caller.store, id, query).await?))
+}
+
+shared::query! {
+    /// Process instances to list.
+    pub struct InstanceQuery {
+        /// Page number. Default 1.
+        page: PageNumber as PageNumber,
+        /// Items per page. Default 20, maximum 100.
+        limit: Limit as Limit,
+        /// `in_progress`, `completed` or `cancelled`. Default: in progress and completed.
+        status: InstanceStatus as InstanceStatus,
+        /// Filter by asset.
+        asset_id: AssetId as AssetId,
+        /// Filter by process definition.
+        process_id: ProcessId as ProcessId,
+        /// `signatures` returns their paths instead of their images.
+        omit: Omit as Omit,
+    }
+}
+
+impl From<&InstanceQuery> for InstanceFilter {
+    fn from(query: &InstanceQuery) -> Self {
+        Self { status: query.status, asset_id: query.asset_id, process_id: query.process_id }
+    }
 }

@@ -1,25 +1,35 @@
-//! The endpoints of signing links, for clients with an API key. The endpoints for the signer's page are in `signing`.
+//! The endpoints of signing links, for clients with an API key. The endpoints for the signer's page are in `signing`. Bodies,
+//! queries and views of signing links. The creation of a signing link.
 
-mod create;
-mod wire;
-
-use crate::links::create::{CreateLink, Inputs};
-use crate::links::wire::{LinkQuery, LinkView, NewLink, NewLinkView, created};
-use crate::subject::Subject;
-use shared::auth::Caller;
-use shared::auth::scopes::{ProcessesRead, ProcessesWrite};
+use crate::links::{LinkView, NewLink, created};
+use crate::subject::{Subject, part_of_movement, process_error};
+use serde::Serialize;
+use serde_json::Value;
+use shared::auth::caller::{ProcessesRead, ProcessesWrite};
+use shared::auth::{Caller, Command, Principal};
+use shared::domain::keys::api_key::SecretHash;
 use shared::domain::keys::token::{LinkToken, Secret};
+use shared::domain::processes::instance::{InstanceStatus, ProcessError};
+use shared::domain::processes::process::{Step, StepKind};
 use shared::domain::processes::subject::SubjectId;
 use shared::domain::record::Stored;
-use shared::domain::signing::link::Link;
-use shared::domain::values::id::{InstanceId, LinkId, MovementId};
+use shared::domain::request::StoredResponse;
+use shared::domain::signing::{DEFAULT_SECONDS, Link, LinkStatus, LinkSteps, MAX_LINKS, MAX_SECONDS, MIN_SECONDS, Signer};
+use shared::domain::user::{Email, User};
+use shared::domain::values::field_error::{FieldError, ValueError};
+use shared::domain::values::id::{ApiKeyId, InstanceId, LinkId, MovementId, UserId};
+use shared::domain::values::slots::choose;
+use shared::domain::values::text::Name;
+use shared::domain::values::time::Timestamp;
 use shared::http::base_url::BaseUrl;
-use shared::http::error::ApiError;
+use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{CancellationConflict, ChangeConflict, ChangeErrors, ResourceErrors};
+use shared::http::requests::body::{BoundedInteger, FromJson, read_nested};
 use shared::http::requests::extract::{JsonBody, Path, Query};
-use shared::http::requests::params;
-use shared::http::responses::{CreatedSecret, Data, Versioned, or_not_found};
-use shared::store::{Page, TenantStore};
+use shared::http::requests::params::{self, Limit, PageNumber};
+use shared::http::responses::{Created, CreatedSecret, Data, Success, Versioned, or_not_found};
+use shared::store::{CommitFailure, Page, StoreError, TenantStore, UnitOfWork, WriteError};
+use utoipa::ToSchema;
 
 /// Make a signing link for a process instance
 ///
@@ -170,4 +180,301 @@ async fn revoke(caller: Caller<ProcessesWrite>, of: SubjectId, link: LinkId) -> 
     let now = caller.context.at;
     let revoked = caller.update(link, |link| Ok(link.revoked(now))).await?;
     Ok(Data { data: LinkView::new(revoked, now, subject.position()) })
+}
+
+/// In seconds.
+type Lifetime = BoundedInteger<MIN_SECONDS, MAX_SECONDS>;
+
+shared::body! {
+    /// Whom a signing link is for: a user, or the name of a person who is none.
+    pub struct SignerBody as NewSigner {
+        /// User. May be inactive: who leaves signs for what is given back.
+        optional user_id: UserId,
+        /// Name of a person who is no user.
+        optional name: Name,
+        /// E-mail address of that person, for your own use.
+        optional email: Email,
+    }
+    read_only: &[]
+}
+
+impl FromJson for SignerBody {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json_with_locations(text).map_err(|_| ValueError::new("must have a user_id, or a name"))
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        let signer: Self = read_nested(text)?;
+        if let Some(Err(error)) = signer.email.as_ref().map(Email::check_free) {
+            return Err(vec![("/email".to_owned(), error.to_string())]);
+        }
+        let error = match &signer {
+            Self { user_id: Some(_), name: Some(_), .. } => ("/name", "must not be sent together with user_id"),
+            Self { user_id: Some(_), email: Some(_), .. } => ("/email", "must not be sent together with user_id"),
+            Self { user_id: None, name: None, .. } => ("/user_id", "is required, or name"),
+            _ => return Ok(signer),
+        };
+        Err(vec![(error.0.to_owned(), error.1.to_owned())])
+    }
+}
+
+shared::body! {
+    /// A new signing link.
+    pub struct NewLink as NewSigningLink {
+        /// Whom the link is for.
+        required signer: SignerBody,
+        /// Key of the last step that the link opens. Default: the next signature step from the open step on and, if
+        /// it follows at once, the `complete` step; without a signature, the last step.
+        optional until: String,
+        /// How many seconds the link lasts. Default 259200 (3 days), maximum 2592000 (30 days).
+        optional expires_in: Lifetime,
+    }
+    read_only: &[]
+}
+
+shared::query! {
+    /// Page of signing links.
+    pub struct LinkQuery {
+        /// Page number. Default 1.
+        page: PageNumber as PageNumber,
+        /// Items per page. Default 20, maximum 100.
+        limit: Limit as Limit,
+    }
+}
+
+/// Whom a signing link is for.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Signer)]
+pub struct SignerView {
+    /// User; null for a person who is none.
+    #[schema(required)]
+    user_id: Option<UserId>,
+    /// Name: of a user, the display name when the link was made.
+    name: Name,
+    /// E-mail address of a person who is no user.
+    #[schema(required)]
+    email: Option<Email>,
+}
+
+/// A signing link, without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SigningLink)]
+pub struct LinkView {
+    /// ID.
+    pub(crate) id: LinkId,
+    /// Process instance that it opens.
+    #[schema(required)]
+    instance_id: Option<InstanceId>,
+    /// Movement that it opens.
+    #[schema(required)]
+    movement_id: Option<MovementId>,
+    /// Whom it is for.
+    signer: SignerView,
+    /// Key of the last step that it opens.
+    until: String,
+    /// What can be done with it.
+    status: LinkStatus,
+    /// Time at which it ends.
+    expires_at: Timestamp,
+    /// Time at which it was first opened.
+    #[schema(required)]
+    opened_at: Option<Timestamp>,
+    /// Time at which its last step was submitted with it.
+    #[schema(required)]
+    used_at: Option<Timestamp>,
+    /// Time at which it was revoked.
+    #[schema(required)]
+    revoked_at: Option<Timestamp>,
+    /// Time of creation.
+    created_at: Timestamp,
+    /// API key that made it.
+    #[schema(required)]
+    created_by: Option<ApiKeyId>,
+}
+
+/// A signing link, with its secret.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SigningLinkWithUrl)]
+pub struct NewLinkView {
+    /// Address to send to the signer. Its fragment is the link's secret. Shown only in this response, and not when the
+    /// response is replayed for an `Idempotency-Key`. Null in a dry run.
+    #[schema(required = false, value_type = Option<String>)]
+    pub(crate) url: String,
+    /// The link without its secret.
+    #[serde(flatten)]
+    pub(crate) link: LinkView,
+}
+
+impl LinkView {
+    /// `process` is the status and the current step of the process instance or movement.
+    pub(crate) fn new(stored: Stored<Link>, now: Timestamp, process: (InstanceStatus, usize)) -> Self {
+        let status = stored.value.status(now, process);
+        let Link { id, subject, signer, steps, expires_at, created_by, opened_at, used_at, revoked_at, hash: _, slot: _ } =
+            stored.value;
+        Self {
+            id,
+            instance_id: subject.instance(),
+            movement_id: subject.movement(),
+            signer: SignerView { user_id: signer.user_id, name: signer.name, email: signer.email },
+            until: steps.until,
+            status,
+            expires_at,
+            opened_at,
+            used_at,
+            revoked_at,
+            created_at: stored.created_at,
+            created_by,
+        }
+    }
+}
+
+pub(crate) fn created<T>(subject: SubjectId, id: LinkId, view: T) -> CreatedSecret<T> {
+    Created::new(&collection(subject), id, view).with_secret()
+}
+
+/// The path of the links, without the prefix of every path.
+fn collection(subject: SubjectId) -> String {
+    match subject {
+        SubjectId::Instance(id) => format!("processes/instances/{id}/links"),
+        SubjectId::Movement(id) => format!("movements/{id}/links"),
+    }
+}
+
+pub(crate) struct CreateLink {
+    pub(crate) subject: SubjectId,
+    pub(crate) body: NewLink,
+    /// Errors of the body that are known already.
+    pub(crate) errors: Vec<FieldError>,
+    pub(crate) hash: SecretHash,
+}
+
+pub(crate) struct Inputs {
+    pub(crate) subject: Subject,
+    user: Option<Stored<User>>,
+    free_slots: Vec<u8>,
+}
+
+impl Inputs {
+    pub(crate) async fn read(reads: &TenantStore, id: SubjectId, body: &NewLink) -> Result<Self, ApiError> {
+        let user = async {
+            match body.signer.user_id {
+                Some(id) => Ok(reads.get::<User>(id).await?),
+                None => Ok(None),
+            }
+        };
+        let free_slots = async { Ok(reads.free_link_slots(id.uuid()).await?) };
+        let (subject, user, free_slots) = tokio::try_join!(Subject::read(reads, id), user, free_slots)?;
+        Ok(Self { subject, user, free_slots })
+    }
+}
+
+impl CreateLink {
+    fn signer(&self, user: Option<&User>) -> Result<Signer, FieldError> {
+        let NewLink { signer, .. } = &self.body;
+        match (user, &signer.name, signer.user_id) {
+            (Some(user), ..) if user.erased_at.is_some() => {
+                Err(FieldError::within("signer", "/user_id", "must not be an erased user"))
+            }
+            (Some(user), ..) => Ok(Signer { user_id: Some(user.id), name: user.display_name.clone(), email: None }),
+            (None, Some(name), None) => Ok(Signer { user_id: None, name: name.clone(), email: signer.email.clone() }),
+            _ => Err(unknown_user()),
+        }
+    }
+}
+
+fn too_many() -> ApiError {
+    let detail = format!("The limit of {MAX_LINKS} links is reached.");
+    ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
+}
+
+fn unknown_user() -> FieldError {
+    FieldError::within("signer", "/user_id", "does not exist in this tenant")
+}
+
+/// From the step `first` to that with the key `until`. By default to the next signature, and to the `complete` step right after
+/// it, so that the signature finishes a handover.
+fn link_steps(steps: &[Step], first: usize, until: Option<&str>) -> Result<LinkSteps, FieldError> {
+    let position = match until {
+        Some(key) => steps.iter().position(|step| step.key == key),
+        None => {
+            let signature = steps.iter().skip(first).position(Step::is_signature).map(|position| first + position);
+            let completing = |last: usize| steps.iter().skip(last + 1).take_while(|step| step.kind == StepKind::Complete).count();
+            signature.map(|last| last + completing(last)).or(steps.len().checked_sub(1))
+        }
+    };
+    let open = || steps.iter().skip(first).map(|step| step.key.as_str()).collect::<Vec<_>>().join(", ");
+    let last = position.filter(|last| *last >= first);
+    let last = last.and_then(|last| Some((last, steps.get(last)?)));
+    let (last, step) =
+        last.ok_or_else(|| FieldError::field("until", format!("must be the key of a step that is still open: {}", open())))?;
+    Ok(LinkSteps { first, last, until: step.key.clone() })
+}
+
+impl Command for CreateLink {
+    type Inputs = Inputs;
+    type Outcome = Stored<Link>;
+
+    async fn read(&self, reads: &TenantStore) -> Result<Inputs, ApiError> {
+        Inputs::read(reads, self.subject, &self.body).await
+    }
+
+    fn decide(
+        &self,
+        principal: &Principal,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &Inputs,
+    ) -> Result<Stored<Link>, CommitFailure<ApiError>> {
+        let at = principal.context.at;
+        let id = principal.store.new_id(at)?;
+        let slot = choose(&inputs.free_slots, id).ok_or_else(too_many)?;
+        let subject = &inputs.subject;
+        let (instance, (status, open)) = (subject.representative()?, subject.position());
+        let mut errors = self.errors.clone();
+        let mut noted = |error: FieldError| errors.push(error);
+        let signer = self.signer(inputs.user.as_ref().map(|user| &user.value)).map_err(&mut noted);
+        let is_open = subject.part_of().is_none() && status == InstanceStatus::InProgress;
+        // Of an instance that has ended, that is what there is to say.
+        let steps =
+            if is_open { link_steps(subject.steps(), open, self.body.until.as_deref()).map_err(&mut noted).ok() } else { None };
+        let (Ok(signer), true) = (signer, errors.is_empty()) else { return Err(ApiError::Invalid(errors).into()) };
+        if let Some(movement) = subject.part_of() {
+            return Err(part_of_movement(movement, "Make a link for the movement instead.").into());
+        }
+        let Some(steps) = steps else { return Err(process_error(ProcessError::Closed(status)).into()) };
+        let link = Link {
+            id,
+            subject: self.subject,
+            signer,
+            steps,
+            hash: self.hash.clone(),
+            expires_at: at.plus_seconds(self.body.expires_in.as_ref().map_or(DEFAULT_SECONDS, |seconds| seconds.0)),
+            created_by: principal.context.actor.key_id,
+            opened_at: None,
+            used_at: None,
+            revoked_at: None,
+            slot,
+        };
+        // The link is made for the steps that are open now.
+        unit.expect(instance);
+        // Its name is still the user's: nobody has erased it meanwhile.
+        if let Some(user) = &inputs.user {
+            unit.expect(user);
+        }
+        Ok(unit.create(link)?)
+    }
+
+    /// The stored response must not have the secret.
+    fn stored_response(&self, link: &Stored<Link>) -> Result<StoredResponse, StoreError> {
+        let open = (InstanceStatus::InProgress, link.value.steps.first);
+        let view = LinkView::new(link.clone(), link.created_at, open);
+        created(self.subject, link.value.id, view).to_stored(Vec::new())
+    }
+
+    fn classify_failure(&self, error: WriteError, _: &Stored<Link>) -> CommitFailure<ApiError> {
+        match error {
+            // Another creation has taken the slot: the next attempt takes one that is left.
+            WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
+            error => error.into(),
+        }
+    }
 }

@@ -1,21 +1,16 @@
-//! The endpoints of movements: one process on several assets at once.
+//! The endpoints of movements: one process on several assets at once. The query of movements.
 
-pub(crate) mod wire;
-
-use self::wire::MovementQuery;
-use crate::subject::advance::advance;
-use crate::subject::cancel::cancel;
-use crate::subject::wire::MovementView;
-use crate::subject::wire::{Advance, Cancel};
-use crate::subject::{Subject, views};
+use crate::subject::Subject;
+use crate::subject::advance::{advance, cancel};
+use crate::subject::wire::{self, Advance, Cancel, MovementView};
 use shared::auth::Caller;
-use shared::auth::scopes::{ProcessesRead, ProcessesWrite};
+use shared::auth::caller::{ProcessesRead, ProcessesWrite};
 use shared::domain::processes::instance::Instance;
 use shared::domain::values::id::{Id, MovementId};
 use shared::http::error::ApiError;
 use shared::http::openapi::{CancellationConflict, InputErrors, ResourceErrors, SubmissionConflict};
 use shared::http::requests::extract::{JsonBody, OptionalJsonBody, Path, Query};
-use shared::http::requests::params;
+use shared::http::requests::params::{self, Limit, PageNumber};
 use shared::http::responses::Data;
 use shared::http::responses::page::{PageItems, SerializedPage};
 use shared::store::{BatchGet, StoreError};
@@ -45,7 +40,7 @@ pub async fn list_movements(
                 }
                 instances => instances?,
             };
-            items.push(&MovementView::new(movement.clone(), views::views(store, instances, true).await?))?;
+            items.push(&MovementView::new(movement.clone(), wire::views(store, instances, true).await?))?;
         }
         if items.is_too_large() {
             break;
@@ -60,7 +55,7 @@ pub async fn list_movements(
 #[utoipa::path(get, path = "/movements/{id}", tag = "processes", responses(ResourceErrors))]
 pub async fn get_movement(caller: Caller<ProcessesRead>, Path(id): Path<MovementId>) -> Result<Data<MovementView>, ApiError> {
     let subject = Subject::read(&caller.store, id.into()).await?;
-    views::respond(&caller.store, subject, false).await
+    wire::respond(&caller.store, subject, false).await
 }
 
 /// Advance a movement
@@ -85,4 +80,14 @@ pub async fn cancel_movement(
     body: OptionalJsonBody<Cancel>,
 ) -> Result<Data<MovementView>, ApiError> {
     cancel(caller, id.into(), body).await
+}
+
+shared::query! {
+    /// Page of movements.
+    pub struct MovementQuery {
+        /// Page number. Default 1.
+        page: PageNumber as PageNumber,
+        /// Items per page. Default 20, maximum 100.
+        limit: Limit as Limit,
+    }
 }

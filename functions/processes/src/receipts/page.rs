@@ -6,12 +6,11 @@ use serde_json::Value;
 use shared::domain::actor::Actor;
 use shared::domain::processes::instance::{InstanceStatus, is_typed, read_statement};
 use shared::domain::processes::process::{Step, StepKind};
+use shared::domain::receipts::key::{Signature, SignedMovementReceipt, SignedReceipt};
 use shared::domain::receipts::receipt::{
     MovementReceipt, MovementReceiptStep, Receipt, ReceiptAsset, ReceiptEvent, ReceiptInstance, ReceiptProcess,
 };
-use shared::domain::receipts::signed::{Signature, SignedMovementReceipt, SignedReceipt};
-use shared::domain::tenants::locale::{Language, Locale};
-use shared::domain::tenants::tenant::Tenant;
+use shared::domain::tenants::tenant::{Language, Locale, Tenant};
 use shared::domain::tenants::time_zone::LocalClock;
 use shared::domain::values::hex;
 use shared::domain::values::id::{Id, TenantId};

@@ -2,7 +2,7 @@
 
 use shared::domain::assets::asset::Status;
 use shared::domain::processes::instance::InstanceStatus;
-use shared::domain::tenants::locale::Language;
+use shared::domain::tenants::tenant::Language;
 
 /// A text that goes on after a value has a second part.
 pub(super) struct Texts {

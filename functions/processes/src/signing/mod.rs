@@ -2,9 +2,7 @@
 
 mod receipt;
 mod session;
-mod session_wire;
 mod submit;
-mod submit_with_link;
 
 shared::endpoints! {
     session: get_signing_session;

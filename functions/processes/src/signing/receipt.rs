@@ -3,11 +3,10 @@
 use crate::receipts::{self, ReceiptQuery};
 use crate::subject::Subject;
 use shared::auth::Signer;
-use shared::domain::receipts::signed::{SignedMovementReceipt, SignedReceipt};
-use shared::domain::signing::link::LinkStatus;
+use shared::domain::receipts::key::{SignedMovementReceipt, SignedReceipt};
+use shared::domain::signing::LinkStatus;
 use shared::http::error::ApiError;
-use shared::http::openapi::describe::{Schemas, add_schema, schema_or_reference};
-use shared::http::openapi::{InputErrors, ReceiptConflict};
+use shared::http::openapi::{InputErrors, ReceiptConflict, Schemas, add_schema, schema_or_reference};
 use shared::http::requests::extract::Query;
 use shared::http::responses::Json;
 use shared::http::responses::html::{AcceptedLanguage, Printable};

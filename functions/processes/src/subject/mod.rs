@@ -1,14 +1,11 @@
 //! The subject of starts, submissions, cancellations and signatures: a process instance on its own, or a movement with all its
-//! instances.
+//! instances. The responses to errors of process instances.
 
 pub(crate) mod advance;
-pub(crate) mod cancel;
-pub(crate) mod error;
 pub(crate) mod start;
-pub(crate) mod submission;
-pub(crate) mod views;
 pub(crate) mod wire;
 
+use serde_json::json;
 use shared::domain::assets::asset::Asset;
 use shared::domain::processes::instance::{Instance, InstanceStatus, ProcessError};
 use shared::domain::processes::movement::{Movement, position};
@@ -16,7 +13,7 @@ use shared::domain::processes::process::Step;
 use shared::domain::processes::subject::SubjectId;
 use shared::domain::record::Stored;
 use shared::domain::values::id::{AssetId, MovementId};
-use shared::http::error::ApiError;
+use shared::http::error::{ApiError, ConflictCode};
 use shared::http::responses::or_not_found;
 use shared::store::{BatchGet, BatchResult, CommitFailure, TenantStore, WriteError};
 use std::collections::HashMap;
@@ -108,4 +105,26 @@ impl OpenAssets {
     pub(crate) fn of(&self, instance: &Instance) -> Result<&Stored<Asset>, CommitFailure<ApiError>> {
         self.0.get(&instance.asset_id).ok_or(CommitFailure::Outdated(WriteError::Stale))
     }
+}
+
+pub(crate) fn process_error(error: ProcessError) -> ApiError {
+    let (code, detail) = (ConflictCode::from(&error), error.to_string());
+    let context = match error {
+        ProcessError::Invalid(errors) => return ApiError::Invalid(errors),
+        ProcessError::Inactive => json!({}),
+        ProcessError::Running(asset, instance) => json!({"instance_id": instance, "asset_id": asset}),
+        ProcessError::WrongStatus { asset, actual, required } => {
+            json!({"asset_id": asset, "status_of_asset": actual, "trigger_status": required})
+        }
+        ProcessError::Closed(status) => json!({"instance_status": status}),
+        ProcessError::Moved(step) => json!({"current_step": step}),
+        ProcessError::Submitted(key) => json!({"step": key}),
+    };
+    ApiError::conflict(code, detail, context)
+}
+
+/// For a request about an instance that is only possible for its movement. `advice` is the alternative.
+pub(crate) fn part_of_movement(movement: MovementId, advice: &str) -> ApiError {
+    let detail = format!("The instance is part of a movement. {advice}");
+    ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement}))
 }

@@ -1,8 +1,7 @@
 //! Starting: one process on one asset, or on several at once. All instances start, or none does.
 
-use super::error::process_error;
-use super::submission::{Submission, change_asset, invalid, put_images, too_many_steps};
-use super::{Subject, views};
+use super::advance::{Submission, change_asset, invalid, put_images, too_many_steps};
+use super::{Subject, process_error, wire};
 use crate::subject::wire::InstanceOrMovement;
 use serde_json::{Map, Value, json};
 use shared::auth::{Command, Principal};
@@ -184,7 +183,7 @@ impl Command for StartProcess {
     }
 
     fn stored_response(&self, subject: &Subject) -> Result<StoredResponse, StoreError> {
-        views::stored::<Created<InstanceOrMovement>>(subject)
+        wire::stored::<Created<InstanceOrMovement>>(subject)
     }
 
     fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {

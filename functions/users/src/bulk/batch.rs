@@ -3,12 +3,11 @@
 use crate::changes::{Action, Target, UserOperation, UserWrite};
 use crate::wire::{NewUser, UserPatch};
 use shared::auth::Caller;
-use shared::auth::scopes::UsersWrite;
+use shared::auth::caller::UsersWrite;
 use shared::domain::keys::scope::Role;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
-use shared::http::bulk::batch::{Batch, BatchResult};
-use shared::http::bulk::operations::{OperationKind, RawOperation};
+use shared::http::bulk::operations::{Batch, BatchResult, OperationKind, RawOperation};
 use shared::http::error::ApiError;
 use shared::http::openapi::{UserBatchConflict, UserBatchErrors};
 use shared::http::requests::extract::JsonBody;

@@ -4,7 +4,7 @@ use crate::wire::UserFilterQuery;
 use axum::extract::RawQuery;
 use serde::Serialize;
 use shared::auth::Caller;
-use shared::auth::scopes::UsersRead;
+use shared::auth::caller::UsersRead;
 use shared::domain::keys::scope::Role;
 use shared::domain::record::Stored;
 use shared::domain::user::{Email, User};

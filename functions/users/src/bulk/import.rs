@@ -1,7 +1,7 @@
 //! The endpoint of imports.
 
 use crate::changes::{Action, Target, UserOperation, UserWrite};
-use shared::auth::scopes::UsersWrite;
+use shared::auth::caller::UsersWrite;
 use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::keys::scope::Role;
 use shared::domain::user::{Email, UserChange};
@@ -9,10 +9,8 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::UserId;
 use shared::domain::values::text::{Name, fold};
 use shared::fields::USER_COLUMNS;
-use shared::http::bulk::import::{ImportResult, OnError, SkipBad, UserMatch};
-use shared::http::bulk::matching::MatchColumn;
+use shared::http::bulk::import::{ImportResult, MatchColumn, OnError, RowsBody, SkipBad, UserMatch};
 use shared::http::bulk::rows::Row;
-use shared::http::bulk::rows_body::RowsBody;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::requests::extract::Query;

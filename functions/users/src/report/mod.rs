@@ -6,7 +6,7 @@ mod records;
 mod texts;
 mod views;
 
-use shared::auth::scopes::UsersRead;
+use shared::auth::caller::UsersRead;
 use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::keys::scope::Role;
 use shared::domain::tenants::tenant::Tenant;

@@ -6,7 +6,7 @@ use super::views::{PersonReport, ReportedEntry};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use shared::domain::people::actor_pointers;
 use shared::domain::record::Stored;
-use shared::domain::tenants::locale::Language;
+use shared::domain::tenants::tenant::Language;
 use shared::domain::user::User;
 use shared::domain::values::id::{EventId, UserId};
 use shared::domain::values::time::Timestamp;

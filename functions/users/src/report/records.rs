@@ -12,7 +12,7 @@ use shared::domain::people::{is_person, lead, picks};
 use shared::domain::processes::instance::{Instance, State};
 use shared::domain::processes::movement::Movement;
 use shared::domain::record::{Kind, Record};
-use shared::domain::signing::link::Link;
+use shared::domain::signing::Link;
 use shared::domain::user::User;
 use shared::domain::values::id::{EventId, Id, UserId};
 use shared::domain::values::signature_image::data_url;

@@ -1,7 +1,7 @@
 //! The texts of printed reports in each language. The compiler finds a text that a language lacks, and one that nothing uses.
 
 use super::views::KeptData;
-use shared::domain::tenants::locale::Language;
+use shared::domain::tenants::tenant::Language;
 
 pub(super) struct Texts {
     pub(super) title: &'static str,

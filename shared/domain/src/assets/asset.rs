@@ -1,17 +1,22 @@
-//! Assets. [`super::change`] has the rules for changing them.
+//! Assets. [`super::change`] has the rules for changing them. The changes of status that a tenant permits. The details of an
+//! asset: the fields that have no rules of their own.
 
-use crate::assets::details::AssetDetails;
 use crate::assets::listed::ListedFields;
+use crate::assets::seen::Location;
 use crate::catalog::custom_fields::CustomFields;
 use crate::catalog::{AssetKind, AssetType, Manufacturer, Model};
-use crate::record::{Kind, Record, Reference, Stored, Unique, fields};
+use crate::record::{Kind, Record, Reference, Stored, Unique, fields, record_change};
 use crate::user::User;
+use crate::values::field_error::ValueError;
 use crate::values::id::{AssetId, AssetTypeId, Id, InstanceId, ManufacturerId, ModelId, UserId, short};
+use crate::values::json::parse_strict;
+use crate::values::money::Price;
 use crate::values::string_enum::string_enum;
 use crate::values::text::{Line, Name, Notes};
 use crate::values::time::{Date, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 
 string_enum! {
     /// The status of an asset.
@@ -208,5 +213,87 @@ impl Record for Asset {
         let asset_type = self.asset_type_id.map(|id| Reference::new("asset_type_id", Kind::AssetType, id.uuid()));
         let user = self.assigned_to.map(|id| User::reference("assigned_to", id));
         [asset_type, self.model_id.map(|id| self.model_reference(id)), user].into_iter().flatten().collect()
+    }
+}
+
+/// The statuses that an asset may change to by PATCH. A status without an entry may change to any other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(transparent)]
+pub struct Transitions(BTreeMap<Status, BTreeSet<Status>>);
+
+impl Transitions {
+    /// `None` permits all.
+    #[must_use]
+    pub fn from(&self, status: Status) -> Option<&BTreeSet<Status>> {
+        self.0.get(&status)
+    }
+
+    /// An object from status to list of statuses.
+    ///
+    /// # Errors
+    ///
+    /// Says what the value must be.
+    pub fn from_json(text: &str) -> Result<Self, ValueError> {
+        serde_json::from_value(parse_strict(text, 2)?).map(Self).map_err(|_| {
+            let statuses = Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
+            ValueError::new(format!(
+                "must be null or an object that maps an asset status to the list of statuses it may change to, each one of {statuses}"
+            ))
+        })
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssetDetails {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial_number: Option<Line>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purchase_date: Option<Date>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purchase_price: Option<Price>,
+    /// The last day of the warranty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warranty_until: Option<Date>,
+}
+
+record_change! {
+    AssetDetailsChange of AssetDetails::with {
+        set_or_clear serial_number: Line,
+        set_or_clear location: Location,
+        set_or_clear purchase_date: Date,
+        set_or_clear purchase_price: Price,
+        set_or_clear warranty_until: Date,
+    }
+}
+
+impl AssetDetailsChange {
+    /// Without the fields that have these values already.
+    #[must_use]
+    pub fn unless(self, present: &AssetDetails) -> Self {
+        let Self { serial_number, location, purchase_date, purchase_price, warranty_until } = self;
+        Self {
+            serial_number: serial_number.unless(present.serial_number.as_ref()),
+            location: location.unless(present.location.as_ref()),
+            purchase_date: purchase_date.unless(present.purchase_date.as_ref()),
+            purchase_price: purchase_price.unless(present.purchase_price.as_ref()),
+            warranty_until: warranty_until.unless(present.warranty_until.as_ref()),
+        }
+    }
+}
+
+impl AssetDetails {
+    pub(crate) fn history_fields(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let Self { serial_number, location, purchase_date, purchase_price, warranty_until } = self;
+        [
+            ("serial_number", json!(serial_number)),
+            ("location", json!(location)),
+            ("purchase_date", json!(purchase_date)),
+            // As text, since the canonical form (RFC 8785 §3.2.2.3) would round a number to a double.
+            ("purchase_price", json!(purchase_price)),
+            ("warranty_until", json!(warranty_until)),
+        ]
+        .into_iter()
     }
 }

@@ -1,9 +1,11 @@
-//! Scans: an asset was seen, perhaps at a place.
+//! Scans: an asset was seen, perhaps at a place. Where an asset is: levels such as site, floor and room.
 
 use crate::assets::asset::Asset;
-use crate::assets::location::Location;
+use crate::values::field_error::{ValueError, text_form};
 use crate::values::string_enum::string_enum;
+use crate::values::text::{Line, fold};
 use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
 
 string_enum! {
     /// What a scan found.
@@ -45,10 +47,82 @@ impl Asset {
     }
 }
 
+const MAX_LEVELS: usize = 8;
+const MAX_CHARS: usize = 255;
+const SEPARATOR: &str = " / ";
+
+/// Levels separated by ` / `, the largest first: `Berlin / 3rd floor / 3.14`. White space around a level is removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, min_length = 1, max_length = 255, examples("Berlin / 3rd floor / 3.14"))]
+#[schema(pattern = r"^[^/\u0000-\u001f\u007f-\u009f]+(/[^/\u0000-\u001f\u007f-\u009f]+){0,7}$")]
+pub struct Location(String);
+
+impl Location {
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// It is this place, or one within it, without regard to case.
+    #[must_use]
+    pub fn contains(&self, other: &Self) -> bool {
+        is_at_or_below(&fold(&self.0), &fold(&other.0))
+    }
+}
+
+impl std::ops::Deref for Location {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Both are case-folded.
+#[must_use]
+pub fn is_at_or_below(place: &str, location: &str) -> bool {
+    location.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with(SEPARATOR))
+}
+
+/// The first `depth` levels.
+#[must_use]
+pub fn upper_levels(location: &str, depth: usize) -> &str {
+    let end = location.match_indices(SEPARATOR).nth(depth.saturating_sub(1)).map(|(end, _)| end);
+    end.and_then(|end| location.get(..end)).unwrap_or(location)
+}
+
+impl std::str::FromStr for Location {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let line: Line = text.parse()?;
+        let levels: Vec<&str> = line.split('/').map(str::trim).collect();
+        if line.is_empty() {
+            return Err(ValueError::new("must not be empty; null clears it"));
+        }
+        if levels.iter().any(|level| level.is_empty()) {
+            return Err(ValueError::new("must not have an empty level, such as between two slashes"));
+        }
+        if levels.len() > MAX_LEVELS {
+            return Err(ValueError::new(format!("must have at most {MAX_LEVELS} levels; this has {}", levels.len())));
+        }
+        let text = levels.join(SEPARATOR);
+        let length = text.chars().count();
+        if length > MAX_CHARS {
+            let detail = format!("must have at most {MAX_CHARS} characters, with ' / ' between levels; this has {length}");
+            return Err(ValueError::new(detail));
+        }
+        Ok(Self(text))
+    }
+}
+
+text_form!(Location, |location| location.0);
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::samples;
+    use SeenOutcome::{Elsewhere, Moved, Seen};
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)
@@ -62,7 +136,6 @@ mod tests {
 
     #[test]
     fn an_asset_is_within_the_place_elsewhere_or_moved() {
-        use SeenOutcome::{Elsewhere, Moved, Seen};
         let place = "Berlin/3".parse::<Location>().expect("a place");
         for (location, place, moves, outcome, after) in [
             (Some("berlin / 3"), Some(&place), true, Seen, Some("berlin / 3")),
@@ -87,5 +160,45 @@ mod tests {
         assert_eq!(asset.seen(at(4), place.as_ref(), true), (asset.clone(), SeenOutcome::Seen));
         let (next, _) = asset.seen(at(5), None, false);
         assert_ne!(next, asset);
+    }
+
+    fn location(text: &str) -> Location {
+        text.parse().expect(text)
+    }
+
+    #[test]
+    fn spellings_of_a_place_have_one_form() {
+        for text in ["Berlin/3rd floor/3.14", "Berlin / 3rd floor / 3.14", "  Berlin /3rd floor/\u{a0}3.14 "] {
+            assert_eq!(&*location(text), "Berlin / 3rd floor / 3.14", "{text}");
+        }
+        assert_eq!(&*location("Ju\u{308}lich"), "Jülich");
+        assert_eq!(location("1/2/3/4/5/6/7/8").split(SEPARATOR).count(), MAX_LEVELS);
+    }
+
+    #[test]
+    fn levels_are_few_and_not_empty() {
+        let long = format!("{}/{}", "a".repeat(126), "b".repeat(127));
+        for wrong in ["", " ", "/", "Berlin/", "/Berlin", "a//b", "a/ /b", "a\nb", "1/2/3/4/5/6/7/8/9", &"a".repeat(256), &long] {
+            assert!(wrong.parse::<Location>().is_err(), "{wrong}");
+        }
+        assert!(format!("{}/{}", "a".repeat(126), "b".repeat(126)).parse::<Location>().is_ok());
+    }
+
+    #[test]
+    fn a_place_contains_itself_and_what_is_below() {
+        let berlin = location("Berlin");
+        for (other, is_inside) in
+            [("berlin", true), ("BERLIN/3", true), ("Berlin / 3 / 14", true), ("Berlin-Mitte", false), ("Bonn", false)]
+        {
+            assert_eq!(berlin.contains(&location(other)), is_inside, "{other}");
+        }
+        assert!(!location("Berlin/3").contains(&berlin) && location("STRASSE/1").contains(&location("Straße / 1 / 2")));
+    }
+
+    #[test]
+    fn the_upper_levels_of_a_place_are_a_place() {
+        for (depth, upper) in [(1, "a"), (2, "a / b"), (3, "a / b / c"), (8, "a / b / c")] {
+            assert_eq!(upper_levels("a / b / c", depth), upper);
+        }
     }
 }

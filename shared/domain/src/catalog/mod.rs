@@ -3,13 +3,11 @@
 pub mod custom_fields;
 
 use crate::catalog::custom_fields::FieldsSchema;
-use crate::record::{Kind, Record, Reference, Requirement, Unique, fields};
-use crate::record_change::record_change;
+use crate::record::{Kind, Record, Reference, Requirement, Unique, fields, record_change};
 use crate::values::field_error::{ValueError, text_form};
-use crate::values::hidden_characters::check_visible;
 use crate::values::id::{AssetTypeId, Id, ManufacturerId, ModelId};
 use crate::values::string_enum::string_enum;
-use crate::values::text::{Name, Notes, fold};
+use crate::values::text::{Name, Notes, check_visible, fold};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;

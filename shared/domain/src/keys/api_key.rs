@@ -1,6 +1,6 @@
 //! API keys as the table stores them.
 
-use crate::keys::rate::window;
+use crate::keys::lease::window;
 use crate::keys::scope::{Role, Scopes};
 use crate::record::{Kind, Record, fields};
 use crate::values::id::{ApiKeyId, Id, UserId};

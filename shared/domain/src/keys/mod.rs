@@ -3,6 +3,5 @@
 pub mod api_key;
 pub mod grant;
 pub mod lease;
-pub mod rate;
 pub mod scope;
 pub mod token;

@@ -1,8 +1,26 @@
-//! How far the erasure of a person has come.
+//! How far the erasure of a person has come. Records without what they say about a person. The people of whom entries lack
+//! something since they were erased. How much an erasure removes. What is in the way of erasing a person.
 
-use crate::values::id::{EventId, UserId};
+use super::traces::{held_by, picked};
+use super::{Traces, pseudonym};
+use crate::actor::is_pseudonym;
+use crate::assets::asset::Asset;
+use crate::history::commitments::Commitments;
+use crate::history::event::Event;
+use crate::keys::api_key::ApiKey;
+use crate::processes::instance::{Instance, State};
+use crate::processes::movement::Movement;
+use crate::record::{Record, Stored};
+use crate::signing::{Link, LinkStatus, Signer};
+use crate::user::User;
+use crate::values::id::{AssetId, EventId, Id, InstanceId, UserId};
+use crate::values::text::{Name, Notes};
 use crate::values::time::Timestamp;
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::AddAssign;
 
 /// Names nobody. It is kept, so that erasures can be repeated after a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,11 +129,178 @@ pub struct PartEnd {
     pub next_pass: EventId,
 }
 
+/// A record that can say something about a person.
+pub trait Erase: Record {
+    /// The record with pseudonyms in place of what it says about the person, by the `traces` in its history. `at` is the time of
+    /// the erasure.
+    #[must_use]
+    fn without(&self, person: UserId, traces: &Traces, at: Timestamp) -> Self;
+}
+
+fn name(person: UserId) -> Name {
+    Name::from_stored(pseudonym(person))
+}
+
+/// A text that was erased for somebody else stays as it is. Anybody can write one that looks so, and a table that was restored can
+/// have an older text than its history.
+fn is_erased(text: &str, field: &str, traces: &Traces) -> bool {
+    traces.erased.contains(field) && is_pseudonym(text)
+}
+
+fn notes(present: Option<&Notes>, person: UserId, field: &str, traces: &Traces) -> Option<Notes> {
+    let stays = |notes: &Notes| !traces.fields.contains(field) || is_erased(notes, field, traces);
+    present.map(|notes| if stays(notes) { notes.clone() } else { Notes::from_stored(pseudonym(person)) })
+}
+
+impl Erase for User {
+    fn without(&self, person: UserId, _: &Traces, at: Timestamp) -> Self {
+        if self.id == person { self.erased(at) } else { self.clone() }
+    }
+}
+
+impl Erase for ApiKey {
+    fn without(&self, person: UserId, _: &Traces, _: Timestamp) -> Self {
+        if self.user_id == Some(person) { Self { name: name(person), ..self.clone() } } else { self.clone() }
+    }
+}
+
+impl Erase for Link {
+    /// Nobody can sign with it any more.
+    fn without(&self, person: UserId, _: &Traces, at: Timestamp) -> Self {
+        if self.signer.user_id != Some(person) {
+            return self.clone();
+        }
+        let signer = Signer { user_id: Some(person), name: name(person), email: None };
+        let ended = if self.own_status(at) == LinkStatus::Open { self.revoked(at) } else { self.clone() };
+        Self { signer, ..ended }
+    }
+}
+
+impl Erase for Asset {
+    fn without(&self, person: UserId, traces: &Traces, _: Timestamp) -> Self {
+        Self { notes: notes(self.notes.as_ref(), person, "notes", traces), ..self.clone() }
+    }
+}
+
+impl Erase for Instance {
+    fn without(&self, person: UserId, traces: &Traces, _: Timestamp) -> Self {
+        let mut erased = self.clone();
+        for field in &traces.fields {
+            let step = field.strip_prefix("step_data/").and_then(|step| erased.step_values.0.get_mut(step));
+            if let Some(value) = step.filter(|value| !value.as_str().is_some_and(|text| is_erased(text, field, traces))) {
+                *value = Value::String(pseudonym(person));
+            }
+        }
+        for step in &traces.submitted {
+            if let Some(signed) = erased.signed.get_mut(step) {
+                signed.by = pseudonym(person);
+            }
+        }
+        if let State::Cancelled { reason, .. } = &mut erased.state {
+            *reason = notes(reason.as_ref(), person, "cancel_reason", traces);
+        }
+        if traces.is_creator {
+            erased.started_by_name = pseudonym(person);
+        }
+        erased
+    }
+}
+
+impl Erase for Movement {
+    fn without(&self, person: UserId, traces: &Traces, _: Timestamp) -> Self {
+        if traces.is_creator { Self { started_by_name: pseudonym(person), ..self.clone() } } else { self.clone() }
+    }
+}
+
+/// Among those whom the entries name by their ids.
+#[must_use]
+pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
+    let named = entries.iter().flat_map(|(event, _)| people(event));
+    let pseudonyms: BTreeMap<String, UserId> = named.map(|person| (pseudonym(person), person)).collect();
+    let erased = entries.iter().flat_map(|(event, commitments)| {
+        let shown = json!({"actor": event.actor, "changes": event.changes});
+        let texts = commitments.erased().filter_map(|pointer| pseudonyms.get(shown.pointer(pointer)?.as_str()?).copied());
+        texts.collect::<Vec<_>>()
+    });
+    erased.collect()
+}
+
+/// Who acted, who was picked or had the asset, and the user whose record it is.
+fn people(event: &Event) -> Vec<UserId> {
+    picked(event).chain(held_by(event)).chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]).collect()
+}
+
+/// What a request has removed; with `dry_run`, what it would remove.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Removed {
+    /// Resources that said something about the person.
+    pub resources: usize,
+    /// Entries of histories.
+    pub entries: usize,
+    /// Images of signatures.
+    pub signatures: usize,
+    /// Responses that were stored for repeated requests.
+    pub responses: usize,
+}
+
+impl AddAssign for Removed {
+    fn add_assign(&mut self, other: Self) {
+        let Self { resources, entries, signatures, responses } = other;
+        self.resources += resources;
+        self.entries += entries;
+        self.signatures += signatures;
+        self.responses += responses;
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    #[error("There was never such a user.")]
+    Unknown,
+    #[error("The user is active. Deactivate the user first, with PATCH or by offboarding.")]
+    Active,
+    /// Requests with the user's own keys can still be running.
+    #[error("The user was changed or deleted a moment ago, and its requests may still be running. Try again after {0}.")]
+    Changed(Timestamp),
+    #[error("The user is in use. Assets: {}. Open processes: {processes}. Return the assets, and complete or cancel the processes.", .assets.len())]
+    InUse {
+        assets: Vec<AssetId>,
+        processes: u64,
+        /// Those of the processes that were found.
+        instances: Vec<InstanceId>,
+    },
+}
+
+impl Obstacle {
+    /// By the user's own record. A request that began before its last change has ended after `delay`.
+    #[must_use]
+    pub fn of(user: &Stored<User>, now: Timestamp, delay: TimeDelta) -> Option<Self> {
+        if user.value.is_active {
+            return Some(Self::Active);
+        }
+        Self::of_change(user.updated_at, now, delay)
+    }
+
+    /// By the last change of the user, or its deletion.
+    #[must_use]
+    pub fn of_change(changed_at: Timestamp, now: Timestamp, delay: TimeDelta) -> Option<Self> {
+        let retry_at = changed_at.plus(delay);
+        (now < retry_at).then_some(Self::Changed(retry_at))
+    }
+
+    /// `references` is the number of references to a user, who has these assets. Open processes have the others.
+    #[must_use]
+    pub fn processes(assets: &[AssetId], references: u64) -> u64 {
+        references.saturating_sub(assets.len() as u64)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::{time, user};
-    use crate::values::id::Id;
+    use crate::samples::{self, time, user};
+    use crate::values::id::{EventId, Id};
+    use serde_json::json;
 
     fn end(at: i64, position: Option<EventId>, has_removed: bool) -> PartEnd {
         PartEnd { position, responses_until: None, has_removed, at: time(at), next_pass: event(9) }
@@ -165,5 +350,24 @@ mod tests {
         let whole = half.clone().advanced(&half, end(3, Some(event(1)), false));
         assert_eq!((whole.position, whole.responses_until), (Some(event(1)), None));
         assert_eq!(half.clone().advanced(&begun, end(3, Some(event(1)), false)).position, Some(event(1)));
+    }
+
+    #[test]
+    fn a_user_is_inactive_for_a_while_first() {
+        let user = |is_active: bool| {
+            let fields = json!({
+                "id": samples::user(1), "email": "a@b.c", "display_name": "A", "role": "viewer", "is_active": is_active
+            });
+            let (at, last_event) = (samples::time(1_000), EventId::new(samples::time(0), [0; 10]));
+            let value: User = serde_json::from_value(fields).expect("a user");
+            Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new(), last_event }
+        };
+        let obstacle = |is_active, now| Obstacle::of(&user(is_active), samples::time(now), TimeDelta::seconds(2));
+        assert_eq!(obstacle(true, 9_000), Some(Obstacle::Active));
+        assert_eq!(obstacle(false, 2_999), Some(Obstacle::Changed(samples::time(3_000))));
+        assert_eq!(obstacle(false, 3_000), None);
+        let assets = vec![samples::asset(1).id];
+        let in_use = Obstacle::InUse { processes: Obstacle::processes(&assets, 3), assets, instances: Vec::new() };
+        assert!(in_use.to_string().starts_with("The user is in use. Assets: 1. Open processes: 2."), "{in_use}");
     }
 }

@@ -8,7 +8,7 @@ use crate::history::event::{Event, EventType};
 use crate::keys::api_key::ApiKey;
 use crate::processes::instance::Instance;
 use crate::record::{Kind, Record};
-use crate::signing::link::Link;
+use crate::signing::Link;
 use crate::user::User;
 use crate::values::id::{Id, UserId};
 use serde_json::Value;
@@ -173,8 +173,8 @@ pub fn is_person(value: &Value, person: UserId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actor::pseudonym;
     use crate::history::commitments::{Commitment, SALT_BYTES};
-    use crate::pseudonym::pseudonym;
     use crate::values::id::{EventId, LinkId};
     use crate::values::time::Timestamp;
     use serde_json::json;

@@ -2,4 +2,3 @@
 
 pub mod key;
 pub mod receipt;
-pub mod signed;

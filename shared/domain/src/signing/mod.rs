@@ -1,3 +1,284 @@
-//! Signing links.
+//! Signing links. Signing links: with its secret, a person without an API key submits steps of one process instance or movement.
 
-pub mod link;
+use chrono::TimeDelta;
+use crate::keys::api_key::SecretHash;
+use crate::processes::instance::InstanceStatus;
+use crate::processes::subject::SubjectId;
+use crate::record::{fields, Kind, Record, Unique};
+use crate::user::Email;
+use crate::values::id::{ApiKeyId, LinkId, UserId};
+use crate::values::string_enum::string_enum;
+use crate::values::text::Name;
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{json, Map, Value};
+use std::fmt::Display;
+use uuid::Uuid;
+
+
+/// The default: 3 days.
+pub const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;
+pub const MIN_SECONDS: u32 = 60;
+/// 30 days.
+pub const MAX_SECONDS: u32 = 30 * 24 * 3600;
+/// Requests per minute with one link.
+pub const RATE_LIMIT: u32 = 60;
+/// The limit for each process instance or movement: a list reads all their markers.
+pub const MAX_LINKS: u8 = 100;
+/// Time that a link still opens the receipt after its last step.
+const RECEIPT_TIME: TimeDelta = TimeDelta::hours(24);
+
+string_enum! {
+    /// What can be done with a signing link.
+    LinkStatus {
+        /// Its steps can be submitted.
+        Open = "open",
+        /// All its steps were submitted with it.
+        Used = "used",
+        /// It was revoked.
+        Revoked = "revoked",
+        /// Expired.
+        Expired = "expired",
+        /// The process has ended, or others have submitted its steps.
+        Ended = "ended",
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signer {
+    /// `None` for a person who is no user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
+    /// Of a user, the display name when the link was made.
+    pub name: Name,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<Email>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkSteps {
+    /// The index of the step that was open when the link was made.
+    pub first: usize,
+    /// The index of the last step.
+    pub last: usize,
+    pub until: String,
+}
+
+impl LinkSteps {
+    #[must_use]
+    pub fn contains(&self, index: usize) -> bool {
+        (self.first..=self.last).contains(&index)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    pub id: LinkId,
+    #[serde(flatten)]
+    pub subject: SubjectId,
+    pub signer: Signer,
+    pub steps: LinkSteps,
+    pub hash: SecretHash,
+    pub expires_at: Timestamp,
+    /// `None` for the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<ApiKeyId>,
+    /// The time of the first opening.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+    /// The number below [`MAX_LINKS`] that no other link of the process instance or movement has.
+    pub slot: u8,
+}
+
+impl Link {
+    /// The status by the link alone: it may be open although its process has ended. See [`Link::status`].
+    #[must_use]
+    pub fn own_status(&self, now: Timestamp) -> LinkStatus {
+        if self.revoked_at.is_some() {
+            LinkStatus::Revoked
+        } else if self.used_at.is_some() {
+            LinkStatus::Used
+        } else if self.expires_at <= now {
+            LinkStatus::Expired
+        } else {
+            LinkStatus::Open
+        }
+    }
+
+    /// `process` and `step` are the status and the current step of its process instance or movement.
+    #[must_use]
+    pub fn status(&self, now: Timestamp, (process, step): (InstanceStatus, usize)) -> LinkStatus {
+        match self.own_status(now) {
+            LinkStatus::Open if process != InstanceStatus::InProgress || step > self.steps.last => LinkStatus::Ended,
+            status => status,
+        }
+    }
+
+    /// Its end, or 24 hours after its last step, when it has opened the receipt long enough.
+    #[must_use]
+    pub fn ends_at(&self) -> Timestamp {
+        self.used_at.map_or(self.expires_at, |at| at.plus(RECEIPT_TIME))
+    }
+
+    /// The reason by the link alone.
+    #[must_use]
+    pub fn end_reason(&self, now: Timestamp) -> Option<LinkStatus> {
+        match self.own_status(now) {
+            LinkStatus::Open => None,
+            LinkStatus::Used if now < self.ends_at() => None,
+            status => Some(status),
+        }
+    }
+
+    /// Keeps the time of the first opening.
+    #[must_use]
+    pub fn opened(&self, at: Timestamp) -> Self {
+        Self { opened_at: self.opened_at.or(Some(at)), ..self.clone() }
+    }
+
+    /// `last` is the last submitted step: the link is used once that is its own last one.
+    #[must_use]
+    pub fn submitted(&self, last: usize, at: Timestamp) -> Self {
+        let used_at = (last >= self.steps.last).then_some(at);
+        Self { used_at: self.used_at.or(used_at), ..self.clone() }
+    }
+
+    #[must_use]
+    pub fn revoked(&self, at: Timestamp) -> Self {
+        Self { revoked_at: self.revoked_at.or(Some(at)), ..self.clone() }
+    }
+
+    /// The prefix of the unique value of every link that opens this process instance or movement. After it comes the link's slot:
+    /// the table finds the links by it.
+    #[must_use]
+    pub fn of_subject(subject: Uuid) -> Unique {
+        Self::unique_of(subject, "")
+    }
+
+    #[must_use]
+    pub fn unique_slot(subject: Uuid, slot: u8) -> Unique {
+        Self::unique_of(subject, slot)
+    }
+
+    fn unique_of(subject: Uuid, end: impl Display) -> Unique {
+        Unique { field: "of", value: format!("{subject}#{end}"), reserved_after_deletion: false }
+    }
+}
+
+impl Record for Link {
+    const KIND: Kind = Kind::Link;
+    const PERSONAL_FIELDS: &'static [&'static str] = &["signer_name"];
+    type Id = LinkId;
+
+    fn id(&self) -> LinkId {
+        self.id
+    }
+
+    fn history_fields(&self) -> Map<String, Value> {
+        let Self { id: _, subject, signer, steps, hash: _, expires_at, created_by: _, opened_at, used_at, revoked_at, slot: _ } =
+            self;
+        let Signer { user_id, name, email: _ } = signer;
+        fields([
+            ("instance_id", json!(subject.instance())),
+            ("movement_id", json!(subject.movement())),
+            ("signer_id", json!(user_id)),
+            ("signer_name", json!(name)),
+            ("until", json!(steps.until)),
+            ("expires_at", json!(expires_at)),
+            ("opened_at", json!(opened_at)),
+            ("used_at", json!(used_at)),
+            ("revoked_at", json!(revoked_at)),
+        ])
+    }
+
+    fn unique(&self) -> Vec<Unique> {
+        vec![Self::unique_slot(self.subject.uuid(), self.slot)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::values::id::{Id, InstanceId, MovementId};
+    use super::*;
+
+    const OPEN: (InstanceStatus, usize) = (InstanceStatus::InProgress, 2);
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    /// A link for the steps 1 to 2 that ends at 100 seconds.
+    fn link() -> Link {
+        Link {
+            id: LinkId::new(at(0), [0; 10]),
+            subject: SubjectId::Instance(InstanceId::new(at(0), [0; 10])),
+            signer: Signer { user_id: None, name: "Ada".parse().expect("a name"), email: None },
+            steps: LinkSteps { first: 1, last: 2, until: "signature".to_owned() },
+            hash: SecretHash("hash".to_owned()),
+            expires_at: at(100),
+            created_by: None,
+            opened_at: None,
+            used_at: None,
+            revoked_at: None,
+            slot: 7,
+        }
+    }
+
+    #[test]
+    fn a_link_is_open_until_its_end() {
+        assert_eq!(link().status(at(99), OPEN), LinkStatus::Open);
+        assert_eq!(link().status(at(100), OPEN), LinkStatus::Expired);
+        assert_eq!(link().end_reason(at(99)), None);
+        assert_eq!(link().end_reason(at(100)), Some(LinkStatus::Expired));
+    }
+
+    #[test]
+    fn a_link_ends_with_its_process_and_with_its_steps() {
+        let after = |process| link().status(at(0), process);
+        assert_eq!(after((InstanceStatus::InProgress, 3)), LinkStatus::Ended);
+        assert_eq!(after((InstanceStatus::Cancelled, 1)), LinkStatus::Ended);
+        assert_eq!(after((InstanceStatus::Completed, 2)), LinkStatus::Ended);
+        assert_eq!(after((InstanceStatus::InProgress, 1)), LinkStatus::Open);
+    }
+
+    #[test]
+    fn a_link_is_used_by_its_last_step_and_opens_the_receipt_for_a_day() {
+        assert_eq!(link().submitted(1, at(5)), link());
+        let used = link().submitted(2, at(5));
+        assert_eq!(used.own_status(at(1000)), LinkStatus::Used);
+        assert_eq!(used.ends_at(), at(5 + 24 * 3600));
+        assert_eq!(used.end_reason(at(4 + 24 * 3600)), None);
+        assert_eq!(used.end_reason(at(5 + 24 * 3600)), Some(LinkStatus::Used));
+        assert_eq!(used.submitted(2, at(9)), used, "it stays as it was");
+    }
+
+    #[test]
+    fn a_revoked_link_is_over_even_if_it_was_used() {
+        let revoked = link().revoked(at(7));
+        assert_eq!(revoked.end_reason(at(7)), Some(LinkStatus::Revoked));
+        assert_eq!(link().submitted(2, at(5)).revoked(at(7)).end_reason(at(7)), Some(LinkStatus::Revoked));
+        assert_eq!(revoked.revoked(at(9)), revoked, "the first revocation counts");
+        assert_eq!(link().opened(at(1)).opened(at(2)).opened_at, Some(at(1)));
+    }
+
+    #[test]
+    fn the_history_has_neither_the_secrets_hash_nor_an_address() {
+        let email = Some("ada@example.com".parse().expect("an address"));
+        let link = Link { signer: Signer { email, ..link().signer }, ..link() };
+        let shown = Value::Object(link.history_fields()).to_string();
+        assert!(shown.contains("Ada") && !shown.contains("hash") && !shown.contains("ada@"), "{shown}");
+    }
+
+    #[test]
+    fn the_stored_form_reads_back() {
+        let movement = SubjectId::Movement(MovementId::new(at(1), [1; 10]));
+        for link in [link(), Link { subject: movement, ..link() }.opened(at(3))] {
+            let text = serde_json::to_string(&link).expect("json");
+            assert_eq!(serde_json::from_str::<Link>(&text).expect("a link"), link);
+        }
+    }
+}

@@ -3,7 +3,6 @@
 pub mod base62;
 pub mod field_error;
 pub mod hex;
-pub mod hidden_characters;
 pub mod id;
 pub mod json;
 pub mod money;

@@ -1,7 +1,7 @@
 //! Texts with bounds on their length and characters, in Unicode's composed form (NFC). Lengths count characters, not bytes.
+//! Characters that change the look of a line of text, or make two lines look the same, without being seen.
 
 use crate::values::field_error::ValueError;
-use crate::values::hidden_characters::check_visible;
 pub use fields::compared::fold;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use std::borrow::Cow;
@@ -95,6 +95,128 @@ pub fn composed(text: &str) -> Cow<'_, str> {
     NFC.normalize(text)
 }
 
+const ZERO_WIDTH_NON_JOINER: char = '\u{200c}';
+const ZERO_WIDTH_JOINER: char = '\u{200d}';
+/// The letters of a region follow it as tags, such as that of Scotland.
+const BLACK_FLAG: char = '\u{1f3f4}';
+
+/// Tags after a flag: five for the region, and one that ends it, with one to spare.
+const MAX_TAGS: usize = 7;
+
+/// Checks that a line has no characters that can't be seen and don't belong to a script or an emoji: bidirectional
+/// controls, and zero-width characters other than joiners in scripts that need them.
+///
+/// # Errors
+///
+/// Returns an error that names the first such character and its place.
+pub fn check_visible(line: &str) -> Result<(), ValueError> {
+    let Some((place, c)) = hidden_character(line) else { return Ok(()) };
+    Err(ValueError::new(format!("must not contain U+{:04X}, which can't be seen; it is character {}", u32::from(c), place + 1)))
+}
+
+fn hidden_character(line: &str) -> Option<(usize, char)> {
+    if line.is_ascii() {
+        return None;
+    }
+    let chars: Vec<char> = line.chars().collect();
+    let is_hidden = |(index, c): (usize, &char)| {
+        let before = index.checked_sub(1).and_then(|index| chars.get(index)).copied();
+        match *c {
+            ZERO_WIDTH_NON_JOINER | ZERO_WIDTH_JOINER => !joins(*c, before, chars.get(index + 1).copied()),
+            '\u{e0020}'..='\u{e007f}' => !is_in_flag(&chars, index),
+            '\u{fe00}'..='\u{fe0f}' => !before.is_some_and(has_variants),
+            '\u{180b}'..='\u{180d}' | '\u{180f}' => !matches!(before, Some('\u{1800}'..='\u{18af}')),
+            '\u{e0100}'..='\u{e01ef}' => !before.is_some_and(is_ideograph),
+            c => is_never_seen(c),
+        }
+    };
+    chars.iter().enumerate().find(|(index, c)| is_hidden((*index, *c))).map(|(index, c)| (index, *c))
+}
+
+/// Up to six tags, the last of which ends it (Unicode Technical Standard 51).
+fn is_in_flag(chars: &[char], index: usize) -> bool {
+    let is_tag = |c: &&char| matches!(c, '\u{e0020}'..='\u{e007f}');
+    let before = chars.get(..index).unwrap_or_default().iter().rev().take_while(is_tag).count();
+    let after = chars.get(index..).unwrap_or_default().iter().take_while(is_tag).count();
+    let begins_with_flag = index.checked_sub(before + 1).and_then(|start| chars.get(start)) == Some(&BLACK_FLAG);
+    let last = (index + after).checked_sub(1).and_then(|last| chars.get(last));
+    begins_with_flag && before + after <= MAX_TAGS && last == Some(&'\u{e007f}')
+}
+
+/// A variation selector has a meaning after an emoji, another symbol, an ideograph, or a character of a keycap.
+fn has_variants(c: char) -> bool {
+    let is_keycap = matches!(c, '0'..='9' | '#' | '*');
+    let is_symbol = !c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace();
+    is_keycap || is_symbol || is_ideograph(c) || matches!(c, '\u{1000}'..='\u{109f}')
+}
+
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Bidirectional marks, embeddings, overrides and isolates, separators of lines, and characters without width.
+fn is_never_seen(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180e}'
+            | '\u{200b}'
+            | '\u{2800}'
+            | '\u{fdd0}'..='\u{fdef}'
+            | '\u{fffe}'
+            | '\u{ffff}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// A joiner has a meaning between letters that join, or emoji. In Persian, a non-joiner also separates a suffix from a word in
+/// another script; in Persian and Malayalam, a joiner also ends a word.
+fn joins(joiner: char, before: Option<char>, after: Option<char>) -> bool {
+    let (joins_before, joins_after) = (before.is_some_and(has_joining_letters), after.is_some_and(has_joining_letters));
+    match joiner {
+        ZERO_WIDTH_NON_JOINER => joins_after && before.is_some_and(|before| !before.is_whitespace()),
+        _ => joins_before || before.is_some_and(|c| is_emoji(c) || c == '\u{fe0f}') && after.is_some_and(is_emoji),
+    }
+}
+
+/// Arabic and the scripts written like it, those of India and its neighbours, and Mongolian.
+fn has_joining_letters(c: char) -> bool {
+    matches!(
+        c,
+        '\u{600}'..='\u{8ff}'
+            | '\u{900}'..='\u{dff}'
+            | '\u{f00}'..='\u{109f}'
+            | '\u{1780}'..='\u{18af}'
+            | '\u{1900}'..='\u{1cff}'
+            | '\u{a800}'..='\u{abff}'
+            | '\u{fb50}'..='\u{fdff}'
+            | '\u{fe70}'..='\u{fefe}'
+            | '\u{10a00}'..='\u{10fff}'
+            | '\u{11000}'..='\u{11fff}'
+            | '\u{1e900}'..='\u{1e95f}'
+    )
+}
+
+fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,5 +263,49 @@ mod tests {
     fn a_composed_text_has_one_spelling() {
         assert_eq!(composed("Ju\u{308}rgen"), "Jürgen");
         assert_eq!(composed("Jürgen"), "Jürgen");
+    }
+
+    #[test]
+    fn texts_of_all_scripts_have_no_hidden_characters() {
+        for line in [
+            "Ada Lovelace",
+            "Jürgen Ö",
+            "Ju\u{308}rgen",
+            "\u{5d0}\u{5d1} 12",
+            "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
+            "\u{915}\u{94d}\u{200d}\u{937}",
+            "\u{1f469}\u{200d}\u{1f4bb}",
+            "\u{1f469}\u{1f3fd}\u{200d}\u{2764}\u{fe0f}\u{200d}\u{1f468}",
+            "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
+            "日本",
+            "PDF\u{200c}\u{647}\u{627}",
+            "\u{647}\u{200d}.\u{642}",
+            "\u{d05}\u{d35}\u{d28}\u{d4d}\u{200d}",
+            "\u{8fbb}\u{e0100}さん",
+            "1\u{fe0f}\u{20e3} \u{2764}\u{fe0f} \u{1820}\u{180b}",
+        ] {
+            assert_eq!(check_visible(line), Ok(()), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn what_reorders_or_hides_text_is_found() {
+        let controls = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
+        let widthless = "\u{ad}\u{200b}\u{2060}\u{2064}\u{feff}\u{180e}\u{2028}\u{2029}\u{e0001}\u{e0041}";
+        for hidden in controls.chars().chain(widthless.chars()) {
+            assert!(check_visible(&format!("a{hidden}b")).is_err(), "{hidden:?}");
+        }
+        let flag = "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}";
+        let endless = format!("\u{1f3f4}{}\u{e007f}", "\u{e0061}".repeat(20));
+        for line in ["ada\u{fe0f}", "ada\u{e0100}", "\u{645}\u{180b}", flag, &endless] {
+            assert!(check_visible(line).is_err(), "{line:?}");
+        }
+        for line in
+            ["ad\u{200d}a", "ad\u{200c}a", "\u{200c}\u{645}", "\u{200d}\u{645}", "\u{645}\u{200c}", "\u{645} \u{200c}\u{645}"]
+        {
+            assert!(check_visible(line).is_err(), "{line:?}");
+        }
+        let error = check_visible("Charger\u{200b}").expect_err("hidden");
+        assert_eq!(error.to_string(), "must not contain U+200B, which can't be seen; it is character 8");
     }
 }

@@ -1,9 +1,11 @@
-//! Accepted addresses of webhooks: https addresses of public hosts.
+//! Accepted addresses of webhooks: https addresses of public hosts. Public addresses, by IANA's registries of special-purpose
+//! addresses ([IPv4](https://www.iana.org/assignments/iana-ipv4-special-registry),
+//! [IPv6](https://www.iana.org/assignments/iana-ipv6-special-registry)); multicast is not public.
 
 use super::{PUBLIC_PORTS, is_public};
 use crate::values::field_error::{ValueError, text_form};
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use url::{Host, Url};
 
@@ -122,10 +124,89 @@ impl FromStr for WebhookUrl {
 
 text_form!(WebhookUrl, |url| url.0);
 
+pub const PUBLIC_PORTS: [u16; 2] = [443, 8443];
+
+/// A range of IPv4 addresses: its first address, and how many bits its addresses have in common.
+type Range4 = (Ipv4Addr, u32);
+type Range6 = (Ipv6Addr, u32);
+
+/// Every range of IPv4 that is not public. Of the ranges with exceptions, such as 192.0.0.0/24, nothing is public: nobody has
+/// a receiver there.
+const NOT_PUBLIC_4: [Range4; 15] = [
+    // "This network": on many systems 0.0.0.0 is the machine itself.
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    // Private.
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    // Shared by a provider's customers.
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    // Loopback.
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    // Link-local, with the metadata service of a cloud's machines.
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    // Private.
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    // Assigned to protocols.
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    // Documentation.
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    // Relays of 6to4.
+    (Ipv4Addr::new(192, 88, 99, 0), 24),
+    // Private.
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    // Benchmarks.
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    // Documentation.
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    // Documentation.
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    // Multicast.
+    (Ipv4Addr::new(224, 0, 0, 0), 4),
+    // Reserved, and broadcast.
+    (Ipv4Addr::new(240, 0, 0, 0), 4),
+];
+
+/// The only range of IPv6 that is assigned to the internet. Loopback, unique-local, link-local and multicast addresses are
+/// outside, as is every form that holds an IPv4 address in it: mapped (`::ffff:0:0/96`), compatible (`::/96`), and translated
+/// (`64:ff9b::/96`, `64:ff9b:1::/48`).
+const GLOBAL_UNICAST_6: Range6 = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+
+/// Every range within [`GLOBAL_UNICAST_6`] that is not public.
+const NOT_PUBLIC_6: [Range6; 4] = [
+    // Assigned to protocols: Teredo, which holds an IPv4 address; benchmarks; identifiers that are no addresses.
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
+    // Documentation.
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
+    // 6to4, which holds an IPv4 address.
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
+    // Documentation.
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
+];
+
+/// Part of the public internet.
+#[must_use]
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => !NOT_PUBLIC_4.iter().any(|range| in_range_4(address, *range)),
+        IpAddr::V6(address) => {
+            in_range_6(address, GLOBAL_UNICAST_6) && !NOT_PUBLIC_6.iter().any(|range| in_range_6(address, *range))
+        }
+    }
+}
+
+/// The address and the range's first one begin with the same bits.
+fn in_range_4(address: Ipv4Addr, (first, bits): Range4) -> bool {
+    (address.to_bits() ^ first.to_bits()).leading_zeros() >= bits
+}
+
+fn in_range_6(address: Ipv6Addr, (first, bits): Range6) -> bool {
+    (address.to_bits() ^ first.to_bits()).leading_zeros() >= bits
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::net::IpAddr;
 
     fn checked(text: &str, policy: AddressPolicy) -> Result<(), ValueError> {
         text.parse::<WebhookUrl>()?.check(policy)
@@ -237,5 +318,88 @@ mod tests {
                 prop_assert!(!is_allowed || url.check(AddressPolicy::PublicOrLoopback).is_ok());
             }
         }
+    }
+
+    fn public(address: &str) -> bool {
+        is_public(address.parse::<IpAddr>().unwrap_or_else(|error| panic!("{address}: {error}")))
+    }
+
+    /// The first and the last address of every range, and their neighbours where these are public.
+    #[test]
+    fn ranges_end_where_the_registries_say() {
+        let ranges = [
+            (None, "0.0.0.0", "0.255.255.255", Some("1.0.0.0")),
+            (Some("9.255.255.255"), "10.0.0.0", "10.255.255.255", Some("11.0.0.0")),
+            (Some("100.63.255.255"), "100.64.0.0", "100.127.255.255", Some("100.128.0.0")),
+            (Some("126.255.255.255"), "127.0.0.0", "127.255.255.255", Some("128.0.0.0")),
+            (Some("169.253.255.255"), "169.254.0.0", "169.254.255.255", Some("169.255.0.0")),
+            (Some("172.15.255.255"), "172.16.0.0", "172.31.255.255", Some("172.32.0.0")),
+            (Some("191.255.255.255"), "192.0.0.0", "192.0.0.255", Some("192.0.1.0")),
+            (Some("192.0.1.255"), "192.0.2.0", "192.0.2.255", Some("192.0.3.0")),
+            (Some("192.88.98.255"), "192.88.99.0", "192.88.99.255", Some("192.88.100.0")),
+            (Some("192.167.255.255"), "192.168.0.0", "192.168.255.255", Some("192.169.0.0")),
+            (Some("198.17.255.255"), "198.18.0.0", "198.19.255.255", Some("198.20.0.0")),
+            (Some("198.51.99.255"), "198.51.100.0", "198.51.100.255", Some("198.51.101.0")),
+            (Some("203.0.112.255"), "203.0.113.0", "203.0.113.255", Some("203.0.114.0")),
+            (Some("223.255.255.255"), "224.0.0.0", "239.255.255.255", None),
+            (None, "240.0.0.0", "255.255.255.255", None),
+            (None, "::", "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", None),
+            (None, "2001::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", Some("2001:200::")),
+            (Some("2001:db7:ffff::1"), "2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", Some("2001:db9::")),
+            (Some("2001:ffff:ffff::1"), "2002::", "2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Some("2003::")),
+            (Some("3ffe:ffff::1"), "3fff::", "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff", Some("3fff:1000::")),
+            (Some("3fff:ffff::1"), "4000::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", None),
+        ];
+        for (before, first, last, after) in ranges {
+            assert!(!public(first), "{first}");
+            assert!(!public(last), "{last}");
+            for neighbour in before.into_iter().chain(after) {
+                assert!(public(neighbour), "{neighbour}");
+            }
+        }
+    }
+
+    #[test]
+    fn well_known_traps_are_not_public() {
+        for (address, what) in [
+            ("0.0.0.0", "unspecified"),
+            ("::", "unspecified"),
+            ("127.0.0.1", "loopback"),
+            ("::1", "loopback"),
+            ("169.254.169.254", "metadata of a machine"),
+            ("169.254.170.2", "credentials of a container"),
+            ("fd00:ec2::254", "metadata of a machine"),
+            ("fc00::1", "unique-local"),
+            ("fe80::1", "link-local"),
+            ("fec0::1", "site-local"),
+            ("224.0.0.1", "multicast"),
+            ("ff02::1", "multicast"),
+            ("255.255.255.255", "broadcast"),
+            ("::ffff:127.0.0.1", "mapped loopback"),
+            ("::ffff:169.254.169.254", "mapped link-local"),
+            ("::ffff:8.8.8.8", "mapped"),
+            ("::127.0.0.1", "IPv4-compatible"),
+            ("::ffff:0:127.0.0.1", "IPv4-translated"),
+            ("64:ff9b::a9fe:a9fe", "NAT64"),
+            ("64:ff9b::808:808", "NAT64"),
+            ("64:ff9b:1::a00:1", "NAT64 of a network"),
+            ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "Teredo"),
+            ("2001:2::1", "benchmarks"),
+            ("2001:10::1", "ORCHID"),
+            ("2001:20::1", "ORCHIDv2"),
+            ("2002:7f00:1::1", "6to4"),
+            ("100::1", "discard-only"),
+            ("5f00::1", "segment routing"),
+        ] {
+            assert!(!public(address), "{address}: {what}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_the_internet_are_public() {
+        for address in ["1.1.1.1", "8.8.8.8", "93.184.215.14", "2606:4700::1111", "2a00:1450:4001:82a::200e", "2620:4f:8000::1"] {
+            assert!(public(address), "{address}");
+        }
+        assert_eq!(PUBLIC_PORTS, [443, 8443]);
     }
 }

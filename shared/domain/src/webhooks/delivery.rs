@@ -1,4 +1,5 @@
-//! Deliveries: one event on its way to one webhook, and the result of each attempt.
+//! Deliveries: one event on its way to one webhook, and the result of each attempt. A tenant's replays: which are under way, and
+//! how many of a day's are used.
 
 use crate::actor::Actor;
 use crate::values::id::{EventId, WebhookId};
@@ -6,6 +7,7 @@ use crate::values::string_enum::string_enum;
 use crate::values::time::Timestamp;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The time from a failed attempt to the next one: one delay for each further attempt.
 pub const RETRY_DELAYS: [TimeDelta; 9] = [
@@ -118,4 +120,166 @@ pub struct Delivery {
     /// The event itself, if it is a test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestEvent>,
+}
+
+/// The most replays of a tenant in a UTC day.
+pub const MAX_REPLAYS_PER_DAY: u32 = 50;
+/// A replay that is not confirmed for so long was lost: a further one may start.
+const LOST_AFTER: TimeDelta = TimeDelta::minutes(15);
+/// Confirming less often saves writes.
+const CONFIRMED_EVERY: TimeDelta = TimeDelta::minutes(5);
+const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1000;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replays {
+    /// Days since 1970.
+    day: i64,
+    /// Those of the day.
+    started: u32,
+    running: BTreeMap<WebhookId, RunningReplay>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct RunningReplay {
+    requested_at: Timestamp,
+    confirmed_at: Timestamp,
+    /// That of its request: see [`Replays::start`].
+    identity: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayRefusal {
+    /// The webhook's replay that was requested then is under way.
+    Running(Timestamp),
+    /// The day's replays are used. The next day begins then.
+    DayIsUsed(Timestamp),
+}
+
+impl Replays {
+    /// Starts a replay of a webhook. Returns the time of its request: of the first one, for a copy of the request and a repeated
+    /// write, which have the same `identity` and start nothing more.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`ReplayRefusal`] if it can't start now.
+    pub fn start(mut self, webhook: WebhookId, identity: &str, now: Timestamp) -> Result<(Self, Timestamp), ReplayRefusal> {
+        self.running.retain(|_, running| running.confirmed_at > now.plus(-LOST_AFTER));
+        if let Some(RunningReplay { requested_at, identity: of, .. }) = self.running.get(&webhook) {
+            let (is_copy, requested_at) = (of == identity, *requested_at);
+            return if is_copy { Ok((self, requested_at)) } else { Err(ReplayRefusal::Running(requested_at)) };
+        }
+        let day = now.millis().div_euclid(MILLIS_PER_DAY);
+        if day > self.day {
+            (self.day, self.started) = (day, 0);
+        }
+        if self.started >= MAX_REPLAYS_PER_DAY {
+            return Err(ReplayRefusal::DayIsUsed(Timestamp::from_millis((self.day + 1) * MILLIS_PER_DAY)));
+        }
+        self.started += 1;
+        let running = RunningReplay { requested_at: now, confirmed_at: now, identity: identity.to_owned() };
+        self.running.insert(webhook, running);
+        Ok((self, now))
+    }
+
+    /// Without a replay whose message was not sent. It doesn't count for the day.
+    #[must_use]
+    pub fn cancelled(mut self, webhook: WebhookId, identity: &str) -> Self {
+        if self.running.get(&webhook).is_some_and(|running| running.identity == identity) {
+            self.running.remove(&webhook);
+            self.started = self.started.saturating_sub(1);
+        }
+        self
+    }
+
+    /// With a part of the replay that was requested at this time; `None` if a later one has started, which ends it. The clocks of
+    /// two function instances may differ by two seconds, so of two replays that close together, either may end.
+    #[must_use]
+    pub fn confirmed(mut self, webhook: WebhookId, requested_at: Timestamp, now: Timestamp) -> Option<Self> {
+        let unknown = || RunningReplay { requested_at, confirmed_at: requested_at, identity: String::new() };
+        let running = self.running.entry(webhook).or_insert_with(unknown);
+        if running.requested_at > requested_at {
+            return None;
+        }
+        if running.confirmed_at.plus(CONFIRMED_EVERY) <= now {
+            running.confirmed_at = now;
+        }
+        Some(self)
+    }
+
+    #[must_use]
+    pub fn ended(mut self, webhook: WebhookId, requested_at: Timestamp) -> Self {
+        self.running.retain(|of, running| *of != webhook || running.requested_at > requested_at);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::id::Id;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    fn webhook(n: u8) -> WebhookId {
+        WebhookId::new(at(0), [n; 10])
+    }
+
+    fn started(replays: &Replays, of: WebhookId, identity: &str, seconds: i64) -> Replays {
+        let (replays, requested_at) = replays.clone().start(of, identity, at(seconds)).expect("it can start");
+        assert_eq!(requested_at, at(seconds));
+        replays
+    }
+
+    fn refusal(replays: &Replays, of: WebhookId, seconds: i64) -> Option<ReplayRefusal> {
+        replays.clone().start(of, "another", at(seconds)).err()
+    }
+
+    #[test]
+    fn a_webhook_has_one_replay_at_a_time() {
+        let replays = started(&Replays::default(), webhook(1), "a", 10);
+        assert_eq!(refusal(&replays, webhook(1), 20), Some(ReplayRefusal::Running(at(10))));
+        assert_eq!(refusal(&replays, webhook(2), 20), None);
+        // The end of another one does not end it; a double of its message that comes later does not, either.
+        assert!(refusal(&replays.clone().ended(webhook(1), at(9)), webhook(1), 20).is_some());
+        assert!(refusal(&replays.clone().ended(webhook(2), at(10)), webhook(1), 20).is_some());
+        let later = started(&replays.ended(webhook(1), at(10)), webhook(1), "b", 20);
+        assert_eq!(later.clone().confirmed(webhook(1), at(10), at(21)), None, "it is superseded");
+        assert_eq!(later.clone().confirmed(webhook(1), at(20), at(21)), Some(later));
+    }
+
+    #[test]
+    fn a_replay_runs_as_long_as_it_is_confirmed() {
+        let replays = started(&Replays::default(), webhook(1), "a", 0);
+        let confirmed = |seconds| replays.clone().confirmed(webhook(1), at(0), at(seconds)).expect("it is the last one");
+        assert_eq!(confirmed(200), replays, "it was confirmed a short time ago");
+        assert_eq!(refusal(&confirmed(600), webhook(1), 1_499), Some(ReplayRefusal::Running(at(0))));
+        assert_eq!(refusal(&confirmed(600), webhook(1), 1_500), None);
+        assert_eq!([899, 900].map(|seconds| refusal(&replays, webhook(1), seconds).is_some()), [true, false]);
+        // Its message was sent, although the response of the queue was lost.
+        let unknown = Replays::default().confirmed(webhook(1), at(0), at(400)).expect("there is no later one");
+        assert!(refusal(&unknown, webhook(1), 500).is_some());
+    }
+
+    #[test]
+    fn copies_of_a_request_start_one_replay() {
+        let replays = started(&Replays::default(), webhook(1), "a", 10);
+        assert_eq!(replays.clone().start(webhook(1), "a", at(11)), Ok((replays.clone(), at(10))));
+        assert_eq!(replays.clone().cancelled(webhook(1), "b"), replays);
+        assert_eq!(replays.clone().cancelled(webhook(2), "a"), replays);
+        assert_eq!(refusal(&replays.cancelled(webhook(1), "a"), webhook(1), 11), None);
+    }
+
+    #[test]
+    fn the_replays_of_a_day_are_limited() {
+        let day = MILLIS_PER_DAY / 1000;
+        let mut replays = Replays::default();
+        for n in 0..MAX_REPLAYS_PER_DAY {
+            let cancelled = started(&replays, webhook(1), "x", day + i64::from(n)).cancelled(webhook(1), "x");
+            replays = started(&cancelled, webhook(1), "a", day + i64::from(n)).ended(webhook(1), at(day + i64::from(n)));
+        }
+        assert_eq!(refusal(&replays, webhook(2), 2 * day - 1), Some(ReplayRefusal::DayIsUsed(at(2 * day))));
+        assert_eq!(refusal(&replays, webhook(2), 2 * day), None);
+    }
 }

@@ -1,32 +1,27 @@
 //! Webhooks: addresses that a tenant's events are sent to.
 
 mod address;
-mod body;
 mod decision;
 mod delivery;
 mod events;
-mod fanout;
 mod health;
 mod message;
-mod public_address;
-mod replays;
 mod request;
-mod secret;
 #[cfg(test)]
 mod tests;
 
-pub use address::{AddressPolicy, WebhookUrl, is_local_name};
-pub use body::{TEST_EVENT, delivery_body, test_event};
+pub use address::{AddressPolicy, PUBLIC_PORTS, WebhookUrl, is_local_name, is_public};
 pub use decision::{Decision, MAX_DELAY, Race, Retries, after_race, decide};
-pub use delivery::{Attempt, AttemptFailure, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, RETENTION, RETRY_DELAYS, TestEvent};
-pub use events::{MAX_EVENT_TYPES, WebhookEvents};
-pub use fanout::{EventRequest, FanoutRequest, NewEvent};
+pub use delivery::{
+    Attempt, AttemptFailure, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, MAX_REPLAYS_PER_DAY, RETENTION, RETRY_DELAYS,
+    ReplayRefusal, Replays, TestEvent,
+};
+pub use events::{EventRequest, FanoutRequest, MAX_EVENT_TYPES, NewEvent, WebhookEvents};
 pub use health::{Health, MAX_FAILING, SLOW_AFTER};
 pub use message::{Message, REPLAY_DELAY, ReplayPart, ReplayRequest};
-pub use public_address::{PUBLIC_PORTS, is_public};
-pub use replays::{MAX_REPLAYS_PER_DAY, ReplayRefusal, Replays};
-pub use request::{Attempted, DeliveryRequest};
-pub use secret::{EncryptedSecret, SECRET_BYTES, WebhookSecret};
+pub use request::{
+    Attempted, DeliveryRequest, EncryptedSecret, SECRET_BYTES, TEST_EVENT, WebhookSecret, delivery_body, test_event,
+};
 
 use crate::record::{Kind, Patch, Record, Unique, fields};
 use crate::values::id::{ApiKeyId, WebhookId};

@@ -1,10 +1,16 @@
-//! Requests for one delivery.
+//! Requests for one delivery. The body of a delivery. The secrets that sign deliveries, as [Standard
+//! Webhooks](https://www.standardwebhooks.com) describes them.
 
-use super::{Attempt, TestEvent};
-use crate::values::id::{EventId, TenantId, WebhookId};
+use super::{Attempt, DeliveryRequest, TestEvent};
+use crate::history::event::Event;
+use crate::values::field_error::{ValueError, text_form};
+use crate::values::id::{EventId, Id, TenantId, WebhookId};
 use crate::values::time::Timestamp;
+use base64_simd::STANDARD;
 use chrono::TimeDelta;
+use ring::hmac;
 use serde::{Deserialize, Serialize};
+use serde_json::Map;
 
 /// The most that an attempt may begin before its planned time. Queues count whole seconds.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
@@ -51,4 +57,115 @@ impl DeliveryRequest {
 
 pub(super) fn is_early(due: Timestamp, now: Timestamp) -> bool {
     due.since(now) > TOLERANCE
+}
+
+#[derive(Serialize)]
+struct Body<'a, T> {
+    #[serde(rename = "type")]
+    event_type: &'a str,
+    timestamp: Timestamp,
+    data: &'a T,
+}
+
+/// Only tests a webhook. No history has an event of this type.
+pub const TEST_EVENT: &str = "webhook.test";
+
+/// Type and time of the event, and the entry as the change feed has it.
+///
+/// # Errors
+///
+/// The entry can't be written as JSON, which doesn't happen to entries of the feed.
+pub fn delivery_body(event_type: &str, timestamp: Timestamp, entry: &impl Serialize) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&Body { event_type, timestamp, data: entry })
+}
+
+/// It changes nothing, and has version 0 and no hash.
+#[must_use]
+pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
+    Event {
+        id: request.event_id,
+        at: request.event_id.timestamp(),
+        event_type: TEST_EVENT.to_owned(),
+        entity_id: request.webhook_id.uuid(),
+        version: 0,
+        actor: test.actor.clone(),
+        changes: Map::new(),
+        previous_hash: None,
+    }
+}
+
+const PREFIX: &str = "whsec_";
+pub const SECRET_BYTES: usize = 32;
+
+/// Its `Debug` text does not disclose it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookSecret(Vec<u8>);
+
+impl WebhookSecret {
+    #[must_use]
+    pub fn new(random: [u8; SECRET_BYTES]) -> Self {
+        Self(random.to_vec())
+    }
+
+    #[must_use]
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The text that receivers verify with. Not `Display`, so that nothing prints it by accident.
+    #[must_use]
+    pub fn expose(&self) -> String {
+        format!("{PREFIX}{}", STANDARD.encode_to_string(&self.0))
+    }
+
+    /// `v1,` and HMAC-SHA256 in base64 of the ID, the Unix time in seconds and the body.
+    #[must_use]
+    pub fn sign(&self, id: &str, seconds: i64, body: &str) -> String {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
+        let mac = hmac::sign(&key, format!("{id}.{seconds}.{body}").as_bytes());
+        format!("v1,{}", STANDARD.encode_to_string(mac.as_ref()))
+    }
+}
+
+impl std::fmt::Debug for WebhookSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WebhookSecret(…)")
+    }
+}
+
+/// Encrypted by a key outside the table. Its text form is base64.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EncryptedSecret(pub Vec<u8>);
+
+impl std::str::FromStr for EncryptedSecret {
+    type Err = ValueError;
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        STANDARD.decode_to_vec(text).map(Self).map_err(|_| ValueError::new("must be base64"))
+    }
+}
+
+text_form!(EncryptedSecret, |secret| STANDARD.encode_to_string(secret.0));
+
+impl std::fmt::Debug for EncryptedSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("EncryptedSecret(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_body_has_type_time_and_entry_in_this_order() {
+        let body = delivery_body("asset.created", Timestamp::from_millis(0), &json!({"id": "x"})).expect("JSON");
+        assert_eq!(body, r#"{"type":"asset.created","timestamp":"1970-01-01T00:00:00.000Z","data":{"id":"x"}}"#);
+    }
 }

@@ -4,7 +4,7 @@ use super::Operation;
 use crate::auth::{Command, Principal, VerifiedCaller};
 use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::FieldError;
-use crate::http::bulk::batch::BatchResult;
+use crate::http::bulk::operations::BatchResult;
 use crate::http::error::ApiError;
 use crate::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 use std::collections::HashSet;

@@ -7,7 +7,7 @@ use crate::domain::values::id::Id;
 use crate::domain::values::json;
 use crate::domain::values::string_enum::string_enum;
 use crate::http::error::ApiError;
-use crate::http::openapi::describe::{Describe, Schemas, add_headers, add_response};
+use crate::http::openapi::{Describe, Schemas, add_headers, add_response};
 use crate::http::responses::{ApiResponse, Success};
 use crate::store::{Chunk, StoreError};
 use axum::http::{HeaderName, HeaderValue, header};

@@ -1,19 +1,25 @@
-//! Imports: the options of a request, and the result of each row.
+//! Imports: the options of a request, and the result of each row. Rows that name what they update by a value: refused if they
+//! name it ambiguously, or not at all. The body of an import, not yet read.
 
+use super::rows::{self, Row, RowFormat};
 use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::string_enum::string_enum;
 use crate::domain::values::suggestions::unknown_name;
 use crate::http::bulk::rows::CUSTOM_FIELD;
 use crate::http::error::ApiError;
+use crate::http::openapi::{Describe, Schemas};
+use crate::http::requests::receive::{Unread, VerifiedSender};
 use crate::store::StoreError;
-use fields::Column;
+use fields::{Column, same_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
-use utoipa::openapi::RefOr;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{ArrayBuilder, Schema};
+use utoipa::openapi::{Content, RefOr, Required};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
@@ -415,5 +421,77 @@ impl ImportResult {
 
     pub(crate) fn rows(&self) -> &[RowOutcome] {
         &self.data
+    }
+}
+
+/// The column by which rows name what they update.
+pub struct MatchColumn {
+    pub name: &'static str,
+    /// The form in which values are compared.
+    pub compared: fn(&str) -> String,
+    /// Rows without a value create something.
+    pub create_unmatched: bool,
+}
+
+impl MatchColumn {
+    /// Adds an error to each row that has the same value as another one, or one that is no text, and to each without a value,
+    /// unless it may create something.
+    pub fn check(&self, rows: &mut [Row]) {
+        let value = |row: &Row| row.text(self.name).map(|text| (self.compared)(text.trim())).filter(|value| !value.is_empty());
+        let values: Vec<Option<String>> = rows.iter().map(value).collect();
+        let mut numbers: HashMap<&str, Vec<u64>> = HashMap::new();
+        for (number, value) in (1..).zip(&values) {
+            numbers.entry(value.as_deref().unwrap_or_default()).or_default().push(number);
+        }
+        for ((number, row), value) in (1..).zip(rows).zip(&values) {
+            let error = match value.as_deref().map(|value| numbers.get(value).map_or(&[][..], Vec::as_slice)) {
+                None if row.is_no_text(self.name) => Some("must be a string".to_owned()),
+                None if self.create_unmatched => None,
+                None => Some(
+                    "is empty, so the row names nothing to update; with create_unmatched=true, it creates a record".to_owned(),
+                ),
+                Some([_]) => None,
+                Some(all) => Some(same_value(all, number)),
+            };
+            row.errors.extend(error.map(|detail| FieldError::column(self.name, detail)));
+        }
+    }
+}
+
+/// CSV or NDJSON.
+pub type RowsBody = Unread<InRows>;
+
+pub struct InRows;
+
+impl RowsBody {
+    /// On behalf of a verified sender.
+    ///
+    /// # Errors
+    ///
+    /// As `JsonBody::parse_with_errors`, for the content types `text/csv` and `application/x-ndjson`, and as [`rows::parse`].
+    pub fn parse(&self, _: &impl VerifiedSender, columns: &[Column], matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
+        let (bytes, media_type) = self.received.whole_body("A body is required: CSV or NDJSON.")?;
+        let format = match media_type.to_ascii_lowercase().as_str() {
+            "text/csv" => RowFormat::Csv,
+            "application/x-ndjson" => RowFormat::Ndjson,
+            _ => return Err(ApiError::UnsupportedMediaType("text/csv or application/x-ndjson")),
+        };
+        let charset =
+            self.received.content_type.as_deref().and_then(|kind| {
+                kind.to_ascii_lowercase().split_once("charset=").map(|(_, name)| name.trim_matches('"').to_owned())
+            });
+        if charset.is_some_and(|name| !name.starts_with("utf-8") && !name.starts_with("us-ascii")) {
+            return Err(ApiError::UnsupportedMediaType("text/csv; charset=utf-8"));
+        }
+        rows::parse(bytes, format, columns, matched)
+    }
+}
+
+impl Describe for RowsBody {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let body = ["text/csv", "application/x-ndjson"]
+            .into_iter()
+            .fold(RequestBodyBuilder::new(), |body, kind| body.content(kind, Content::new(Some(String::schema()))));
+        operation.request_body = Some(RefOr::T(body.required(Some(Required::True)).build()));
     }
 }

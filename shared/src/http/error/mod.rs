@@ -1,18 +1,19 @@
-//! Every response that is not a success: its status, its code and its problem document (RFC 9457).
+//! Every response that is not a success: its status, its code and its problem document (RFC 9457). The codes of 409s. The body of
+//! every response that is not a success (RFC 9457). The responses to errors of the store, of key encryption, of the queue and of
+//! process instances.
 
-mod conflict_code;
-pub(in crate::http) mod problem;
-mod sources;
-
+use crate::domain::assets::listed::{MAX_CELL_CHARS, MAX_FIELDS};
 use crate::domain::keys::grant::GrantError;
 use crate::domain::keys::scope::Scope;
-use crate::domain::signing::link::LinkStatus;
+use crate::domain::processes::instance::ProcessError;
+use crate::domain::signing::LinkStatus;
 use crate::domain::values::field_error::{ErrorLocation, FieldError};
-use crate::store::UnreadableRecord;
+use crate::key_encryption::KeyEncryptionError;
+use crate::queue::QueueError;
+use crate::store::{CommitFailure, KeyError, StoreError, UnreadableRecord, WriteError};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-pub use conflict_code::ConflictCode;
-use problem::{Problem, ProblemFieldError};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -330,5 +331,264 @@ pub(in crate::http) fn is_temporary(code: &str) -> bool {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         Self::response(Arc::new(self))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConflictCode {
+    /// Other writers were faster several times, or another rule forbids it.
+    Conflict,
+    TransitionNotAllowed,
+    Duplicate,
+    InUse,
+    ProcessRunning,
+    WrongAssetStatus,
+    ProcessInactive,
+    InstanceClosed,
+    StepMoved,
+    StepSubmitted,
+    RequestInProgress,
+}
+
+impl ConflictCode {
+    pub const ALL: [Self; 11] = [
+        Self::Conflict,
+        Self::TransitionNotAllowed,
+        Self::Duplicate,
+        Self::InUse,
+        Self::ProcessRunning,
+        Self::WrongAssetStatus,
+        Self::ProcessInactive,
+        Self::InstanceClosed,
+        Self::StepMoved,
+        Self::StepSubmitted,
+        Self::RequestInProgress,
+    ];
+
+    /// For the OpenAPI document.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Conflict => "changed by another request at the same time, or a rule forbids it: see `detail`.",
+            Self::TransitionNotAllowed => "the settings don't permit this change of status.",
+            Self::Duplicate => "another resource has this value, which must be unique.",
+            Self::InUse => "other resources refer to it.",
+            Self::ProcessRunning => "a process instance is in progress on the asset.",
+            Self::WrongAssetStatus => "the asset doesn't have the status that the process begins with.",
+            Self::ProcessInactive => "the process definition is inactive.",
+            Self::InstanceClosed => "the process instance is completed or cancelled.",
+            Self::StepMoved => "`current_step` isn't the open step.",
+            Self::StepSubmitted => "the step was submitted with another value.",
+            Self::RequestInProgress => "a request with the same `Idempotency-Key` is in progress.",
+        }
+    }
+
+    /// For the problem document.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Conflict => "CONFLICT",
+            Self::TransitionNotAllowed => "TRANSITION_NOT_ALLOWED",
+            Self::Duplicate => "DUPLICATE",
+            Self::InUse => "IN_USE",
+            Self::ProcessRunning => "PROCESS_RUNNING",
+            Self::WrongAssetStatus => "WRONG_ASSET_STATUS",
+            Self::ProcessInactive => "PROCESS_INACTIVE",
+            Self::InstanceClosed => "INSTANCE_CLOSED",
+            Self::StepMoved => "STEP_MOVED",
+            Self::StepSubmitted => "STEP_SUBMITTED",
+            Self::RequestInProgress => "REQUEST_IN_PROGRESS",
+        }
+    }
+}
+
+/// A problem document (RFC 9457). `error` repeats the title for older clients.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Problem {
+    /// Kind of problem, as a URN.
+    #[serde(rename = "type")]
+    #[schema(examples("urn:problem:validation-error"))]
+    pub(in crate::http) kind: String,
+    /// Kind of problem, in words.
+    pub(in crate::http) title: &'static str,
+    /// HTTP status.
+    pub(in crate::http) status: u16,
+    /// What went wrong, and what to do about it.
+    pub(in crate::http) detail: String,
+    /// Kind of problem, for programs.
+    #[schema(examples("VALIDATION_ERROR"))]
+    pub(in crate::http) code: &'static str,
+    /// Same as `title`, for older clients.
+    pub(in crate::http) error: &'static str,
+    /// Request ID, to quote when you report a problem. The log has it too.
+    pub(in crate::http) request_id: String,
+    /// Every error of the request (422 only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<ProblemFieldError>, required = false)]
+    pub(in crate::http) errors: Option<Vec<ProblemFieldError>>,
+    /// Further members, such as the missing scope or the ID of what is in the way.
+    #[serde(flatten)]
+    #[schema(additional_properties, value_type = Object)]
+    pub(in crate::http) extra: Map<String, Value>,
+}
+
+/// One error of a request. `pointer`, `parameter`, `header` or `column` says where it is.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct ProblemFieldError {
+    /// JSON Pointer (RFC 6901) into the body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
+    pointer: Option<String>,
+    /// Name of a query parameter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
+    parameter: Option<String>,
+    /// Name of a header.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
+    header: Option<&'static str>,
+    /// Name of a column of an import.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
+    column: Option<String>,
+    /// What is wrong.
+    detail: String,
+}
+
+impl From<&FieldError> for ProblemFieldError {
+    fn from(field_error: &FieldError) -> Self {
+        let mut problem = Self { pointer: None, parameter: None, header: None, column: None, detail: field_error.detail.clone() };
+        match &field_error.location {
+            ErrorLocation::Pointer(pointer) => problem.pointer = Some(pointer.clone()),
+            ErrorLocation::Parameter(name) => problem.parameter = Some(name.clone()),
+            ErrorLocation::Header(name) => problem.header = Some(name),
+            ErrorLocation::Column(name) => problem.column = Some(name.clone()),
+            ErrorLocation::Whole => {}
+        }
+        problem
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => Self::Unavailable(Dependency::Table, error.into()),
+            StoreError::NotLoaded(seconds) => Self::Unavailable(Dependency::ListIndex(seconds), error.into()),
+            StoreError::ListTooLarge(seconds) => Self::Unavailable(Dependency::ListMemory(seconds), error.into()),
+            StoreError::FieldsLeftOut => Self::Unavailable(Dependency::FieldMemory, error.into()),
+            StoreError::UnfitField(field) => Self::Invalid(vec![unfit_field(&field)]),
+            StoreError::HistoryBehind(seconds) => Self::Unavailable(Dependency::History(seconds), error.into()),
+            StoreError::TooLate => Self::timed_out(error),
+            StoreError::Unsettled(_) => Self::Unavailable(Dependency::Change, error.into()),
+            StoreError::Unreadable(record) => Self::Unreadable(record),
+            StoreError::Internal(_) => Self::Internal(error.into()),
+        }
+    }
+}
+
+/// For a request about a custom field, by its parameter.
+fn unfit_field(parameter: &str) -> FieldError {
+    let detail = format!(
+        "can't be asked about: an asset has a value of it that is no text, number or boolean of at most {MAX_CELL_CHARS} \
+         characters, or is beyond its first {MAX_FIELDS} custom fields by name"
+    );
+    FieldError::parameter(parameter, detail)
+}
+
+impl From<GrantError> for ApiError {
+    fn from(error: GrantError) -> Self {
+        match error {
+            GrantError::Scope(scope) => Self::Forbidden(scope),
+            error => Self::NotGrantable(error),
+        }
+    }
+}
+
+impl From<KeyEncryptionError> for ApiError {
+    fn from(error: KeyEncryptionError) -> Self {
+        match error {
+            KeyEncryptionError::Unavailable(_) => Self::Unavailable(Dependency::KeyEncryption, error.into()),
+            KeyEncryptionError::Rejected(_) => Self::Internal(error.into()),
+        }
+    }
+}
+
+impl From<QueueError> for ApiError {
+    fn from(error: QueueError) -> Self {
+        Self::Unavailable(Dependency::Queue, error.into())
+    }
+}
+
+impl From<&ProcessError> for ConflictCode {
+    /// All but [`ProcessError::Invalid`], which is no conflict.
+    fn from(error: &ProcessError) -> Self {
+        match error {
+            ProcessError::Invalid(_) => Self::Conflict,
+            ProcessError::Inactive => Self::ProcessInactive,
+            ProcessError::Running(..) => Self::ProcessRunning,
+            ProcessError::WrongStatus { .. } => Self::WrongAssetStatus,
+            ProcessError::Closed(_) => Self::InstanceClosed,
+            ProcessError::Moved(_) => Self::StepMoved,
+            ProcessError::Submitted(_) => Self::StepSubmitted,
+        }
+    }
+}
+
+impl From<KeyError> for ApiError {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::Encryption(error) => error.into(),
+            KeyError::Write(error) => error.into(),
+        }
+    }
+}
+
+impl From<WriteError> for ApiError {
+    /// For a write that is not attempted again.
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Stale | WriteError::MissingReference(_) => Self::conflict(
+                ConflictCode::Conflict,
+                "Others changed the same resource at the same time. Read it again and decide again.",
+                Value::Null,
+            ),
+            WriteError::Duplicate(field, owner) => {
+                let mut context = Map::from_iter([("field".to_owned(), json!(field))]);
+                context.extend(owner.map(|(kind, id)| (format!("{}_id", kind.noun()), json!(id))));
+                let detail = format!("Another resource already has this {field}.");
+                Self::Conflict(Conflict { code: ConflictCode::Duplicate, detail, context })
+            }
+            WriteError::InUse(count) => Self::conflict(
+                ConflictCode::InUse,
+                format!("{count} other {} to it.", if count == 1 { "resource refers" } else { "resources refer" }),
+                json!({ "count": count }),
+            ),
+            WriteError::TooLarge => Self::conflict(
+                ConflictCode::Conflict,
+                "The change exceeds what one transaction can hold. Change fewer resources at once.",
+                Value::Null,
+            ),
+            // The layer around all routes looks for the stored response before it sends this.
+            WriteError::AlreadyAnswered | WriteError::InProgress => Self::conflict(
+                ConflictCode::RequestInProgress,
+                "The same request is in progress. Send it again in a moment to get its response.",
+                Value::Null,
+            ),
+            WriteError::ResponseTooLong => Self::idempotency_key("must not be sent: the response would be too long to store"),
+            WriteError::PreconditionFailed => Self::PreconditionFailed,
+            WriteError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<ApiError> for CommitFailure<ApiError> {
+    fn from(error: ApiError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<StoreError> for CommitFailure<ApiError> {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error.into())
     }
 }

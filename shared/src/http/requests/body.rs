@@ -1,20 +1,44 @@
-//! Request bodies: all errors are reported together, and no member is silently dropped.
+//! Request bodies: all errors are reported together, and no member is silently dropped. The types of fields of bodies, and their
+//! JSON form. Requests without a body. Read-only fields in a PATCH.
 
-pub use super::from_json::{BoundedInteger, FromJson, RateLimit, StepData, StepKeys};
-pub use super::read_only::ReadOnlyFields;
-use super::utf8::{NOT_UTF8, utf8_json};
+use super::extract::OptionalJsonBody;
+use super::receive::{NOT_UTF8, VerifiedSender, utf8_json};
+use crate::domain::assets::asset::{Status, Transitions};
+use crate::domain::assets::label::LabelUrlTemplate;
+use crate::domain::assets::seen::Location;
+use crate::domain::assets::tag::{AssetTag, RowTag, TagPrefix, TagTemplate};
+use crate::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch, FieldsSchema};
+use crate::domain::catalog::{AssetKind, TypeCode, Website};
+use crate::domain::keys::api_key::MAX_RATE_LIMIT;
+use crate::domain::keys::scope::{Role, Scope, Scopes};
+use crate::domain::processes::movement::AssetIds;
+use crate::domain::processes::process::{MAX_STEPS, ProcessStatus, Slug, Steps};
 use crate::domain::record::Patch;
-use crate::domain::values::field_error::{ErrorLocation, FieldError};
-use crate::domain::values::json::{self, PRIVATE_NAME, UNPAIRED_SURROGATE};
+use crate::domain::request::ExpectedVersions;
+use crate::domain::tenants::tenant::Locale;
+use crate::domain::tenants::time_zone::TimeZone;
+use crate::domain::user::Email;
+use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
+use crate::domain::values::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, ProcessId, UserId};
+use crate::domain::values::json::{self, PRIVATE_NAME, UNPAIRED_SURROGATE, parse_strict};
+use crate::domain::values::money::{self, Price};
 use crate::domain::values::suggestions::unknown_name;
-use crate::http::error::ApiError;
-use crate::http::openapi::describe::schema_or_reference;
+use crate::domain::values::text::{Line, Name, Notes};
+use crate::domain::values::time::{Date, Timestamp};
+use crate::domain::webhooks::{WebhookEvents, WebhookUrl};
+use crate::http::error::{ApiError, MAX_FIELD_ERRORS};
+use crate::http::openapi::{Describe, Schemas, schema_or_reference};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
-use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// The top-level members of a body, not yet read.
 pub struct Fields<'a> {
@@ -335,11 +359,346 @@ macro_rules! body {
     (@add_schemas group $schemas:ident $type:ty) => {
         <$type as $crate::http::requests::body::FieldGroup>::add_schemas($schemas)
     };
-    (@add_schemas $need:ident $schemas:ident $type:ty) => { $crate::http::openapi::describe::add_schema::<$type>($schemas) };
+    (@add_schemas $need:ident $schemas:ident $type:ty) => { $crate::http::openapi::add_schema::<$type>($schemas) };
     (@type group $type:ty) => { $type };
     (@type required $type:ty) => { $type };
     (@type optional $type:ty) => { Option<$type> };
     (@type nullable $type:ty) => { $crate::domain::record::Patch<$type> };
     (@value required $field:ident) => { $field? };
     (@value $need:ident $field:ident) => { $field };
+}
+
+pub trait FromJson: Sized {
+    /// # Errors
+    ///
+    /// Says which values are accepted.
+    fn from_json(text: &str) -> Result<Self, ValueError>;
+
+    /// For values that can have several errors.
+    ///
+    /// # Errors
+    ///
+    /// Returns every error with its JSON Pointer, relative to the value. By default a single one for the whole value.
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        Self::from_json(text).map_err(|error| vec![(String::new(), error.to_string())])
+    }
+}
+
+macro_rules! from_json_string {
+    ($($type:ty,)*) => {$(
+        impl FromJson for $type {
+            fn from_json(text: &str) -> Result<Self, ValueError> {
+                // A lone surrogate such as \ud800 is well-formed JSON, but not text.
+                serde_json::from_str::<String>(text).map_err(|_| ValueError::new("must be a string"))?.parse()
+            }
+        }
+    )*};
+}
+
+from_json_string! {
+    AssetId, AssetTag, AssetTypeId, Date, Email, LabelUrlTemplate, Line, Locale, Location, ManufacturerId, ModelId, Name, Notes, ProcessId, RowTag,
+    Slug, TagPrefix, TagTemplate, TimeZone, Timestamp, TypeCode, UserId, WebhookUrl, Website,
+}
+
+/// Values that are no text get the same error as texts that are none of the enumeration's: it lists them.
+macro_rules! from_json_enum {
+    ($($type:ty,)*) => {$(
+        impl FromJson for $type {
+            fn from_json(text: &str) -> Result<Self, ValueError> {
+                serde_json::from_str::<String>(text).unwrap_or_default().parse()
+            }
+        }
+    )*};
+}
+
+from_json_enum! { AssetKind, ProcessStatus, Role, Scope, Status, }
+
+impl FromJson for String {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        serde_json::from_str(text).map_err(|_| ValueError::new("must be a string"))
+    }
+}
+
+impl FromJson for ExpectedVersions {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::parse(&String::from_json(text)?)
+    }
+}
+
+impl FromJson for bool {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        serde_json::from_str(text).map_err(|_| ValueError::new("must be true or false"))
+    }
+}
+
+impl FromJson for Price {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        match serde_json::from_str::<String>(text) {
+            Ok(text) => Self::from_decimal_text(&text),
+            Err(_) if text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => Self::from_json_number(text),
+            Err(_) => Err(ValueError::new(money::FORM)),
+        }
+    }
+}
+
+impl FromJson for CustomFields {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_body(text).map_err(|_| ValueError::new("must be custom fields"))
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        Self::from_body(text)
+    }
+}
+
+impl FromJson for CustomFieldsPatch {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text).map_err(|_| ValueError::new("must be an object of custom fields"))
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for FieldsSchema {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for AssetIds {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for Steps {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text).map_err(|_| ValueError::new("must be a list of steps"))
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        Self::from_json(text)
+    }
+}
+
+/// Values by step key, as a client submits them.
+#[derive(Debug, Clone, Default, ToSchema)]
+#[schema(value_type = Object)]
+pub struct StepData(pub serde_json::Map<String, serde_json::Value>);
+
+impl FromJson for StepData {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        // An object of values. A checklist's value has one more level.
+        match parse_strict(text, 2)? {
+            serde_json::Value::Object(values) if values.len() > MAX_STEPS => {
+                Err(ValueError::new(format!("must have at most {MAX_STEPS} values, one for each step")))
+            }
+            serde_json::Value::Object(values) => Ok(Self(values)),
+            _ => Err(ValueError::new("must be an object from step key to value")),
+        }
+    }
+}
+
+/// Keys of steps.
+#[derive(Debug, Clone, Default, ToSchema)]
+#[schema(value_type = Vec<String>)]
+pub struct StepKeys(pub Vec<String>);
+
+impl FromJson for StepKeys {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        let keys: Vec<String> = serde_json::from_str(text).map_err(|_| ValueError::new("must be a list of step keys"))?;
+        if keys.len() > MAX_STEPS {
+            return Err(ValueError::new(format!("must have at most {MAX_STEPS} step keys")));
+        }
+        Ok(Self(keys))
+    }
+}
+
+impl FromJson for Transitions {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for Scopes {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        let scopes: Vec<String> = serde_json::from_str(text).map_err(|_| {
+            let known = Scope::ALL.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", ");
+            ValueError::new(format!("must be a list of scopes, each one of {known}"))
+        })?;
+        if scopes.is_empty() {
+            return Err(ValueError::new("must name at least one scope"));
+        }
+        scopes.iter().map(|scope| scope.parse()).collect()
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        let whole = |error: ValueError| vec![(String::new(), error.to_string())];
+        let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(text) else { return Self::from_json(text).map_err(whole) };
+        let read = |(index, entry): (usize, &&RawValue)| {
+            Scope::from_json(entry.get()).err().map(|error| (format!("/{index}"), error.to_string()))
+        };
+        let errors: Vec<(String, String)> = entries.iter().enumerate().filter_map(read).take(MAX_FIELD_ERRORS).collect();
+        if errors.is_empty() { Self::from_json(text).map_err(whole) } else { Err(errors) }
+    }
+}
+
+impl FromJson for WebhookEvents {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json_with_locations(text).map_err(|_| ValueError::new("must be a list of types of events"))
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        let types: Vec<String> = serde_json::from_str(text).map_err(|_| {
+            let known = WebhookEvents::known_names().collect::<Vec<_>>().join(", ");
+            vec![(String::new(), format!("must be a list of types of events, each one of {known}"))]
+        })?;
+        let located = |(index, error): (Option<usize>, ValueError)| {
+            (index.map_or_else(String::new, |index| format!("/{index}")), error.to_string())
+        };
+        Self::read(types).map_err(|errors| errors.into_iter().map(located).collect())
+    }
+}
+
+/// A whole number from `MIN` to `MAX`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BoundedInteger<const MIN: u32, const MAX: u32>(pub u32);
+
+/// Requests per minute.
+pub type RateLimit = BoundedInteger<1, MAX_RATE_LIMIT>;
+
+impl<const MIN: u32, const MAX: u32> PartialSchema for BoundedInteger<MIN, MAX> {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(MIN)).maximum(Some(MAX)).into()
+    }
+}
+
+impl<const MIN: u32, const MAX: u32> ToSchema for BoundedInteger<MIN, MAX> {}
+
+impl<const MIN: u32, const MAX: u32> FromJson for BoundedInteger<MIN, MAX> {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
+        number.map(Self).ok_or_else(|| ValueError::new(format!("must be a whole number from {MIN} to {MAX}")))
+    }
+}
+
+/// A body that is left out, or has no members. Nothing that a client sends is ignored.
+pub struct NoBody(OptionalJsonBody<NoMembers>);
+
+struct NoMembers;
+
+impl FromBody for NoMembers {
+    fn read(body: &[u8]) -> Result<(Option<Self>, Vec<FieldError>), ApiError> {
+        Ok((Some(Self), Fields::parse(body)?.finish(&[])))
+    }
+}
+
+impl NoBody {
+    /// On behalf of a verified sender.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] for each member, and otherwise as [`JsonBody::parse`](super::extract::JsonBody::parse).
+    pub fn check(&self, sender: &impl VerifiedSender) -> Result<(), ApiError> {
+        self.0.parse(sender).map(|_| ())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for NoBody {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        OptionalJsonBody::from_request_parts(parts, state).await.map(Self)
+    }
+}
+
+/// The document says nothing of a body that must be left out.
+impl Describe for NoBody {
+    fn describe(_: &mut Operation, _: &mut Schemas) {}
+}
+
+/// The read-only fields of a PATCH. They are accepted with the values that the resource has, so that a client can send a resource
+/// back as it was read.
+#[derive(Debug, Default)]
+pub struct ReadOnlyFields(Vec<ReadOnlyField>);
+
+#[derive(Debug)]
+struct ReadOnlyField {
+    name: String,
+    value: Option<Value>,
+    /// The field of the resource to compare with.
+    compared: String,
+}
+
+impl ReadOnlyField {
+    /// A scan changes `last_seen_at`, and must not spoil what a client read before: any earlier value is ignored.
+    fn is_outdated_scan(&self, value: &Value, present: &Value) -> bool {
+        let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
+        self.name == "last_seen_at" && (value.is_null() || time(value).is_some_and(|sent| time(present) >= Some(sent)))
+    }
+}
+
+impl ReadOnlyFields {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds an error for each field of a new resource. Fields that could not be read have their error already.
+    pub fn refuse_in_creation(&self, errors: &mut Vec<FieldError>) {
+        let is_new = |field: &&ReadOnlyField| !errors.iter().any(|error| error.is_about(&field.name));
+        let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only: the service assigns it");
+        let added: Vec<FieldError> = self.0.iter().filter(is_new).map(error).collect();
+        errors.extend(added);
+    }
+
+    /// Compares `expanded`, which shows another resource, by its ID with `reference`, which names that resource.
+    #[must_use]
+    pub fn by_reference(mut self, expanded: &str, reference: &str) -> Self {
+        for field in self.0.iter_mut().filter(|field| field.name == expanded) {
+            field.compared = reference.to_owned();
+            if let Some(Value::Object(shown)) = &mut field.value {
+                field.value = shown.remove("id");
+            }
+        }
+        self
+    }
+
+    /// An error for each field that differs from that of `present`, the resource as a GET shows it. A field that it lacks counts
+    /// as null.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Internal`] if `present` can't be serialized.
+    pub fn errors(&self, present: &impl Serialize) -> Result<Vec<FieldError>, ApiError> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        // As text, since a number must be compared as a client reads it.
+        let text = serde_json::to_string(present).map_err(|error| ApiError::Internal(error.into()))?;
+        let present = json::parse(&text).map_err(|error| ApiError::Internal(error.into()))?;
+        let differs = |field: &&ReadOnlyField| {
+            let present = &present[field.compared.as_str()];
+            field.value.as_ref().is_none_or(|value| !json::equal(value, present) && !field.is_outdated_scan(value, present))
+        };
+        let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only and can't change");
+        Ok(self.0.iter().filter(differs).map(error).collect())
+    }
+
+    /// Checks that every field is that of `present`, and that there are no other `errors`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] with all of them.
+    pub fn check(&self, present: &impl Serialize, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
+        errors.extend(self.errors(present)?);
+        if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
+    }
+}
+
+impl From<Vec<(String, Option<Value>)>> for ReadOnlyFields {
+    fn from(fields: Vec<(String, Option<Value>)>) -> Self {
+        Self(fields.into_iter().map(|(name, value)| ReadOnlyField { compared: name.clone(), name, value }).collect())
+    }
 }

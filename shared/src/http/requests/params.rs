@@ -1,6 +1,9 @@
-//! Query parameters: reading them strictly, and the pages of lists.
+//! Query parameters: reading them strictly, and the pages of lists. The details of an asset in bodies.
 
+use super::body::{FieldGroup, Fields, field_schema};
+use crate::domain::assets::asset::AssetDetailsChange;
 use crate::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
+use crate::domain::assets::seen::Location;
 use crate::domain::catalog::{AssetKind, TypeCode};
 use crate::domain::history::filter::EventTypes;
 use crate::domain::keys::scope::Role;
@@ -11,17 +14,20 @@ use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::id::{AssetId, AssetTypeId, EventId, ManufacturerId, ModelId, ProcessId, TenantId, UserId};
 use crate::domain::values::money::Price;
 use crate::domain::values::suggestions::unknown_name;
-use crate::domain::values::text::{Name, SearchText};
+use crate::domain::values::text::{Line, Name, SearchText};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::DeliveryStatus;
 use crate::http::error::ApiError;
-use crate::http::openapi::describe::Schemas;
-use crate::http::requests::utf8::{NOT_UTF8, utf8};
+use crate::http::openapi::{Schemas, add_schema};
+use crate::http::requests::receive::{NOT_UTF8, utf8};
 use crate::store::{AssetSort, Assignee, GroupBy, PageRequest, PlaceFilter, Statuses};
+pub(in crate::http) use from_param;
 use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
 use std::str::FromStr;
+use utoipa::openapi::RefOr;
 use utoipa::openapi::path::Parameter;
+use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
 const MAX_PAGE_NUMBER: u32 = 1_000_000_000;
 
@@ -51,7 +57,6 @@ macro_rules! from_param {
         }
     )*};
 }
-pub(in crate::http) use from_param;
 
 from_param! {
     AssetId, AssetKind, AssetSort, AssetTypeId, Assignee, Date, DeliveryStatus, EventId, GroupBy, InstanceStatus, ManufacturerId,
@@ -234,7 +239,7 @@ impl Params {
 }
 
 /// Decodes a part of a URL strictly: a `%` that does not begin an escape is an error, and so is U+FFFD, as in
-/// [`utf8`](super::utf8::utf8).
+/// [`utf8`](super::receive::utf8).
 pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
     let bytes = text.as_bytes();
     let escapes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');
@@ -294,7 +299,7 @@ macro_rules! query {
                 Self { $($field,)* $($group, $($last,)*)? }
             }
 
-            fn describe(schemas: &mut $crate::http::openapi::describe::Schemas) -> Vec<utoipa::openapi::path::Parameter> {
+            fn describe(schemas: &mut $crate::http::openapi::Schemas) -> Vec<utoipa::openapi::path::Parameter> {
                 [
                     vec![$($crate::query! { @describe schemas $field $schema, $($fdoc)* },)*],
                     $(
@@ -307,6 +312,37 @@ macro_rules! query {
         }
     };
     (@describe $schemas:ident $field:ident $schema:ty, $($doc:literal)*) => {
-        $crate::http::openapi::describe::query_parameter::<$schema>($schemas, stringify!($field), concat!($($doc, "\n"),*))
+        $crate::http::openapi::query_parameter::<$schema>($schemas, stringify!($field), concat!($($doc, "\n"),*))
     };
+}
+
+const LOCATION: &str = "Where it is: up to 8 levels separated by `/`, the largest first.";
+
+impl FieldGroup for AssetDetailsChange {
+    fn read(fields: &mut Fields<'_>) -> Self {
+        Self {
+            serial_number: fields.nullable("serial_number"),
+            location: fields.nullable("location"),
+            purchase_date: fields.nullable("purchase_date"),
+            purchase_price: fields.nullable("purchase_price"),
+            warranty_until: fields.nullable("warranty_until"),
+        }
+    }
+
+    fn describe(object: ObjectBuilder) -> ObjectBuilder {
+        let price = "Purchase price, a number or its decimal text. Every digit is kept.";
+        object
+            .property("serial_number", field_schema::<Line>(true, "Serial number."))
+            .property("location", field_schema::<Location>(true, LOCATION))
+            .property("purchase_date", field_schema::<Date>(true, "Date of purchase, `YYYY-MM-DD`."))
+            .property("purchase_price", field_schema::<Price>(true, price))
+            .property("warranty_until", field_schema::<Date>(true, "Last day of the warranty, `YYYY-MM-DD`."))
+    }
+
+    fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        add_schema::<Line>(schemas);
+        add_schema::<Location>(schemas);
+        add_schema::<Date>(schemas);
+        add_schema::<Price>(schemas);
+    }
 }

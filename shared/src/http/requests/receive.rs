@@ -1,4 +1,5 @@
-//! Receives a request: its body up to a limit, its path parameters and its query, once for all extractors.
+//! Receives a request: its body up to a limit, its path parameters and its query, once for all extractors. Text in UTF-8, as far
+//! as API Gateway lets a function see that. Bodies before they are read.
 
 use super::params::{Params, decode};
 use crate::domain::keys::token::{BearerToken, Credential};
@@ -8,10 +9,12 @@ use crate::http::error::ApiError;
 use crate::store::DryRun;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -195,4 +198,69 @@ async fn receive_body(mut body: Body) -> ReceivedBody {
         }
     }
     if received > MAX_BODY_BYTES { ReceivedBody::TooLarge } else { ReceivedBody::Whole(bytes.into()) }
+}
+
+/// What is wrong with a text that [`utf8`] refuses.
+pub const NOT_UTF8: &str = "is not UTF-8, or contains U+FFFD, the replacement character";
+
+/// The text of a part of a body. `None` for one that is not UTF-8, and for one with U+FFFD: API Gateway hands bodies over as
+/// strings, in which U+FFFD stands for each byte that it could not decode.
+pub fn utf8(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok().filter(|text| !text.contains(char::REPLACEMENT_CHARACTER))
+}
+
+/// As [`utf8`], for JSON: U+FFFD may also be escaped, by a client that decoded a text before.
+pub fn utf8_json(bytes: &[u8]) -> Option<&str> {
+    utf8(bytes).filter(|text| !has_escaped_replacement(text))
+}
+
+fn has_escaped_replacement(json: &str) -> bool {
+    let mut rest = json.as_bytes();
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        // The escape, without its backslash.
+        let (_, escape) = rest.split_at(at + 1);
+        if escape.get(..5).is_some_and(|escape| escape.eq_ignore_ascii_case(b"ufffd")) {
+            return true;
+        }
+        rest = escape.get(1..).unwrap_or_default();
+    }
+    false
+}
+
+/// The body of a request, not yet read. `T` is its kind, with its parser.
+pub struct Unread<T> {
+    pub(in crate::http) received: Arc<ReceivedRequest>,
+    part: PhantomData<fn() -> T>,
+}
+
+/// A sender whose credential was checked: for this request or, while that goes on, for one of the last minutes.
+pub trait VerifiedSender {}
+
+pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> {
+    let received = parts.extensions.get::<Arc<ReceivedRequest>>().cloned();
+    received.ok_or_else(|| ApiError::Internal("a route outside of http::service".into()))
+}
+
+impl<S: Sync, T> FromRequestParts<S> for Unread<T> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self { received: received(parts)?, part: PhantomData })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_were_replaced_are_not_utf8() {
+        assert_eq!(utf8("Größe".as_bytes()), Some("Größe"));
+        assert_eq!([&b"Gr\xf6\xdfe"[..], "Gr\u{fffd}\u{fffd}e".as_bytes()].map(utf8), [None, None]);
+        for json in [r#""\ufffd""#, r#""a\\\uFFFD""#, r#""\u00e9\uFffD"#] {
+            assert_eq!(utf8_json(json.as_bytes()), None, "{json}");
+        }
+        for json in [r#""\\ufffd""#, r#""\ufffe \u00e9""#, r"\", r"\ufff", "ufffd"] {
+            assert_eq!(utf8_json(json.as_bytes()), Some(json));
+        }
+    }
 }

@@ -1,7 +1,5 @@
 //! Successful responses. A handler's return type is its response, and describes it in the OpenAPI document.
 
-mod accept;
-pub mod history;
 pub mod html;
 pub mod page;
 
@@ -9,7 +7,7 @@ use crate::domain::processes::instance::ImageName;
 use crate::domain::request::{StoredResponse, entity_tag};
 use crate::domain::values::id::Id;
 use crate::http::error::ApiError;
-use crate::http::openapi::describe::{Describe, Schemas, add_headers, add_response, reference, response_schema};
+use crate::http::openapi::{Describe, Schemas, add_headers, add_response, reference, response_schema};
 use crate::store::StoreError;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};

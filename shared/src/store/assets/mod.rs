@@ -1,4 +1,202 @@
-//! Assets: their assignments and serial numbers.
+//! Assets: their assignments and serial numbers. The assets that users had at an earlier time. Each event that assigns an asset
+//! to a user is also in the index `list_index`, under the user and the asset. So the assets that a user may have had are found
+//! without reading every event of the tenant. Assets by their serial number. Serial numbers are compared by their [`key`]. One
+//! need not be unique. An upsert by one makes at most one asset even so, however many are sent at once: the transaction that
+//! creates the asset also writes a claim, an item whose key has the serial number. Claims expire after a day: by then, the list
+//! index has long shown the asset.
 
-pub(in crate::store) mod assignments;
-pub(in crate::store) mod serial_numbers;
+use crate::domain::assets::asset::{Asset, CatalogNames};
+use crate::domain::history::chain::HistoryEntry;
+use crate::domain::record::{Kind, Stored};
+use crate::domain::user::User;
+use crate::domain::values::id::{AssetId, Id, UserId};
+use crate::domain::values::time::Timestamp;
+use crate::store::TenantStore;
+use crate::store::history::of_record::CONCURRENT_HISTORIES;
+use crate::store::keys::{self, EXPIRES, Item, Keys, LS, PK, TYPE};
+use crate::store::lists::list_index::{AssetColumns, AssetIndex, ChangeEvent, Freshness, SortedRows};
+use crate::store::lists::list_pages::{Page, PageRequest};
+use crate::store::table::condition::Condition;
+use crate::store::table::error::{StoreError, UnreadableRecord};
+use crate::store::table::read::{BatchGet, OWNER};
+use crate::store::table::stored_responses::seconds;
+use crate::store::table::times::max_secondary_index_delay;
+use crate::store::table::transaction::{Purpose, TransactionItem, Write};
+use crate::store::table::unit_of_work::UnitOfWork;
+use aws_sdk_dynamodb::types::AttributeValue;
+use fields::serial_number::key;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+/// The most assignments to a user whose assets are looked for at an earlier time: each asset's whole history is read.
+pub const MAX_ASSIGNMENTS: i32 = 1_000;
+
+/// The assets that a user had at an earlier time, each with the catalog names that it showed then. One that an import claimed is
+/// as it was after that import.
+#[derive(Debug)]
+pub enum PastAssets {
+    /// There never was such a user.
+    NoUser,
+    /// The user was assigned assets more than [`MAX_ASSIGNMENTS`] times.
+    TooMany,
+    /// Newest first.
+    Page(Page<(Stored<Asset>, CatalogNames)>),
+}
+
+impl TenantStore {
+    /// # Errors
+    ///
+    /// As [`TenantStore::asset_as_of`].
+    pub async fn assets_of_user_as_of(
+        &self,
+        user: UserId,
+        at: Timestamp,
+        request: PageRequest,
+    ) -> Result<PastAssets, StoreError> {
+        let (is_known, assets) = tokio::try_join!(self.ever_existed::<User>(user), self.ever_assigned(user))?;
+        if !is_known {
+            return Ok(PastAssets::NoUser);
+        }
+        let Some(assets) = assets else { return Ok(PastAssets::TooMany) };
+        let states = stream::iter(assets).map(async |asset| {
+            let state = self.held_state(asset, at, user).await?;
+            Ok::<_, StoreError>(state.map(|state| (asset, state)))
+        });
+        let states: Vec<_> = states.buffered(CONCURRENT_HISTORIES).try_collect().await?;
+        let mut states: Vec<_> = states.into_iter().flatten().collect();
+        states.sort_by_key(|(asset, state)| (Reverse(state.created_at()), *asset));
+        let Page { items, total, request, unreadable } = Page::cut_from(states, request);
+        Ok(PastAssets::Page(Page { items: self.past_assets(items, at).await?, total, request, unreadable }))
+    }
+
+    /// Also later: an import can claim that the user had the asset before. `None` if there are too many.
+    async fn ever_assigned(&self, user: UserId) -> Result<Option<BTreeSet<AssetId>>, StoreError> {
+        let indexed = async {
+            let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
+            let query = query
+                .key_condition_expression("#pk = :pk AND begins_with(#ls, :user)")
+                .expression_attribute_names("#pk", PK)
+                .expression_attribute_names("#ls", LS)
+                .expression_attribute_values(":pk", self.keys.partition())
+                .expression_attribute_values(":user", Keys::assignments(user))
+                .limit(MAX_ASSIGNMENTS + 1);
+            // At most 300 KB, so one page.
+            Ok(query.send().await?.items.unwrap_or_default())
+        };
+        let (indexed, recent) = tokio::try_join!(indexed, self.recently_assigned(user))?;
+        if i32::try_from(indexed.len()).is_ok_and(|count| count > MAX_ASSIGNMENTS) {
+            return Ok(None);
+        }
+        let assets = indexed.iter().filter_map(|item| Keys::assigned_asset(item.get(LS)?));
+        Ok(Some(assets.chain(recent).collect()))
+    }
+
+    /// The assets that the index may lack, because they were assigned lately.
+    async fn recently_assigned(&self, user: UserId) -> Result<Vec<AssetId>, StoreError> {
+        let since = self.store.now().plus(-max_secondary_index_delay());
+        let mut assets = Vec::new();
+        let assigned = |entry: &HistoryEntry| {
+            let event = ChangeEvent::parse(&entry.text).ok()?.ok()?;
+            let assigned_to = event.new_text("assigned_to").and_then(|id| id.parse::<UserId>().ok());
+            (event.kind == Kind::Asset && assigned_to == Some(user)).then(|| AssetId::from_uuid(event.record_id))
+        };
+        self.each_page_of_entries(since, |entries| assets.extend(entries.iter().filter_map(assigned))).await?;
+        Ok(assets)
+    }
+}
+
+/// 24 hours.
+const CLAIM_SECONDS: i64 = 24 * 60 * 60;
+
+/// The assets with a serial number, and the claim that the creation of another one must replace.
+#[derive(Debug, Clone, Default)]
+pub struct SerialMatch {
+    /// In the order of their ids.
+    pub assets: Vec<Stored<Asset>>,
+    /// An asset that probably has the serial number, but can't be read.
+    pub unreadable: Option<UnreadableRecord>,
+    claim: Option<Claim>,
+}
+
+#[derive(Debug, Clone)]
+struct Claim {
+    asset: AssetId,
+    /// `None` if the asset was not found: it is deleted, or the transaction that creates it is not visible as a whole.
+    version: Option<u64>,
+}
+
+impl TenantStore {
+    /// `serials` are [keys](key). Includes every write that was acknowledged before the call. Takes two round trips, and more for
+    /// a list index that is not in memory.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub async fn assets_by_serial(&self, serials: &BTreeSet<String>) -> Result<HashMap<String, SerialMatch>, StoreError> {
+        if serials.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let keys: Vec<_> = serials.iter().map(|serial| self.keys.serial_claim(serial)).collect();
+        let (found, claims) = tokio::try_join!(self.ids_by_serial(serials), self.items(&keys))?;
+        let claimed = |serial: &str| {
+            let owner = claims.get(&self.keys.serial_claim(serial))?.get(OWNER)?.as_s().ok()?;
+            keys::record_id_of_sort_key(Kind::Asset, owner).map(AssetId::from_uuid)
+        };
+        let candidates = found.into_iter().chain(serials.iter().filter_map(|serial| Some((serial.clone(), claimed(serial)?))));
+        let candidates: BTreeSet<(String, AssetId)> = candidates.collect();
+        let records = self.batch_get(BatchGet::new().with_all::<Asset>(candidates.iter().map(|(_, id)| *id))).await?;
+        let mut matches: HashMap<String, SerialMatch> =
+            serials.iter().map(|serial| (serial.clone(), SerialMatch::default())).collect();
+        for (serial, id) in candidates {
+            let Some(matched) = matches.get_mut(&serial) else { continue };
+            let asset = match records.get::<Asset>(Some(id)) {
+                Err(StoreError::Unreadable(record)) => {
+                    matched.unreadable = Some(record);
+                    continue;
+                }
+                read => read?,
+            };
+            if claimed(&serial) == Some(id) {
+                matched.claim = Some(Claim { asset: id, version: asset.as_ref().map(|asset| asset.version) });
+            }
+            // The table decides: an asset of the list index may have another serial number by now.
+            let has_serial =
+                |asset: &Stored<Asset>| asset.value.details.serial_number.as_deref().map(key).as_ref() == Some(&serial);
+            matched.assets.extend(asset.filter(has_serial));
+        }
+        Ok(matches)
+    }
+
+    async fn ids_by_serial(&self, serials: &BTreeSet<String>) -> Result<Vec<(String, AssetId)>, StoreError> {
+        let select = |index: &AssetIndex| ids_of(&index.assets, serials);
+        Ok(self.with_list_index(Freshness::Refreshed, select).await?.0)
+    }
+}
+
+fn ids_of(rows: &SortedRows<AssetColumns>, serials: &BTreeSet<String>) -> Vec<(String, AssetId)> {
+    let column = AssetColumns::compared("serial_number");
+    let with_serial = rows.iter().filter_map(|row| Some((row.exact_text(column?)?, row.sort_key.id())));
+    let wanted = with_serial.filter(|(serial, _)| serials.contains(*serial));
+    wanted.map(|(serial, id)| (serial.to_owned(), AssetId::from_uuid(id))).collect()
+}
+
+impl UnitOfWork<'_> {
+    /// Requires that no other upsert has created an asset with this serial number, given by its [`key`], since `matched` was read.
+    /// If one has, the commit fails with [`WriteError::Stale`](crate::store::WriteError::Stale).
+    pub fn claim_serial(&mut self, store: &TenantStore, serial: &str, matched: &SerialMatch, asset: AssetId) {
+        let expires = seconds(store.store.now()) + CLAIM_SECONDS;
+        let mut claim: Item = store.keys.serial_claim(serial).item();
+        claim.insert(TYPE.to_owned(), AttributeValue::S("serial_claim".to_owned()));
+        claim.insert(OWNER.to_owned(), AttributeValue::S(store.keys.record(Kind::Asset, asset.uuid()).sort().to_owned()));
+        claim.insert(EXPIRES.to_owned(), AttributeValue::N(expires.to_string()));
+        let mut condition = Condition::MISSING;
+        if let Some(previous) = &matched.claim {
+            let owner = store.keys.record(Kind::Asset, previous.asset.uuid());
+            condition = Condition::is(OWNER, AttributeValue::S(owner.sort().to_owned()));
+            // Reads of several items may see the claim of a transaction and not yet its asset; the check sees both or fails.
+            self.add(store.version_check(owner, previous.version));
+        }
+        self.add(TransactionItem { purpose: Purpose::RecordState, condition, write: Write::Put(claim) });
+    }
+}

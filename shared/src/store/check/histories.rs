@@ -1,17 +1,19 @@
-//! Records, tombstones and stored responses, compared with the events.
+//! Records, tombstones and stored responses, compared with the events. Assets, process instances, movements and images of
+//! signatures that contradict one another.
 
-use super::derived::DerivedItems;
-use super::scan::ScannedChain;
-use super::{TenantCheck, from_backup, item_from_backup, named};
-use crate::domain::history::chain::{Contradiction, contradiction};
+use super::repair::DerivedItems;
+use super::scan::{InstanceFacts, ScannedChain};
+use super::{RecordKey, TenantCheck, from_backup, item_from_backup, named};
+use crate::domain::history::chain::{Contradiction, verify};
+use crate::domain::processes::instance::{ImageName, InstanceStatus};
 use crate::domain::record::Kind;
-use crate::domain::values::id::Id;
+use crate::domain::values::id::{AssetId, Id, InstanceId, MovementId};
 use crate::domain::values::time::Timestamp;
-use crate::store::keys::{EXPIRES, Item, Key, PK, SK, STORED_RESPONSES, TOMBSTONES, deleted_record, history_entry};
+use crate::store::keys::{EXPIRES, Item, Key, PK, SIGNATURES, SK, STORED_RESPONSES, TOMBSTONES, deleted_record, history_entry};
 use crate::store::table::error::StoreError;
 use crate::store::table::stored_responses::{ENTRIES, FINGERPRINT};
 use aws_sdk_dynamodb::types::AttributeValue;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use uuid::Uuid;
 
 #[derive(Debug, Clone)]
@@ -127,5 +129,191 @@ fn facts(item: Item) -> ResponseFacts {
     ResponseFacts {
         entries,
         item: item.into_iter().filter(|(name, _)| [PK, SK, EXPIRES, FINGERPRINT].contains(&name.as_str())).collect(),
+    }
+}
+
+type Assets = BTreeMap<AssetId, Option<InstanceId>>;
+type Instances<'a> = BTreeMap<InstanceId, &'a InstanceFacts>;
+type Movements<'a> = BTreeMap<MovementId, &'a [InstanceId]>;
+
+impl TenantCheck<'_> {
+    pub(super) async fn check_processes(&mut self) -> Result<(), StoreError> {
+        let (assets, instances, movements) = (self.assets().collect(), self.instances().collect(), self.movements().collect());
+        let mut found = contradictions_of_movements(&movements, &instances);
+        found.extend(contradictions_of_assets(&assets, &instances));
+        for (record, problem) in found {
+            self.report(named(record), problem, from_backup("the older of the two"));
+        }
+        self.check_images().await
+    }
+
+    /// Looks for signatures whose image is lost.
+    async fn check_images(&mut self) -> Result<(), StoreError> {
+        let mut missing: BTreeMap<ImageName, InstanceId> = BTreeMap::new();
+        for (id, InstanceFacts { images, .. }) in self.instances() {
+            missing.extend(images.iter().map(|image| (image.clone(), id)));
+        }
+        let names: HashMap<Key, ImageName> = missing.keys().map(|name| (self.store.keys.signature(name), name.clone())).collect();
+        let query = self.store.beginning(AttributeValue::S(SIGNATURES.to_owned())).projection_expression("#pk, #sk");
+        let mut pages = query.into_paginator().send();
+        while let Some(page) = pages.next().await {
+            for key in page?.items.unwrap_or_default().iter().filter_map(Key::of) {
+                names.get(&key).and_then(|name| missing.remove(name));
+            }
+        }
+        for (image, instance) in missing {
+            let problem = format!("the image of the signature of step {} is lost", image.step);
+            let advice = item_from_backup(&self.store.keys.signature(&image));
+            self.report(named((Kind::Instance, instance.uuid())), problem, advice);
+        }
+        Ok(())
+    }
+}
+
+/// An asset and its instance in progress name each other.
+fn contradictions_of_assets(assets: &Assets, instances: &Instances) -> Vec<(RecordKey, String)> {
+    let mut found = Vec::new();
+    for (asset, named) in assets.iter().filter_map(|(asset, named)| Some((asset, (*named)?))) {
+        let problem = match instances.get(&named) {
+            Some(instance) if instance.asset != *asset => "is on another asset".to_owned(),
+            Some(instance) if instance.status == InstanceStatus::InProgress => continue,
+            Some(instance) => format!("is {}", instance.status),
+            None => "does not exist or can't be read".to_owned(),
+        };
+        found.push(((Kind::Asset, asset.uuid()), format!("it names instance {named}, which {problem}")));
+    }
+    for (id, instance) in instances.iter().filter(|(_, instance)| instance.status == InstanceStatus::InProgress) {
+        match assets.get(&instance.asset) {
+            Some(Some(named)) if named == id => {}
+            Some(None) => {
+                let problem = format!("it does not name instance {id}, which is in progress on it");
+                found.push(((Kind::Asset, instance.asset.uuid()), problem));
+            }
+            _ => {
+                let problem = "it is in progress, but its asset is missing or names another instance";
+                found.push(((Kind::Instance, id.uuid()), problem.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// A movement and its instances name each other, and the instances are at the same step.
+fn contradictions_of_movements(movements: &Movements, instances: &Instances) -> Vec<(RecordKey, String)> {
+    let mut members: BTreeMap<MovementId, BTreeSet<InstanceId>> = movements.keys().map(|id| (*id, BTreeSet::new())).collect();
+    for (id, instance) in instances {
+        if let Some(movement) = instance.movement {
+            members.entry(movement).or_default().insert(*id);
+        }
+    }
+    let mut found = Vec::new();
+    for (movement, members) in members {
+        let problem = match movements.get(&movement) {
+            None => Some("its instances name it, but it does not exist or can't be read"),
+            Some(named) if named.iter().copied().collect::<BTreeSet<_>>() != members => {
+                Some("it names other instances than its own")
+            }
+            Some(_) => None,
+        };
+        found.extend(problem.map(|problem| ((Kind::Movement, movement.uuid()), problem.to_owned())));
+        let positions = || members.iter().filter_map(|id| Some((id, position(instances.get(id)?)?)));
+        let furthest = positions().map(|(_, position)| position).max();
+        let behind = positions().filter(|(_, position)| Some(*position) < furthest);
+        let problem = "it is behind the other instances of its movement";
+        found.extend(behind.map(|(id, _)| ((Kind::Instance, id.uuid()), problem.to_owned())));
+    }
+    found
+}
+
+/// For comparison; `None` for a cancelled one. Instances can be cancelled one by one.
+fn position(instance: &InstanceFacts) -> Option<(bool, usize)> {
+    match instance.status {
+        InstanceStatus::InProgress => Some((false, instance.step)),
+        InstanceStatus::Completed => Some((true, 0)),
+        InstanceStatus::Cancelled => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::InstanceStatus::{Cancelled, Completed, InProgress};
+    use super::*;
+    use uuid::Uuid;
+
+    fn id<I: Id>(number: u128) -> I {
+        I::from_uuid(Uuid::from_u128(number))
+    }
+
+    fn instance(asset: u128, movement: Option<u128>, status: InstanceStatus, step: usize) -> InstanceFacts {
+        InstanceFacts { asset: id(asset), movement: movement.map(id), status, step, images: Vec::new() }
+    }
+
+    /// The first instance has the id 1, and so on.
+    fn instances(facts: &[InstanceFacts]) -> Instances<'_> {
+        (1..).map(id).zip(facts).collect()
+    }
+
+    /// The kinds and numbers of the records, with their problems.
+    fn found(contradictions: &[(RecordKey, String)]) -> Vec<(Kind, u128, &str)> {
+        contradictions.iter().map(|((kind, id), problem)| (*kind, id.as_u128(), problem.as_str())).collect()
+    }
+
+    #[test]
+    fn an_asset_names_an_instance_in_progress_on_it() {
+        let facts = [instance(1, None, InProgress, 0), instance(2, None, Completed, 0), instance(7, None, Cancelled, 0)];
+        let names = [(1, Some(1)), (2, Some(2)), (3, Some(3)), (4, Some(9)), (5, None)];
+        let assets = BTreeMap::from(names.map(|(asset, named)| (id(asset), named.map(id))));
+        let id = |number| Uuid::from_u128(number);
+        let expected = [
+            (Kind::Asset, 2, format!("it names instance {}, which is completed", id(2))),
+            (Kind::Asset, 3, format!("it names instance {}, which is on another asset", id(3))),
+            (Kind::Asset, 4, format!("it names instance {}, which does not exist or can't be read", id(9))),
+        ];
+        let contradictions = contradictions_of_assets(&assets, &instances(&facts));
+        assert_eq!(found(&contradictions), expected.each_ref().map(|(kind, id, problem)| (*kind, *id, problem.as_str())));
+    }
+
+    #[test]
+    fn an_instance_in_progress_is_named_by_its_asset() {
+        let on = |asset| instance(asset, None, InProgress, 0);
+        let facts = [on(1), on(2), on(3), on(4), instance(2, None, Cancelled, 0)];
+        // The third asset names an instance on the first.
+        let assets = BTreeMap::from([(id(1), Some(id(1))), (id(2), None), (id(3), Some(id(1)))]);
+        let (first, second) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let (elsewhere, unnamed) = (
+            format!("it names instance {first}, which is on another asset"),
+            format!("it does not name instance {second}, which is in progress on it"),
+        );
+        let displaced = "it is in progress, but its asset is missing or names another instance";
+        let expected = [
+            (Kind::Asset, 3, elsewhere.as_str()),
+            (Kind::Asset, 2, unnamed.as_str()),
+            (Kind::Instance, 3, displaced),
+            (Kind::Instance, 4, displaced),
+        ];
+        assert_eq!(found(&contradictions_of_assets(&assets, &instances(&facts))), expected);
+    }
+
+    #[test]
+    fn a_movement_and_its_instances_name_each_other_and_stay_together() {
+        let of = |movement, status, step| instance(1, Some(movement), status, step);
+        let facts = [
+            of(1, InProgress, 1),
+            of(1, InProgress, 0),
+            of(1, Cancelled, 0),
+            of(2, InProgress, 2),
+            of(2, Completed, 0),
+            of(3, InProgress, 0),
+        ];
+        let named = [vec![id(3), id(1), id(2)], vec![id(4), id(8)]];
+        let movements = (1..).map(id).zip(named.iter().map(Vec::as_slice)).collect();
+        let behind = "it is behind the other instances of its movement";
+        let expected = [
+            (Kind::Instance, 2, behind),
+            (Kind::Movement, 2, "it names other instances than its own"),
+            (Kind::Instance, 4, behind),
+            (Kind::Movement, 3, "its instances name it, but it does not exist or can't be read"),
+        ];
+        assert_eq!(found(&contradictions_of_movements(&movements, &instances(&facts))), expected);
     }
 }

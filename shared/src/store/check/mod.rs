@@ -16,10 +16,7 @@
 //! Claims of serial numbers need no check: an upsert replaces one whose asset doesn't exist, and one that is lost was needed
 //! only until lists show its asset. Nor do counters of asset tags: a creation passes tags that are taken.
 
-mod derived;
 mod histories;
-mod people;
-mod processes;
 mod removal;
 mod repair;
 mod scan;
@@ -30,7 +27,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::keys::Key;
 use crate::store::people::PartAbout;
-use crate::store::table::deduplicated_blobs::BlobName;
+use crate::store::table::blobs::BlobName;
 use crate::store::table::error::StoreError;
 use histories::ResponseFacts;
 pub use removal::Removal;

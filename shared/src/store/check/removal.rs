@@ -1,31 +1,35 @@
-//! Removal of a record that can't be read.
+//! Removal of a record that can't be read. People who were erased, and of whom something is left: a restore has brought it back
+//! in part, or the erasure has not ended.
 
 use super::repair::Change;
+use super::scan::{RecordFacts, Role};
+use super::{TenantCheck, named};
 use crate::domain::assets::asset::Asset;
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::history::chain::{Chain, ChainHead, HistoryEntry, subject};
 use crate::domain::history::event::{Event, Verb};
 use crate::domain::history::past::{HistoryFields, replay};
 use crate::domain::keys::api_key::ApiKey;
-use crate::domain::people::personal_fields;
+use crate::domain::people::{Removed, personal_fields};
 use crate::domain::processes::instance::Instance;
 use crate::domain::processes::movement::Movement;
 use crate::domain::processes::process::Process;
 use crate::domain::receipts::key::ReceiptKeys;
 use crate::domain::record::{Kind, changes};
-use crate::domain::signing::link::Link;
+use crate::domain::signing::Link;
 use crate::domain::tenants::tenant::Tenant;
 use crate::domain::user::User;
-use crate::domain::values::id::{EventId, Id};
+use crate::domain::values::id::{EventId, Id, UserId};
 use crate::domain::webhooks::Webhook;
 use crate::store::TenantStore;
-use crate::store::history::history_head::HistoryHead;
+use crate::store::history::of_record::HistoryHead;
 use crate::store::keys::{Item, LAST_VERSION};
-use crate::store::table::change_context::ChangeContext;
-use crate::store::table::delays::max_secondary_index_delay;
-use crate::store::table::error::StoreError;
-use crate::store::table::item;
-use crate::store::table::transaction_items::RecordChange;
+use crate::store::people::PartAbout;
+use crate::store::table::error::{StoreError, WriteError};
+use crate::store::table::read;
+use crate::store::table::times::max_secondary_index_delay;
+use crate::store::table::transaction::RecordChange;
+use crate::store::table::unit_of_work::ChangeContext;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -107,18 +111,53 @@ impl TenantStore {
 
 fn is_readable(kind: Kind, item: Item) -> bool {
     match kind {
-        Kind::Tenant => item::read::<Tenant>(item).is_ok(),
-        Kind::ApiKey => item::read::<ApiKey>(item).is_ok(),
-        Kind::Asset => item::read::<Asset>(item).is_ok(),
-        Kind::User => item::read::<User>(item).is_ok(),
-        Kind::AssetType => item::read::<AssetType>(item).is_ok(),
-        Kind::Manufacturer => item::read::<Manufacturer>(item).is_ok(),
-        Kind::Model => item::read::<Model>(item).is_ok(),
-        Kind::Process => item::read::<Process>(item).is_ok(),
-        Kind::Instance => item::read::<Instance>(item).is_ok(),
-        Kind::Movement => item::read::<Movement>(item).is_ok(),
-        Kind::ReceiptKeys => item::read::<ReceiptKeys>(item).is_ok(),
-        Kind::Link => item::read::<Link>(item).is_ok(),
-        Kind::Webhook => item::read::<Webhook>(item).is_ok(),
+        Kind::Tenant => read::read::<Tenant>(item).is_ok(),
+        Kind::ApiKey => read::read::<ApiKey>(item).is_ok(),
+        Kind::Asset => read::read::<Asset>(item).is_ok(),
+        Kind::User => read::read::<User>(item).is_ok(),
+        Kind::AssetType => read::read::<AssetType>(item).is_ok(),
+        Kind::Manufacturer => read::read::<Manufacturer>(item).is_ok(),
+        Kind::Model => read::read::<Model>(item).is_ok(),
+        Kind::Process => read::read::<Process>(item).is_ok(),
+        Kind::Instance => read::read::<Instance>(item).is_ok(),
+        Kind::Movement => read::read::<Movement>(item).is_ok(),
+        Kind::ReceiptKeys => read::read::<ReceiptKeys>(item).is_ok(),
+        Kind::Link => read::read::<Link>(item).is_ok(),
+        Kind::Webhook => read::read::<Webhook>(item).is_ok(),
+    }
+}
+
+impl TenantCheck<'_> {
+    /// Those whose records say so, and those whose erasure has begun.
+    pub(super) async fn know_erased_people(&mut self) -> Result<(), StoreError> {
+        let begun = self.store.erasures().await?.into_iter().map(|erasure| erasure.user_id);
+        let is_erased = |(_, facts): &(_, &RecordFacts)| matches!(facts.role, Role::ErasedUser);
+        let erased = self.of_kind(Kind::User).filter(is_erased).map(|(id, _)| UserId::from_uuid(id));
+        self.erased = erased.chain(begun).map(|person| (person, PartAbout::new(person))).collect();
+        Ok(())
+    }
+
+    pub(super) fn look_for_erased_people(&mut self, entry: &HistoryEntry) {
+        for found in self.erased.values_mut() {
+            found.add(entry);
+        }
+    }
+
+    /// A dry erasure says what is left.
+    pub(super) async fn check_people(&mut self) -> Result<(), StoreError> {
+        for (person, found) in std::mem::take(&mut self.erased) {
+            let problem = match self.store.remains_in(person, &found).await {
+                Ok(remains) if remains == Removed::default() => continue,
+                Ok(Removed { resources, entries, signatures, responses }) => format!(
+                    "the person was erased, and is still named in {resources} records, {entries} entries of histories, {signatures} \
+                     images and {responses} stored responses"
+                ),
+                Err(WriteError::Store(error @ StoreError::Unavailable(_))) => return Err(error),
+                Err(error) => format!("the person was erased, and what is left can't be told: {error}"),
+            };
+            let advice = format!("erase the person again: `admin erase --tenant {} --user {person}`", self.store.id());
+            self.report(named((Kind::User, person.uuid())), problem, advice);
+        }
+        Ok(())
     }
 }

@@ -1,18 +1,27 @@
-//! The transaction of a repair, on condition that its items are still as they were read.
+//! The transaction of a repair, on condition that its items are still as they were read. Items that follow from the records:
+//! unique markers, reference items, the counter of movements, and the tenant's registration.
 
-use super::{CheckMode, Finding, TenantCheck};
+use super::{CheckMode, Finding, RecordKey, TenantCheck, named};
+use crate::domain::assets::tag::{TagPrefix, TagRange, TagTemplate};
+use crate::domain::processes::movement::NUMBER_TEMPLATE;
+use crate::domain::record::Kind;
+use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::client::OPERATION_TIMEOUT;
-use crate::store::keys::{Item, Key, Keys, PK, SK};
+use crate::store::keys::{self, Item, Key, Keys, MARKERS, PK, REFERENCES, SK, TYPE};
 use crate::store::table::condition::Condition;
-use crate::store::table::delays::max_event_delay;
+use crate::store::table::counters::{LAST_NUMBER, WIDTH};
 use crate::store::table::error::StoreError;
-use crate::store::table::item::{LAST_HASH, VERSION};
+use crate::store::table::read::{LAST_HASH, OWNER, USES, VERSION};
+use crate::store::table::times::max_event_delay;
 use crate::store::table::transaction::{Purpose, TransactionError, TransactionItem, Write};
+use crate::store::tenants::tenant_deletion::REGISTRATION;
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 /// Attributes that differ whenever a record's item does, but for the time of a key's last use.
 const RECORD_STATE: [&str; 2] = [VERSION, LAST_HASH];
@@ -129,5 +138,232 @@ impl TenantCheck<'_> {
     /// Somebody has written an event since the check began: the check itself writes none.
     pub(super) async fn is_written_by_others(&self) -> Result<bool, StoreError> {
         self.store.has_events_since(self.began).await
+    }
+}
+
+/// Required items, by sort key, with the records that require them. Other attributes of an item don't matter.
+pub(super) type DerivedItems = BTreeMap<String, (RecordKey, Item)>;
+
+/// An item that is not as required.
+pub(super) struct Difference {
+    pub(super) key: Key,
+    pub(super) subject: String,
+    pub(super) problem: String,
+    repair: String,
+    change: Change,
+}
+
+impl TenantCheck<'_> {
+    /// Compares all items that follow from the records, and repairs them if every record is known.
+    pub(super) async fn check_derived_items(&mut self) -> Result<(), StoreError> {
+        let mut differences = self.registration().await?;
+        differences.extend(self.unique_markers().await?);
+        let expected = self.reference_items();
+        let is_unsettled = |key: &Key, _: &Item| self.is_unsettled(key.sort());
+        differences.extend(self.differences("reference item", REFERENCES, expected, is_unsettled).await?);
+        differences.extend(self.movement_counter().await?);
+        for Difference { subject, problem, repair, change, .. } in differences {
+            if self.unsettled.is_empty() {
+                self.repair(subject, problem, repair, change).await?;
+            } else {
+                self.report(subject, problem, "settle first which records there are: see the other findings");
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the items whose sort key begins with `prefix` with `expected`: some are missing or different, and some nothing
+    /// requires, unless they may stay.
+    pub(super) async fn differences(
+        &self,
+        noun: &str,
+        prefix: &str,
+        mut expected: DerivedItems,
+        may_stay: impl Fn(&Key, &Item) -> bool,
+    ) -> Result<Vec<Difference>, StoreError> {
+        let mut differences = Vec::new();
+        let mut pages = self.store.beginning(AttributeValue::S(prefix.to_owned())).into_paginator().send();
+        while let Some(page) = pages.next().await {
+            for item in page?.items.unwrap_or_default() {
+                let Some(key) = Key::of(&item) else { continue };
+                if let Some((record, wanted)) = expected.remove(key.sort()) {
+                    let Some(difference) = difference(&item, &wanted) else { continue };
+                    let problem = format!("its {noun} {} {difference}", key.sort());
+                    let change = self.change().replace(&item, item.clone().into_iter().chain(wanted).collect());
+                    let (subject, repair) = (named(record), "corrects it".to_owned());
+                    differences.push(Difference { key, subject, problem, repair, change });
+                } else if !may_stay(&key, &item) {
+                    let (subject, problem) = (format!("{noun} {}", key.sort()), "no record requires it".to_owned());
+                    let (repair, change) = ("removes it".to_owned(), self.change().remove(&item)?);
+                    differences.push(Difference { key, subject, problem, repair, change });
+                }
+            }
+        }
+        for (sort_key, (record, item)) in expected {
+            let key = self.store.keys.sibling(&sort_key);
+            let (subject, problem) = (named(record), format!("its {noun} {sort_key} is missing"));
+            let (repair, change) = (writes(&key, &item), self.change().insert(item));
+            differences.push(Difference { key, subject, problem, repair, change });
+        }
+        Ok(differences)
+    }
+
+    async fn registration(&self) -> Result<Vec<Difference>, StoreError> {
+        let id = self.store.id();
+        let key = keys::registry(id);
+        if self.store.item(&key).await?.is_some() {
+            return Ok(Vec::new());
+        }
+        let (subject, problem) = (named((Kind::Tenant, id.uuid())), "the registry of tenants lacks it".to_owned());
+        let (repair, change) = ("registers it".to_owned(), self.change().insert(typed(&key, REGISTRATION)));
+        Ok(vec![Difference { key, subject, problem, repair, change }])
+    }
+
+    /// Values that several records have are reported.
+    async fn unique_markers(&mut self) -> Result<Vec<Difference>, StoreError> {
+        let mut owners: BTreeMap<String, Vec<RecordKey>> = BTreeMap::new();
+        for ((kind, id), facts) in &self.records {
+            for unique in &facts.unique {
+                owners.entry(self.store.keys.unique(*kind, unique).sort().to_owned()).or_default().push((*kind, *id));
+            }
+        }
+        let (mut expected, mut duplicates) = (DerivedItems::new(), BTreeSet::new());
+        for (sort_key, owners) in owners {
+            if let [owner] = owners.as_slice() {
+                let mut marker = typed(&self.store.keys.sibling(&sort_key), "marker");
+                let record = self.store.keys.record(owner.0, owner.1);
+                marker.insert(OWNER.to_owned(), AttributeValue::S(record.sort().to_owned()));
+                expected.insert(sort_key, (*owner, marker));
+            } else {
+                let names: Vec<String> = owners.iter().map(|owner| named(*owner)).collect();
+                let problem = format!("{} have the same unique value", names.join(" and "));
+                self.report(format!("unique marker {sort_key}"), problem, "change the value of one of them");
+                duplicates.insert(sort_key);
+            }
+        }
+        let may_stay = |key: &Key, marker: &Item| {
+            let owner = marker.get(OWNER).and_then(|owner| owner.as_s().ok()).map_or("", String::as_str);
+            duplicates.contains(key.sort()) || self.is_still_reserved(key, owner) || self.is_unsettled(owner)
+        };
+        self.differences("unique marker", MARKERS, expected, may_stay).await
+    }
+
+    /// A value that no record has stays reserved: tags stay with the assets that had them.
+    fn is_still_reserved(&self, key: &Key, owner: &str) -> bool {
+        let reserved = [(Kind::Asset, "asset_tag"), (Kind::Movement, "number")];
+        let is_tag = reserved.iter().any(|(kind, field)| key.sort().starts_with(&format!("{MARKERS}{}.{field}#", kind.noun())));
+        is_tag && id_in(owner).is_some_and(|record| self.history_lengths.contains_key(&record))
+    }
+
+    /// `name` ends with the id of a record.
+    fn is_unsettled(&self, name: &str) -> bool {
+        id_in(name).is_some_and(|record| self.unsettled.contains(&record))
+    }
+
+    /// The required reference items. References to missing records are reported. They count, too: without its reference item,
+    /// nobody could remove a reference. Such an item meets no requirement, so that it gets no new references.
+    fn reference_items(&mut self) -> DerivedItems {
+        let mut counts: HashMap<RecordKey, u64> = HashMap::new();
+        let mut dangling = Vec::new();
+        for (record, facts) in &self.records {
+            for reference in &facts.references {
+                *counts.entry(*reference).or_default() += 1;
+                // Lost and unreadable records have a finding already.
+                if !self.records.contains_key(reference) && !self.unsettled.contains(&reference.1) {
+                    dangling.push((*record, *reference));
+                }
+            }
+        }
+        let mut expected = DerivedItems::new();
+        let mut add = |record: RecordKey, mut item: Item| {
+            item.insert(USES.to_owned(), AttributeValue::N(counts.get(&record).copied().unwrap_or(0).to_string()));
+            expected.extend(Key::of(&item).map(|key| (key.sort().to_owned(), (record, item))));
+        };
+        for (record, reference) in dangling {
+            add(reference, typed(&self.store.keys.references(reference.0, reference.1), "references"));
+            let problem = format!("it refers to {}, which does not exist", named(reference));
+            self.report(named(record), problem, "change the reference, or cancel the process instance");
+        }
+        for (record, facts) in &self.records {
+            facts.reference_item.clone().into_iter().for_each(|item| add(*record, item));
+        }
+        expected
+    }
+
+    /// The counter of movements is at least at the highest number.
+    async fn movement_counter(&self) -> Result<Vec<Difference>, StoreError> {
+        let template: TagTemplate = NUMBER_TEMPLATE.parse().map_err(StoreError::broken)?;
+        let range: TagRange = template.range(&TagPrefix::default(), None, self.began);
+        let numbers = self.of_kind(Kind::Movement).filter_map(|(_, facts)| range.number(&facts.unique.first()?.value));
+        let Some(highest) = numbers.max() else { return Ok(Vec::new()) };
+        let key = self.store.keys.movement_counter();
+        let present = self.store.item(&key).await?;
+        let number = |item: &Item| item.get(LAST_NUMBER)?.as_n().ok()?.parse::<u64>().ok();
+        if present.as_ref().and_then(number).is_some_and(|last| last >= highest) {
+            return Ok(Vec::new());
+        }
+        let mut item = typed(&key, "counter");
+        item.insert(LAST_NUMBER.to_owned(), AttributeValue::N(highest.to_string()));
+        if present.is_none() {
+            item.insert(WIDTH.to_owned(), AttributeValue::N(range.width().to_string()));
+        }
+        let expected = DerivedItems::from([(key.sort().to_owned(), ((Kind::Tenant, self.store.id().uuid()), item))]);
+        self.differences("counter", key.sort(), expected, |_, _| true).await
+    }
+}
+
+/// The id of the record whose sort key this is, or ends it.
+fn id_in(name: &str) -> Option<Uuid> {
+    name.rsplit('#').next().and_then(EventId::from_short).map(Id::uuid)
+}
+
+/// An item with nothing but its key and type.
+fn typed(key: &Key, noun: &str) -> Item {
+    let mut item = key.item();
+    item.insert(TYPE.to_owned(), AttributeValue::S(noun.to_owned()));
+    item
+}
+
+fn text(value: &AttributeValue) -> String {
+    match value {
+        AttributeValue::S(text) | AttributeValue::N(text) => text.clone(),
+        AttributeValue::Bool(flag) => flag.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// "writes it with value 8"
+fn writes(key: &Key, item: &Item) -> String {
+    let key = key.item();
+    let attributes = item.iter().filter(|(name, _)| *name != TYPE && !key.contains_key(*name));
+    let mut values: Vec<String> = attributes.map(|(name, value)| format!("{name} {}", text(value))).collect();
+    values.sort();
+    if values.is_empty() { "writes it".to_owned() } else { format!("writes it with {}", values.join(" and ")) }
+}
+
+/// `None` if the item has all attributes of `wanted`.
+fn difference(item: &Item, wanted: &Item) -> Option<String> {
+    let differing = wanted.iter().filter(|(name, value)| item.get(*name) != Some(*value));
+    let mut differences: Vec<String> = differing
+        .map(|(name, value)| format!("has {name} {}, not {}", item.get(name).map_or("missing".to_owned(), text), text(value)))
+        .collect();
+    differences.sort();
+    (!differences.is_empty()).then(|| differences.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::values::id::TenantId;
+    use crate::domain::values::time::Timestamp;
+    use crate::store::keys::Keys;
+
+    #[test]
+    fn a_repair_names_what_it_writes() {
+        let key = Keys::of(TenantId::new(Timestamp::from_millis(0), [1; 10])).sibling("SEQUENCE#AST-{N}");
+        let mut counter = typed(&key, "counter");
+        assert_eq!(writes(&key, &counter), "writes it");
+        counter.insert("last_number".to_owned(), AttributeValue::N("8".to_owned()));
+        assert_eq!(writes(&key, &counter), "writes it with last_number 8");
     }
 }

@@ -10,18 +10,18 @@ use crate::domain::processes::movement::Movement;
 use crate::domain::processes::process::Process;
 use crate::domain::receipts::key::ReceiptKeys;
 use crate::domain::record::{Kind, Record, Stored, Unique};
-use crate::domain::signing::link::Link;
+use crate::domain::signing::Link;
 use crate::domain::tenants::tenant::Tenant;
 use crate::domain::user::User;
 use crate::domain::values::id::{AssetId, Id, InstanceId, MovementId};
 use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::Webhook;
 use crate::store::TenantStore;
-use crate::store::history::history_head::HistoryHead;
+use crate::store::history::of_record::HistoryHead;
 use crate::store::keys::{self, Item, Key, LS, TYPE};
-use crate::store::table::deduplicated_blobs::{BlobKind, blob_of, fill_in};
+use crate::store::table::blobs::{BlobKind, blob_of, fill_in};
 use crate::store::table::error::{StoreError, UnreadableRecord};
-use crate::store::table::item;
+use crate::store::table::read;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::any::Any;
 use uuid::Uuid;
@@ -157,7 +157,7 @@ impl TenantCheck<'_> {
 
     async fn scan_record<T: Record>(&mut self, item: Item) -> Result<(), StoreError> {
         let key = Key::of(&item).ok_or_else(|| StoreError::broken("an item without a key"))?;
-        let stored = match item::read::<T>(self.with_blob(item.clone())) {
+        let stored = match read::read::<T>(self.with_blob(item.clone())) {
             Ok(stored) => stored,
             Err(StoreError::Unreadable(UnreadableRecord { id, cause, .. })) => {
                 // Of some kinds a tenant has one record, with an id that is not in its key.
@@ -182,7 +182,7 @@ impl TenantCheck<'_> {
         let chain = Chain::new(Some(facts.head.chain.clone()));
         self.chains.insert(record.1, ScannedChain { kind: Some(T::KIND), chain, ..ScannedChain::default() });
         self.records.insert(record, facts);
-        let (expected, _) = item::from_record(&self.store.keys, &stored)?;
+        let (expected, _) = read::from_record(&self.store.keys, &stored)?;
         let mut repaired = item.clone();
         repaired.extend(expected.into_iter().filter(|(name, _)| [TYPE, LS].contains(&name.as_str())));
         if repaired != item {

@@ -1,23 +1,30 @@
-//! The history of one record, newest entry first (docs/adr/0009).
-//!
-//! The index `history` says which events belong to a record; it may lag behind the table. Hence the record itself, or its
-//! tombstone, says how many entries there must be and which is the latest. Entries that the index lacks are looked up
-//! among the tenant's recent events, and the text of every entry comes from the table.
+//! The history of one record, newest entry first (docs/adr/0009). The index `history` says which events belong to a record; it
+//! may lag behind the table. Hence the record itself, or its tombstone, says how many entries there must be and which is the
+//! latest. Entries that the index lacks are looked up among the tenant's recent events, and the text of every entry comes from
+//! the table. The end of a record's history, as the record itself states it or, once it is deleted, the tombstone in its place.
+//! Records as they were at an earlier time, from their histories alone. Verification of one record's hash chain.
 
-use crate::domain::history::chain::{ChainError, HistoryEntry, is_deletion, subject};
-use crate::domain::record::{Kind, Record};
-use crate::domain::values::id::{EventId, Id};
+use crate::domain::assets::asset::{Asset, CatalogNames};
+use crate::domain::catalog::AssetKind;
+use crate::domain::history::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry, Verification, is_deletion, subject};
+use crate::domain::history::past::{PastState, held_state_at, state_at};
+use crate::domain::record::{Kind, Record, Stored};
+use crate::domain::values::id::{AssetId, EventId, Id, ManufacturerId, UserId};
+use crate::domain::values::text::Name;
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
-use crate::store::history::history_head::{HistoryHead, MAX_LOOKS, may_be_in_flight, pause_before_look};
-use crate::store::keys::{self, HS, Item, Key, Keys, PK};
-use crate::store::lists::page::PageRequest;
-use crate::store::table::delays::max_secondary_index_delay;
+use crate::store::keys::{self, HS, Item, Key, Keys, PK, TYPE};
+use crate::store::lists::list_pages::PageRequest;
 use crate::store::table::error::StoreError;
-use crate::store::table::torn_reads::TornReadRetry;
+use crate::store::table::read::{LAST_EVENT, LAST_HASH, TornReadRetry, VERSION};
+use crate::store::table::times::{max_event_delay, max_secondary_index_delay};
+use crate::store::table::transaction::{NewEvent, Purpose, TransactionItem};
+use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
-use std::collections::BTreeMap;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// The longest lag of the index before an entry that it lacks counts as lost. Far longer than it ever takes, so that a
@@ -271,4 +278,267 @@ pub(in crate::store) fn entry_of(item: &Item) -> Option<HistoryEntry> {
     let id = keys::event_id(&Key::of(item)?)?;
     let text = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
     Some(HistoryEntry { id, text: text(keys::ENTRY), commitments: keys::commitments_of(item), hash: text("hash") })
+}
+
+/// The most reads of items that contradict each other. Reads of several items are not isolated from a
+/// transaction: they may see one of its items before and another after it.
+pub(in crate::store) const MAX_LOOKS: u32 = 5;
+/// The pause before items are read again. Each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The end of a record's history, as the record or its tombstone states it.
+#[derive(Debug, Clone)]
+pub(in crate::store) struct HistoryHead {
+    /// The number of entries, and the hash of the latest.
+    pub(in crate::store) chain: ChainHead,
+    /// The latest entry's event. Its id also says when the record changed or was deleted.
+    pub(in crate::store) last_event: EventId,
+}
+
+impl HistoryHead {
+    /// The attributes that [`HistoryHead::of`] needs, for a projection.
+    pub(in crate::store) const ATTRIBUTES: [(&str, &str); 3] =
+        [("#version", VERSION), ("#hash", LAST_HASH), ("#event", LAST_EVENT)];
+
+    pub(in crate::store) fn after(version: u64, entry: &HistoryEntry) -> Self {
+        Self { chain: ChainHead { version, last_hash: entry.hash.clone() }, last_event: entry.id }
+    }
+
+    pub(in crate::store) fn of(item: &Item) -> Result<Self, StoreError> {
+        let text = |name| item.get(name)?.as_s().ok().cloned();
+        let version = || item.get(VERSION)?.as_n().ok()?.parse().ok();
+        let head = || {
+            let chain = ChainHead { version: version()?, last_hash: text(LAST_HASH)? };
+            Some(Self { chain, last_event: EventId::from_short(&text(LAST_EVENT)?)? })
+        };
+        head().ok_or_else(|| StoreError::broken("a record without the head of its history"))
+    }
+}
+
+/// Other items of the transaction that wrote this event may not be visible yet.
+pub(in crate::store) fn may_be_in_flight(event: EventId, now: Timestamp) -> bool {
+    event.timestamp().plus(max_event_delay()) > now
+}
+
+/// Waits before items that contradict each other are read again: longer after each look.
+pub(in crate::store) async fn pause_before_look(looks: u32) {
+    tokio::time::sleep(FIRST_PAUSE * (1 << looks.saturating_sub(1).min(MAX_LOOKS))).await;
+}
+
+impl TenantStore {
+    /// From the record or, if that is missing, from its tombstone.
+    pub(in crate::store) async fn history_head(&self, kind: Kind, id: Uuid) -> Result<Option<HistoryHead>, StoreError> {
+        // In this order, so that a deletion in between is not missed.
+        match self.history_head_in(self.keys.record(kind, id)).await? {
+            Some(head) => Ok(Some(head)),
+            None => self.history_head_in(self.keys.tombstone(kind, id)).await,
+        }
+    }
+
+    /// When records were deleted, by their IDs. Others are left out. Takes one round trip, and none without IDs.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] for a damaged
+    /// tombstone.
+    pub async fn deletions<T: Record>(&self, ids: impl Iterator<Item = T::Id>) -> Result<HashMap<Uuid, Timestamp>, StoreError> {
+        let keys: HashMap<Key, Uuid> = ids.map(|id| (self.keys.tombstone(T::KIND, id.uuid()), id.uuid())).collect();
+        let tombstones = self.items(&keys.keys().cloned().collect::<Vec<_>>()).await?;
+        tombstones
+            .iter()
+            .filter_map(|(key, item)| Some((*keys.get(key)?, HistoryHead::of(item))))
+            .map(|(id, head)| Ok((id, head?.last_event.timestamp())))
+            .collect()
+    }
+
+    async fn history_head_in(&self, key: Key) -> Result<Option<HistoryHead>, StoreError> {
+        let mut request = self.store.client.get_item().table_name(&self.store.table).set_key(Some(key.item()));
+        for (name, attribute) in HistoryHead::ATTRIBUTES {
+            request = request.expression_attribute_names(name, attribute);
+        }
+        let request = request.consistent_read(true).projection_expression("#version, #hash, #event");
+        request.send().await?.item.as_ref().map(HistoryHead::of).transpose()
+    }
+
+    /// `event` describes the deletion, which is the change to `version`.
+    pub(in crate::store) fn tombstone_item(&self, kind: Kind, id: Uuid, version: u64, event: &NewEvent) -> TransactionItem {
+        let chain = ChainHead { version, last_hash: event.hash.clone() };
+        let item = self.tombstone(kind, id, &HistoryHead { chain, last_event: event.id });
+        TransactionItem::put_new(Purpose::Invariant, item)
+    }
+
+    /// `head` is the end of the history.
+    pub(in crate::store) fn tombstone(&self, kind: Kind, id: Uuid, head: &HistoryHead) -> Item {
+        let mut item = self.keys.tombstone(kind, id).item();
+        item.insert(TYPE.to_owned(), AttributeValue::S("tombstone".to_owned()));
+        item.insert(VERSION.to_owned(), AttributeValue::N(head.chain.version.to_string()));
+        item.insert(LAST_HASH.to_owned(), AttributeValue::S(head.chain.last_hash.clone()));
+        item.insert(LAST_EVENT.to_owned(), AttributeValue::S(head.last_event.short()));
+        item
+    }
+}
+
+/// The longest time from a request to the id of the event of its change. Entries that are later need not be read.
+const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minutes(1);
+/// The number of histories that are read at the same time.
+pub(in crate::store) const CONCURRENT_HISTORIES: usize = 8;
+
+impl TenantStore {
+    /// The asset as it was at `at`, and the catalog names that it showed then; `None` if it did not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] when an entry of a history is lost or can't be read. As [`TenantStore::history`]
+    /// otherwise.
+    pub async fn asset_as_of(&self, id: AssetId, at: Timestamp) -> Result<Option<(Stored<Asset>, CatalogNames)>, StoreError> {
+        let Some(state) = self.past_state(Asset::KIND, id.uuid(), at).await? else { return Ok(None) };
+        let mut assets = self.past_assets(vec![(id, state)], at).await?;
+        Ok(assets.pop())
+    }
+
+    /// `None` if the record did not exist.
+    ///
+    /// Not generic, like all that follows, so that a function links it once, and nothing that only some kinds need.
+    pub(in crate::store) async fn past_state(
+        &self,
+        kind: Kind,
+        id: Uuid,
+        at: Timestamp,
+    ) -> Result<Option<PastState>, StoreError> {
+        let entries = self.entries_until(kind, id, at.plus(MAX_EVENT_AFTER_REQUEST)).await?;
+        state_at(&entries, at).map_err(StoreError::broken)
+    }
+
+    /// The asset as it was when the user had it at `at`; `None` if neither its history nor an import says so.
+    pub(in crate::store) async fn held_state(
+        &self,
+        id: AssetId,
+        at: Timestamp,
+        user: UserId,
+    ) -> Result<Option<PastState>, StoreError> {
+        let entries = self.entries_until(Asset::KIND, id.uuid(), self.store.now().plus(MAX_EVENT_AFTER_REQUEST)).await?;
+        held_state_at(&entries, at, user).map_err(StoreError::broken)
+    }
+
+    /// The beginning of a record's history, without events whose IDs are later.
+    async fn entries_until(&self, kind: Kind, id: Uuid, end: Timestamp) -> Result<Vec<HistoryEntry>, StoreError> {
+        let Some(mut state) = self.history_state_of(kind, id, None).await? else { return Ok(Vec::new()) };
+        let last = state.last_version_until(end);
+        let entries: Vec<HistoryEntry> = self.history_entries(&mut state, 1..=last).await?.into_values().collect();
+        if entries.len() as u64 != last {
+            return Err(StoreError::broken(format!("the history of {} {id} lacks an entry", kind.noun())));
+        }
+        Ok(entries)
+    }
+
+    /// In the order of `states`, with the names of the catalog entries at `at`. Each entry's history is read once.
+    pub(in crate::store) async fn past_assets(
+        &self,
+        states: Vec<(AssetId, PastState)>,
+        at: Timestamp,
+    ) -> Result<Vec<(Stored<Asset>, CatalogNames)>, StoreError> {
+        let states_only = || states.iter().map(|(_, state)| state);
+        let types = self.past_states(Kind::AssetType, ids_in("asset_type_id", states_only()), at);
+        let catalog = async {
+            let models = self.past_states(Kind::Model, ids_in("model_id", states_only()), at).await?;
+            let manufacturers = ids_in("manufacturer_id", models.values());
+            let manufacturers = self.past_states(Kind::Manufacturer, manufacturers, at).await?;
+            Ok((models, manufacturers))
+        };
+        let (types, (models, manufacturers)) = tokio::try_join!(types, catalog)?;
+        let asset = |(id, state): (AssetId, PastState)| {
+            let asset_type = state.id_in::<Uuid>("asset_type_id").and_then(|id| types.get(&id));
+            let model = state.id_in::<Uuid>("model_id").and_then(|id| models.get(&id));
+            let manufacturer_id = model.and_then(|model| model.id_in::<ManufacturerId>("manufacturer_id"));
+            let names = CatalogNames {
+                asset_type: asset_type.and_then(name),
+                kind: asset_type.and_then(|state| state.text_in("kind")?.parse().ok()).unwrap_or(AssetKind::Physical),
+                model: model.and_then(name),
+                manufacturer: manufacturer_id.and_then(|id| manufacturers.get(&id.uuid())).and_then(name),
+            };
+            Ok((state.into_asset(id, manufacturer_id).map_err(StoreError::broken)?, names))
+        };
+        states.into_iter().map(asset).collect()
+    }
+
+    /// Of those records that existed.
+    async fn past_states(&self, kind: Kind, ids: BTreeSet<Uuid>, at: Timestamp) -> Result<HashMap<Uuid, PastState>, StoreError> {
+        let states = stream::iter(ids).map(async |id| {
+            let state = self.past_state(kind, id, at).await?;
+            Ok::<_, StoreError>(state.map(|state| (id, state)))
+        });
+        let states: Vec<_> = states.buffered(CONCURRENT_HISTORIES).try_collect().await?;
+        Ok(states.into_iter().flatten().collect())
+    }
+}
+
+fn ids_in<'s>(field: &str, states: impl Iterator<Item = &'s PastState>) -> BTreeSet<Uuid> {
+    states.filter_map(|state| state.id_in(field)).collect()
+}
+
+fn name(state: &PastState) -> Option<Name> {
+    state.text_in("name").map(|name| Name::from_stored(name.to_owned()))
+}
+
+/// The number of entries that are read at once while a chain is verified.
+const ENTRIES_PER_READ: u64 = 1_000;
+
+impl TenantStore {
+    /// Oldest entry first; `None` if no such record ever existed.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::history`](crate::store::TenantStore::history).
+    pub async fn whole_history<T: Record>(&self, id: T::Id) -> Result<Option<Vec<HistoryEntry>>, StoreError> {
+        let Some(mut state) = self.history_state::<T>(id, None).await? else { return Ok(None) };
+        let versions = 1..=state.total();
+        Ok(Some(self.history_entries(&mut state, versions).await?.into_values().collect()))
+    }
+
+    /// Recomputes the whole hash chain of a record; `None` if no such record ever existed.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::history`](crate::store::TenantStore::history). An entry that may only be late leads to
+    /// [`StoreError::Unsettled`], not to a broken chain.
+    pub async fn verify_history<T: Record>(&self, id: T::Id) -> Result<Option<Verification>, StoreError> {
+        let Some(mut state) = self.history_state::<T>(id, None).await? else { return Ok(None) };
+        let mut chain = Chain::new(state.head.as_ref().map(|head| head.chain.clone()));
+        let total = state.total();
+        let mut from = 1;
+        while from <= total {
+            let to = total.min(from + ENTRIES_PER_READ - 1);
+            for (version, entry) in self.history_entries(&mut state, from..=to).await? {
+                chain.add(version, &entry);
+            }
+            from = to + 1;
+        }
+        let is_beyond = chain.is_beyond() && !self.record_follows::<T>(id, &chain).await?;
+        let mut verification = chain.finish();
+        if let Some(head) = state.head.as_ref().filter(|_| is_beyond) {
+            let broken = BrokenLink { event_id: None, version: head.chain.version + 1, reason: ChainError::WrongHead };
+            verification = Verification { valid: false, broken: Some(broken), ..verification };
+        }
+        let is_gone = verification.broken.as_ref().is_some_and(|broken| broken.reason == ChainError::Gone);
+        let is_in_flight = || state.last_event().is_some_and(|event| may_be_in_flight(event, self.store.now()));
+        if (is_beyond || is_gone) && is_in_flight() {
+            return Err(StoreError::Unsettled("the record of a history may just be changing"));
+        }
+        Ok(Some(verification))
+    }
+
+    /// The record, or its tombstone, has reached the end of a chain that was beyond it: it changed while the entries were read.
+    /// Nothing else puts entries there.
+    async fn record_follows<T: Record>(&self, id: T::Id, chain: &Chain) -> Result<bool, StoreError> {
+        for looks in 1..=MAX_LOOKS {
+            let head = self.history_head(T::KIND, id.uuid()).await?;
+            if chain.agrees_with(head.as_ref().map(|head| &head.chain)) {
+                return Ok(true);
+            }
+            if looks < MAX_LOOKS {
+                pause_before_look(looks).await;
+            }
+        }
+        Ok(false)
+    }
 }

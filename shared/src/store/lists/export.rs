@@ -8,9 +8,9 @@ use crate::domain::values::id::Id;
 use crate::store::TenantStore;
 use crate::store::lists::filters::{AssetFilter, CatalogMatch, UserFilter};
 use crate::store::lists::list_index::{Columns, RowQuery, SortedRows, row_from_item};
-use crate::store::lists::page::{Page, PageRequest};
+use crate::store::lists::list_pages::{Page, PageRequest};
 use crate::store::table::error::StoreError;
-use crate::store::table::item;
+use crate::store::table::read;
 use std::ops::ControlFlow;
 use uuid::Uuid;
 
@@ -95,7 +95,7 @@ impl TenantStore {
             if !matches {
                 continue;
             }
-            match item::read(item) {
+            match read::read(item) {
                 Ok(stored) => chunk.records.push(stored),
                 Err(error) => chunk.unreadable.extend(error.unreadable_id()?),
             }

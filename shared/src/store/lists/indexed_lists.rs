@@ -1,4 +1,5 @@
-//! Lists of assets, users, process instances and movements, which are made from a list index in memory (docs/adr/0008).
+//! Lists of assets, users, process instances and movements, which are made from a list index in memory (docs/adr/0008). The
+//! memory budget of list indexes.
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
@@ -8,12 +9,11 @@ use crate::domain::record::Stored;
 use crate::domain::user::{Email, User};
 use crate::domain::values::id::UserId;
 use crate::store::TenantStore;
-use crate::store::lists::filter_values::Assignee;
-use crate::store::lists::filters::{AssetFilter, CatalogMatch, InstanceFilter, UserFilter};
+use crate::store::lists::filters::{AssetFilter, Assignee, CatalogMatch, InstanceFilter, UserFilter};
 use crate::store::lists::list_index::{
     AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SortedRows, UserColumns,
 };
-use crate::store::lists::page::{Page, PageRequest};
+use crate::store::lists::list_pages::{Page, PageRequest};
 use crate::store::table::error::StoreError;
 use crate::store::table::read::BatchGet;
 use std::collections::HashSet;
@@ -145,5 +145,38 @@ impl TenantStore {
             }
         }
         Ok((assets, unreadable))
+    }
+}
+
+/// Sets the budget, in bytes. With 0, every list reads the records themselves, if there are few.
+const BUDGET: &str = "LIST_INDEX_BYTES";
+/// Lambda sets this variable to a function's memory in MB ("Using Lambda environment variables" in the AWS guide).
+const FUNCTION_MEMORY: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
+/// List indexes get one third of a function's memory. Loading needs as much again for a while, and the rest is for
+/// everything else.
+const SHARE: usize = 3;
+/// The budget if neither variable is set.
+const DEFAULT: usize = 256 * 1024 * 1024;
+
+/// In bytes.
+pub fn from_env() -> usize {
+    let variable = |name: &str| std::env::var(name).ok();
+    budget(variable(BUDGET).as_deref(), variable(FUNCTION_MEMORY).as_deref())
+}
+
+fn budget(bytes: Option<&str>, function_megabytes: Option<&str>) -> usize {
+    let share = || Some(function_megabytes?.parse::<usize>().ok()?.saturating_mul(1024 * 1024) / SHARE);
+    bytes.and_then(|bytes| bytes.parse().ok()).or_else(share).unwrap_or(DEFAULT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_is_a_third_of_the_function_unless_it_is_set() {
+        assert_eq!(budget(None, Some("300")), 100 * 1024 * 1024);
+        assert_eq!(budget(Some("12345"), Some("300")), 12345);
+        assert_eq!(budget(Some("much"), None), DEFAULT);
     }
 }

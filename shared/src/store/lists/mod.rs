@@ -1,13 +1,9 @@
 //! Lists: their index, pages and filters, exports and statistics.
 
 pub(in crate::store) mod export;
-pub(in crate::store) mod filter_values;
 pub(in crate::store) mod filters;
 pub(in crate::store) mod indexed_lists;
 pub(in crate::store) mod list_index;
 pub(in crate::store) mod list_pages;
-pub(in crate::store) mod memory_budget;
-pub(in crate::store) mod page;
 pub(in crate::store) mod small_lists;
 pub(in crate::store) mod stats;
-pub(in crate::store) mod unique_lists;

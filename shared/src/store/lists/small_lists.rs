@@ -1,20 +1,21 @@
-//! Lists of the kinds that a tenant has few records of: all of them are read (docs/adr/0008), or the one that has a unique
-//! value.
+//! Lists of the kinds that a tenant has few records of: all of them are read (docs/adr/0008), or the one that has a unique value.
+//! Lists of the one record that has a unique value.
 
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::keys::api_key::ApiKey;
 use crate::domain::processes::process::Process;
 use crate::domain::record::{Record, Stored, Unique};
+use crate::domain::user::{Email, User};
 use crate::domain::values::id::Id;
 use crate::domain::values::text::fold;
 use crate::store::TenantStore;
-use crate::store::keys::Item;
+use crate::store::keys::{Item, record_id_of_sort_key};
 use crate::store::lists::filters::{AssetFilter, AssetTypeFilter, CatalogMatch, ManufacturerFilter, ModelFilter, ProcessFilter};
 use crate::store::lists::list_index::SearchTerms;
-use crate::store::lists::page::{MAX_UNREADABLE, Page, PageRequest};
-use crate::store::table::deduplicated_blobs::without_blob;
+use crate::store::lists::list_pages::{MAX_UNREADABLE, Page, PageRequest};
+use crate::store::table::blobs::without_blob;
 use crate::store::table::error::StoreError;
-use crate::store::table::item;
+use crate::store::table::read::{self, OWNER};
 use futures_util::future::try_join_all;
 use futures_util::try_join;
 use std::cmp::{Ordering, Reverse};
@@ -114,9 +115,9 @@ impl TenantStore {
         let mut pages = self.of_kind(T::KIND).into_paginator().send();
         while let Some(page) = pages.next().await {
             for item in page?.items.unwrap_or_default() {
-                match item::read::<T>(without_blob(item.clone())) {
+                match read::read::<T>(without_blob(item.clone())) {
                     Ok(stored) if matches(&stored.value) => {
-                        kept_bytes += item::size(&item);
+                        kept_bytes += read::size(&item);
                         let kept = (kept_bytes <= MAX_KEPT_BYTES).then_some(item);
                         matching.push((Reverse(stored.created_at), stored.value.id(), kept));
                     }
@@ -137,7 +138,7 @@ impl TenantStore {
         self.fill_in_blobs(&mut filled).await?;
         let mut items = Vec::new();
         for item in filled {
-            match item::read(item) {
+            match read::read(item) {
                 Ok(stored) => items.push(stored),
                 Err(error) => unreadable.extend(error.unreadable_id()?),
             }
@@ -174,6 +175,45 @@ fn occur_in(terms: &SearchTerms, texts: &[&str]) -> bool {
 fn cut_page<T>(mut items: Vec<T>, request: PageRequest, compare: impl FnMut(&T, &T) -> Ordering) -> Page<T> {
     items.sort_unstable_by(compare);
     Page::cut_from(items, request)
+}
+
+impl TenantStore {
+    /// Takes two round trips.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn user_by_email(&self, email: &Email) -> Result<Option<Stored<User>>, StoreError> {
+        let request = PageRequest { number: 1, limit: 1 };
+        let page = self.page_with_unique::<User>(&User::unique_email(email.folded()), request, |_| Ok(true)).await?;
+        Ok(page.items.into_iter().next())
+    }
+
+    /// At most one record has a unique value. Takes two round trips, however many records the tenant has.
+    ///
+    /// Reads of marker and record are not isolated from a change of the value. A record that lost it in between is left out: at
+    /// that moment, no record had it.
+    pub(in crate::store) async fn page_with_unique<T: Record>(
+        &self,
+        unique: &Unique,
+        request: PageRequest,
+        matches: impl Fn(&Stored<T>) -> Result<bool, StoreError>,
+    ) -> Result<Page<Stored<T>>, StoreError> {
+        let marker = self.item(&self.keys.unique(T::KIND, unique)).await?;
+        let owner = marker.as_ref().and_then(|marker| marker.get(OWNER)?.as_s().ok());
+        let id = owner.and_then(|sort_key| record_id_of_sort_key(T::KIND, sort_key)).map(T::Id::from_uuid);
+        let mut page = Page { items: Vec::new(), total: 0, request, unreadable: Vec::new() };
+        let Some(id) = id else { return Ok(page) };
+        match self.get::<T>(id).await {
+            Ok(Some(stored)) if stored.value.unique().contains(unique) && matches(&stored)? => {
+                page.total = 1;
+                page.items.extend((request.skip() == 0).then_some(stored));
+            }
+            Ok(_) => {}
+            Err(error) => page.unreadable.extend(error.unreadable_id()?),
+        }
+        Ok(page)
+    }
 }
 
 #[cfg(test)]

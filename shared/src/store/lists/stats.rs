@@ -1,10 +1,9 @@
 //! Statistics: counts of the rows of list indexes. Exact after every write, as lists are.
 
 use crate::domain::assets::asset::{CatalogNames, Status};
-use crate::domain::assets::groups::{GroupedAssets, Groups};
 use crate::domain::assets::listed::{CUSTOM_FIELD, Cell};
-use crate::domain::assets::location::upper_levels;
-use crate::domain::assets::stats::{AssetSums, AssetTally, CountedAssets};
+use crate::domain::assets::seen::upper_levels;
+use crate::domain::assets::stats::{AssetSums, AssetTally, CountedAssets, GroupedAssets, Groups};
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::Process;
 use crate::domain::processes::stats::InstanceStats;

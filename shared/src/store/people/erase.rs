@@ -1,24 +1,33 @@
-//! Erasing a person, part by part. Each part can be repeated.
+//! Erasing a person, part by part. Each part can be repeated. The record of each erasure: how far it has come. A pass over all
+//! events of a tenant, part by part: only they show everything that names a person. Erasing all at once, and counting what an
+//! erasure would remove, for the operator. Stored responses that name a person. Images of signatures of a person.
 
+use super::PartAbout;
 use super::held::Held;
-use super::pass::PartAbout;
 use crate::domain::assets::asset::Asset;
 use crate::domain::history::chain::HistoryEntry;
+use crate::domain::history::event::Event;
 use crate::domain::keys::api_key::ApiKey;
-use crate::domain::people::{Erase, Erasure, PartEnd, Removed, actor_pointers};
+use crate::domain::people::{Erase, Erasure, PartEnd, Removed, actor_pointers, lead};
 use crate::domain::processes::instance::{ImageName, Instance};
 use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Kind, Stored};
-use crate::domain::signing::link::Link;
+use crate::domain::request::StoredResponse;
+use crate::domain::signing::Link;
 use crate::domain::user::User;
-use crate::domain::values::id::UserId;
-use crate::store::keys::Keys;
-use crate::store::table::backoff::{MAX_ROUNDS, pause};
-use crate::store::table::deadline::has_time_for_operation;
-use crate::store::table::delays::{MAX_REQUEST, max_event_delay};
-use crate::store::table::error::{StoreError, WriteError};
-use crate::store::{ChangeContext, TenantStore, UnitOfWork};
+use crate::domain::values::id::{EventId, Id, MovementId, UserId};
+use crate::domain::values::time::Timestamp;
+use crate::store::history::of_record::entry_of;
+use crate::store::keys::{ERASURES, Item, Key, Keys, SIGNATURES, STORED_RESPONSES, TYPE, history_entry};
+use crate::store::state_records::state_of;
+use crate::store::table::error::{StoreError, WriteError, unless_condition_failed};
+use crate::store::table::stored_responses::{ENTRIES, RESPONSE};
+use crate::store::table::times::{MAX_REQUEST, MAX_ROUNDS, has_time_for_operation, max_event_delay, pause};
+use crate::store::{BatchGet, ChangeContext, DryRun, TenantStore, UnitOfWork};
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::TimeDelta;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
@@ -182,4 +191,335 @@ impl TenantStore {
         }
         Ok(())
     }
+}
+
+impl TenantStore {
+    /// All of the tenant's, in the order of the users' creation.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn erasures(&self) -> Result<Vec<Erasure>, StoreError> {
+        let items = self.every(self.beginning(AttributeValue::S(ERASURES.to_owned()))).await?;
+        items.iter().map(|item: &Item| state_of(Some(item))).filter_map(Result::transpose).collect()
+    }
+
+    /// `None` if nobody has begun to erase the person.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::erasures`].
+    pub async fn erasure(&self, person: UserId) -> Result<Option<Erasure>, StoreError> {
+        state_of(self.item(&self.keys.erasure(person)).await?.as_ref())
+    }
+
+    /// Lets `next` change the state.
+    pub(super) async fn change_erasure(
+        &self,
+        person: UserId,
+        next: impl Fn(Option<Erasure>) -> Erasure,
+    ) -> Result<Erasure, StoreError> {
+        let decide = |present| {
+            let next = next(present);
+            Ok::<_, StoreError>((next.clone(), next))
+        };
+        self.change_state(&self.keys.erasure(person), "erasure", decide).await
+    }
+}
+
+/// The most events of a part: some 4 MB, or 1,000 read units.
+const MAX_EVENTS: usize = 5_000;
+/// The most records of a part: each takes some ten round trips, and a part must end in the time of a request.
+const MAX_RECORDS: usize = 40;
+/// The most actions of a part: each takes one write.
+const MAX_ACTIONS: usize = 200;
+
+/// What the events of a part say about a person.
+#[derive(Debug)]
+pub struct PartAbout {
+    person: UserId,
+    /// Every event that names the person contains it.
+    id: String,
+    /// Records whose histories may say something.
+    pub records: BTreeSet<(Kind, Uuid)>,
+    /// What the person did to others. Their entries say who acted, and no more about the person.
+    pub actions: Vec<(HistoryEntry, Event)>,
+    /// The last event of the part; `None` at the end of the pass.
+    pub last: Option<EventId>,
+}
+
+impl PartAbout {
+    /// Nothing so far.
+    #[must_use]
+    pub fn new(person: UserId) -> Self {
+        Self { person, id: person.to_string(), records: BTreeSet::new(), actions: Vec::new(), last: None }
+    }
+
+    /// The actions on others' records. The histories of `records` have the rest.
+    pub fn actions_on_others(&self) -> impl Iterator<Item = &(HistoryEntry, Event)> {
+        self.actions.iter().filter(|(_, event)| !self.records.iter().any(|(_, id)| *id == event.entity_id))
+    }
+
+    /// Of all records that say something about the person, and of the person's own.
+    pub(super) fn ids(&self) -> BTreeSet<Uuid> {
+        self.records.iter().map(|(_, id)| *id).chain([self.person.uuid()]).collect()
+    }
+
+    /// The part found something, or ends the pass.
+    pub(super) fn is_due(&self) -> bool {
+        self.last.is_none() || !self.records.is_empty() || !self.actions.is_empty()
+    }
+
+    /// Adds what an entry says.
+    pub(in crate::store) fn add(&mut self, entry: &HistoryEntry) {
+        // Reading JSON takes longer than looking for the id.
+        let event: Option<Event> = entry.text.contains(&self.id).then(|| serde_json::from_str(&entry.text).ok()).flatten();
+        let Some(event) = event else { return };
+        match lead(self.person, &event) {
+            Some(record) => drop(self.records.insert(record)),
+            None if actor_pointers(self.person, &event.actor).is_empty() => {}
+            None => self.actions.push((entry.clone(), event)),
+        }
+    }
+}
+
+impl TenantStore {
+    /// The next part of a pass, after an event or from the beginning, over the events before `until`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn part_about(&self, person: UserId, after: Option<EventId>, until: Timestamp) -> Result<PartAbout, StoreError> {
+        let mut part = PartAbout::new(person);
+        // Nothing names a person earlier than a minute before the record is made.
+        let first = Keys::last_event_before(person.timestamp().plus(-TimeDelta::minutes(1)));
+        let Some((from, to)) = Keys::events_between(Some(after.unwrap_or(first)), until) else { return Ok(part) };
+        let (mut read, mut pages) = (0, self.events_query(from, to).into_paginator().send());
+        while let Some(page) = pages.next().await {
+            for entry in page?.items.unwrap_or_default().iter().filter_map(entry_of) {
+                part.last = Some(entry.id);
+                read += 1;
+                part.add(&entry);
+                if read == MAX_EVENTS || part.records.len() == MAX_RECORDS || part.actions.len() == MAX_ACTIONS {
+                    return Ok(part);
+                }
+            }
+        }
+        part.last = None;
+        Ok(part)
+    }
+}
+
+impl TenantStore {
+    /// Erases a person from the beginning to the end, also what an earlier erasure should have done.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::erase_part`]. A repetition does the rest.
+    pub async fn erase_whole(&self, person: UserId) -> Result<Removed, WriteError> {
+        let now = self.store.now();
+        let begun = |present: Option<Erasure>| present.map_or_else(|| Erasure::begun(person, now), |it| it.restarted(now));
+        self.change_erasure(person, begun).await?;
+        let mut removed = Removed::default();
+        loop {
+            let (is_done, part) = self.erase_part(person, &ChangeContext::operator(self.store.now())).await?;
+            removed += part;
+            if is_done {
+                return Ok(removed);
+            }
+        }
+    }
+
+    /// What [`TenantStore::erase_whole`] would remove, and whether that is all: at most `max_parts` are counted.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::erase_part`].
+    pub async fn remains(&self, person: UserId, max_parts: usize) -> Result<(bool, Removed), WriteError> {
+        let (until, mut found) = (self.store.now(), PartAbout::new(person));
+        for _ in 0..max_parts {
+            let part = self.part_about(person, found.last, until).await?;
+            found.records.extend(part.records);
+            found.actions.extend(part.actions);
+            found.last = part.last;
+            if found.last.is_none() {
+                break;
+            }
+        }
+        Ok((found.last.is_none(), self.remains_in(person, &found).await?))
+    }
+
+    /// What an erasure would remove of this.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::erase_part`].
+    pub async fn remains_in(&self, person: UserId, found: &PartAbout) -> Result<Removed, WriteError> {
+        let store = if self.is_dry_run() { self.clone() } else { self.clone().in_dry_run(DryRun::default()) };
+        let mut removed = store.erase_found(person, found, &ChangeContext::operator(self.store.now())).await?;
+        let mut until = None;
+        loop {
+            let (count, next) = store.erase_responses(found, until.as_deref()).await?;
+            removed.responses += count;
+            until = next;
+            if until.is_none() {
+                return Ok(removed);
+            }
+        }
+    }
+}
+
+/// The most pages of 1 MB that one request looks at.
+const MAX_PAGES: usize = 8;
+
+impl TenantStore {
+    /// Removes the responses that have the id of something that was `found`, tell of a change of it, or were made for a key or a link
+    /// with one. A repetition of such a request is told so. Returns how many, and the last key that was looked at if there are more; `from` is
+    /// that key of the time before.
+    pub(super) async fn erase_responses(
+        &self,
+        found: &PartAbout,
+        from: Option<&str>,
+    ) -> Result<(usize, Option<String>), StoreError> {
+        let ids = found.ids();
+        let texts: Vec<String> = ids.iter().map(Uuid::to_string).collect();
+        let erased = serde_json::to_string(&StoredResponse::erased()).map_err(StoreError::broken)?;
+        let (mut count, mut from) = (0, from.map(|from| self.keys.sibling(from)));
+        for _ in 0..MAX_PAGES {
+            let query = self.beginning(AttributeValue::S(STORED_RESPONSES.to_owned()));
+            let page = query.set_exclusive_start_key(from.as_ref().map(Key::item)).send().await?;
+            for item in page.items.unwrap_or_default() {
+                let (Some(key), Some(AttributeValue::S(text))) = (Key::of(&item), item.get(RESPONSE)) else { continue };
+                let by = key.sort().strip_prefix(STORED_RESPONSES).and_then(|rest| EventId::from_short(rest.split('#').next()?));
+                let names = by.is_some_and(|by| ids.contains(&by.uuid()))
+                    || changes_one(&item, &ids)
+                    || texts.iter().any(|id| text.contains(id.as_str()));
+                // One that can't be read may name somebody. A request that is in progress says only that it has begun.
+                let stays = |response: StoredResponse| response.is_nameless || response.is_in_parts;
+                if !names || *text == erased || serde_json::from_str(text).is_ok_and(stays) {
+                    continue;
+                }
+                count += 1;
+                if self.is_dry_run() {
+                    continue;
+                }
+                let update = self.store.client.update_item().table_name(&self.store.table).set_key(Some(key.item()));
+                let update = update
+                    .update_expression("SET #response = :erased")
+                    .condition_expression("#response = :present")
+                    .expression_attribute_names("#response", RESPONSE)
+                    .expression_attribute_values(":present", AttributeValue::S(text.clone()))
+                    .expression_attribute_values(":erased", AttributeValue::S(erased.clone()));
+                // It fails if the response has expired, or another one took its place.
+                unless_condition_failed(update.send().await)?;
+            }
+            from = page.last_evaluated_key.as_ref().and_then(Key::of);
+            if from.is_none() {
+                break;
+            }
+        }
+        Ok((count, from.map(|key| key.sort().to_owned())))
+    }
+}
+
+/// The session of a signing link shows what others have submitted, without the id of the instance.
+fn changes_one(response: &Item, ids: &BTreeSet<Uuid>) -> bool {
+    let entries = response.get(ENTRIES).and_then(|entries| entries.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
+    entries.iter().filter_map(history_entry).any(|(record, _)| ids.contains(&record))
+}
+
+impl TenantStore {
+    /// Deletes the images of the signatures that the entries of an instance say are about the person. The instances of a movement
+    /// share theirs, so these are in `images` once.
+    pub(super) async fn erase_images<T>(
+        &self,
+        id: Uuid,
+        held: &Held<T>,
+        images: &mut BTreeSet<ImageName>,
+    ) -> Result<(), StoreError> {
+        let owner = held.entries.iter().find_map(|(_, event, _)| movement(event)).unwrap_or(id);
+        let named = |all: bool| {
+            let signed = held
+                .entries
+                .iter()
+                .flat_map(move |(_, event, about)| signed(event, if all { None } else { Some(about.as_slice()) }));
+            signed.map(|(step, hash)| ImageName { owner, step, hash }).collect::<BTreeSet<_>>()
+        };
+        let mut names = named(false);
+        let erased: BTreeSet<&str> = held.entries.iter().flat_map(|(_, event, about)| erased_steps(event, about)).collect();
+        if !erased.is_empty() {
+            // After a restore, there can be images that no entry names any more.
+            let named = named(true);
+            let present = self.images_of(owner).await?.into_iter();
+            let unnamed = present.filter(|name| erased.contains(name.step.as_str()) && !named.contains(name)).collect();
+            names.extend(if owner == id { unnamed } else { self.unused_by_movement(owner, unnamed).await? });
+        }
+        let present = self.signature_images(names).await?;
+        if !self.is_dry_run() {
+            for name in present.keys() {
+                let delete = self.store.client.delete_item().table_name(&self.store.table);
+                let delete = delete.set_key(Some(self.keys.signature(name).item()));
+                let delete = delete.condition_expression("#type = :type").expression_attribute_names("#type", TYPE);
+                let deleted = delete.expression_attribute_values(":type", AttributeValue::S("signature".to_owned())).send().await;
+                // It fails if another request was faster.
+                unless_condition_failed(deleted)?;
+            }
+        }
+        images.extend(present.into_keys());
+        Ok(())
+    }
+
+    /// The images that no instance of the movement has.
+    async fn unused_by_movement(&self, id: Uuid, mut images: BTreeSet<ImageName>) -> Result<BTreeSet<ImageName>, StoreError> {
+        if images.is_empty() {
+            return Ok(images);
+        }
+        let Some(movement) = self.get::<Movement>(MovementId::from_uuid(id)).await? else { return Ok(BTreeSet::new()) };
+        let ids = movement.value.instance_ids;
+        let batch = self.batch_get(BatchGet::new().with_all::<Instance>(ids.iter().copied())).await?;
+        for id in ids {
+            let instance = batch.get::<Instance>(Some(id))?;
+            for (name, _) in instance.iter().flat_map(|instance| instance.value.signatures()) {
+                images.remove(&name);
+            }
+        }
+        Ok(images)
+    }
+
+    async fn images_of(&self, owner: Uuid) -> Result<Vec<ImageName>, StoreError> {
+        let prefix = format!("{SIGNATURES}{}#", EventId::from_uuid(owner).short());
+        let query = self.beginning(AttributeValue::S(prefix.clone())).projection_expression("#pk, #sk");
+        let name = |key: Key| {
+            let (step, hash) = key.sort().strip_prefix(&prefix)?.split_once('#')?;
+            Some(ImageName { owner, step: step.to_owned(), hash: hash.to_owned() })
+        };
+        Ok(self.every(query).await?.iter().filter_map(Key::of).filter_map(name).collect())
+    }
+}
+
+fn values<'a>(event: &'a Event, side: &str) -> Option<&'a Map<String, Value>> {
+    event.changes.get("step_data")?.get(side)?.as_object()
+}
+
+/// The steps and hashes of an event's signatures, all or those at these pointers.
+fn signed(event: &Event, about: Option<&[String]>) -> Vec<(String, String)> {
+    let sides = ["old", "new"].into_iter().filter_map(|side| Some((side, values(event, side)?)));
+    let signed = sides.flat_map(|(side, values)| values.iter().map(move |(step, value)| (side, step, value)));
+    let is_about =
+        |side: &str, step: &str| about.is_none_or(|about| about.contains(&format!("/changes/step_data/{side}/{step}")));
+    signed
+        .filter(|(side, step, _)| is_about(side, step))
+        .filter_map(|(_, step, value)| Some((step.clone(), value["sha256"].as_str()?.to_owned())))
+        .collect()
+}
+
+/// The steps with a text at these pointers, which may have been signatures.
+fn erased_steps<'a>(event: &'a Event, about: &[String]) -> Vec<&'a str> {
+    let texts = values(event, "new").into_iter().flatten().filter(|(_, value)| value.is_string());
+    texts.map(|(step, _)| step.as_str()).filter(|step| about.contains(&format!("/changes/step_data/new/{step}"))).collect()
+}
+
+/// The movement that an instance is part of: the first event says so.
+fn movement(event: &Event) -> Option<Uuid> {
+    event.changes.get("movement_id")?["new"].as_str()?.parse().ok()
 }

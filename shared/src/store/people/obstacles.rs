@@ -5,9 +5,9 @@ use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::record::{Kind, Stored};
 use crate::domain::user::User;
 use crate::domain::values::id::{AssetId, Id, InstanceId, UserId};
-use crate::store::table::delays::{MAX_REQUEST, max_event_delay};
 use crate::store::table::error::{StoreError, WriteError};
-use crate::store::table::item::USES;
+use crate::store::table::read::USES;
+use crate::store::table::times::{MAX_REQUEST, max_event_delay};
 use crate::store::{ChangeContext, InstanceFilter, PageRequest, TenantStore};
 
 /// The most pages of open instances that are searched for those that pick a user.

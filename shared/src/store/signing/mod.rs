@@ -1,5 +1,196 @@
-//! Signing links, drawn signatures, and the keys of receipts.
+//! Signing links, drawn signatures, and the keys of receipts. Lists of the signing links of a process instance or movement. The
+//! keys that a tenant's receipts are signed with. Signature images. They are separate items beside their process instance or
+//! movement, so that lists stay small.
 
-pub(in crate::store) mod links;
-pub(in crate::store) mod receipt_keys;
-pub(in crate::store) mod signature_images;
+use crate::domain::processes::instance::ImageName;
+use crate::domain::receipts::key::{CurrentKey, EncryptedSeed, KEY_BYTES, ReceiptKeys, SigningKey};
+use crate::domain::record::{Kind, Stored};
+use crate::domain::signing::{Link, MAX_LINKS};
+use crate::domain::values::id::{Id, LinkId, ReceiptKeysId};
+use crate::domain::values::signature_image::SignatureImage;
+use crate::domain::values::time::Timestamp;
+use crate::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
+use crate::store::keys::{Item, Key, Keys, TYPE, record_id_of_sort_key};
+use crate::store::lists::list_pages::{Page, PageRequest};
+use crate::store::table::error::{StoreError, WriteError};
+use crate::store::table::read::OWNER;
+use crate::store::table::times::pause;
+use crate::store::table::transaction::TransactionItem;
+use crate::store::table::unit_of_work::{ChangeContext, UnitOfWork};
+use crate::store::{BatchGet, TenantStore};
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use uuid::Uuid;
+
+impl TenantStore {
+    /// `subject` is a process instance or movement. Takes one round trip.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn free_link_slots(&self, subject: Uuid) -> Result<Vec<u8>, StoreError> {
+        let taken: HashSet<Key> = self.link_markers(subject).await?.iter().filter_map(Key::of).collect();
+        let is_free = |slot: &u8| !taken.contains(&self.keys.unique(Kind::Link, &Link::unique_slot(subject, *slot)));
+        Ok((0..MAX_LINKS).filter(is_free).collect())
+    }
+
+    /// Their number is bounded.
+    async fn link_markers(&self, subject: Uuid) -> Result<Vec<Item>, StoreError> {
+        self.every(self.beginning(Keys::markers(Kind::Link, &Link::of_subject(subject)))).await
+    }
+
+    /// Newest first. Includes every link whose creation was acknowledged before the call.
+    async fn link_ids(&self, subject: Uuid) -> Result<Vec<LinkId>, StoreError> {
+        let markers = self.link_markers(subject).await?;
+        let owner = |marker: &Item| record_id_of_sort_key(Kind::Link, marker.get(OWNER)?.as_s().ok()?);
+        let mut ids: Vec<LinkId> = markers.iter().filter_map(owner).map(LinkId::from_uuid).collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(ids)
+    }
+
+    /// Newest first. Takes two round trips.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub async fn list_links(&self, subject: Uuid, request: PageRequest) -> Result<Page<Stored<Link>>, StoreError> {
+        let ids = self.link_ids(subject).await?;
+        let Page { items, total, request, mut unreadable } = Page::cut_from(ids, request);
+        let links = self.batch_get(BatchGet::new().with_all::<Link>(items.iter().copied())).await?;
+        let mut page = Vec::new();
+        for id in items {
+            match links.get::<Link>(Some(id)) {
+                Ok(link) => page.extend(link),
+                Err(error) => unreadable.extend(error.unreadable_id()?),
+            }
+        }
+        Ok(Page { items: page, total, request, unreadable })
+    }
+}
+
+/// Attempts to create or replace the key while others do the same.
+const MAX_TRIES: u32 = 5;
+
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    #[error(transparent)]
+    Encryption(#[from] KeyEncryptionError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+impl From<StoreError> for KeyError {
+    fn from(error: StoreError) -> Self {
+        Self::Write(error.into())
+    }
+}
+
+impl TenantStore {
+    /// `None` if it has none yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the keys can't be read.
+    pub async fn receipt_keys(&self) -> Result<Option<Stored<ReceiptKeys>>, StoreError> {
+        // A tenant has one such record, whatever its id is.
+        self.get(ReceiptKeysId::from_uuid(Uuid::nil())).await
+    }
+
+    /// The first call creates it; concurrent first calls return the same key.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`KeyError::Encryption`] when the key can't be encrypted or decrypted, and [`KeyError::Write`] when it can't be
+    /// read or created.
+    pub async fn signing_key(&self, key_encryption: &dyn KeyEncryption, context: &ChangeContext) -> Result<SigningKey, KeyError> {
+        for round in 0..MAX_TRIES {
+            let keys = match self.receipt_keys().await? {
+                Some(keys) => keys.value,
+                None => {
+                    let key = self.new_key(key_encryption, context.at).await?;
+                    let mut unit = UnitOfWork::new(self, context);
+                    let created = unit.create(ReceiptKeys::new(self.new_id(context.at)?, key))?;
+                    match unit.commit().await {
+                        Ok(()) => created.value,
+                        Err(WriteError::Stale) => {
+                            pause(&self.store, round).await;
+                            continue;
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+            };
+            let seed = key_encryption.decrypt_key(Purpose::ReceiptKey, self.id, &keys.current.encrypted_seed.0).await?;
+            let key = SigningKey::from_seed(&seed).map_err(StoreError::broken)?;
+            if key.public().ok() != Some(keys.current.public_key) {
+                return Err(StoreError::broken("the encrypted signing key does not match its public key").into());
+            }
+            return Ok(key);
+        }
+        Err(WriteError::Stale.into())
+    }
+
+    /// Replaces the signing key by a new one. Its signatures remain valid, but its private key is deleted.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`KeyError::Encryption`] when the new key can't be encrypted, and [`KeyError::Write`] when it can't be
+    /// written.
+    pub async fn rotate_receipt_key(
+        &self,
+        key_encryption: &dyn KeyEncryption,
+        context: &ChangeContext,
+    ) -> Result<ReceiptKeys, KeyError> {
+        let key = self.new_key(key_encryption, context.at).await?;
+        for round in 0..MAX_TRIES {
+            let mut unit = UnitOfWork::new(self, context);
+            let keys = match self.receipt_keys().await? {
+                Some(keys) => unit.update(&keys, keys.value.rotated(key.clone()))?,
+                None => unit.create(ReceiptKeys::new(self.new_id(context.at)?, key.clone()))?,
+            };
+            match unit.commit().await {
+                Ok(()) => return Ok(keys.value),
+                Err(WriteError::Stale) => pause(&self.store, round).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(WriteError::Stale.into())
+    }
+
+    async fn new_key(&self, key_encryption: &dyn KeyEncryption, since: Timestamp) -> Result<CurrentKey, KeyError> {
+        let seed: [u8; KEY_BYTES] = self.store.random()?;
+        let public_key = SigningKey::from_seed(&seed).and_then(|key| key.public()).map_err(StoreError::broken)?;
+        let encrypted_seed = EncryptedSeed(key_encryption.encrypt_key(Purpose::ReceiptKey, self.id, &seed).await?);
+        Ok(CurrentKey { public_key, encrypted_seed, encrypted_by: key_encryption.name().to_owned(), since })
+    }
+}
+
+const IMAGE: &str = "image";
+
+impl UnitOfWork<'_> {
+    /// An image is never replaced: another image has another name.
+    ///
+    /// If a signature is sent before its step and then replaced, the first image stays in the table. Only a cancelled instance of
+    /// a movement shows it.
+    pub fn put_signature_image(&mut self, store: &TenantStore, name: &ImageName, image: &SignatureImage) {
+        let mut item = store.keys.signature(name).item();
+        item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));
+        item.insert(IMAGE.to_owned(), AttributeValue::B(Blob::new(image.bytes())));
+        self.add(TransactionItem::put_blob(item, IMAGE));
+    }
+}
+
+impl TenantStore {
+    /// PNG files. Images that do not exist are left out.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the images can't be read.
+    pub async fn signature_images(&self, names: BTreeSet<ImageName>) -> Result<HashMap<ImageName, Vec<u8>>, StoreError> {
+        let keys: Vec<Key> = names.iter().map(|name| self.keys.signature(name)).collect();
+        let mut items = self.items(&keys).await?;
+        let image = |item: Item| item.get(IMAGE).and_then(|value| value.as_b().ok()).map(|blob| blob.as_ref().to_vec());
+        Ok(names.into_iter().zip(keys).filter_map(|(name, key)| Some((name, image(items.remove(&key)?)?))).collect())
+    }
+}

@@ -5,7 +5,7 @@ use crate::domain::tenants::tenant::NumberRange;
 use crate::store::TenantStore;
 use crate::store::keys::{COUNTERS, Item, Key, TYPE};
 use crate::store::table::error::StoreError;
-use crate::store::table::item::UNREADABLE;
+use crate::store::table::read::UNREADABLE;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
 pub(in crate::store) const LAST_NUMBER: &str = "last_number";

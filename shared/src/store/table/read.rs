@@ -1,17 +1,23 @@
-//! Reads of one tenant. All are strongly consistent: each decides something, or follows a write.
+//! Reads of one tenant. All are strongly consistent: each decides something, or follows a write. Reads that saw a part of a
+//! transaction, and their repetition. Query and BatchGetItem see the items of a transaction one by one (AWS: "read-committed
+//! isolation"). The events may already contain a change that the record does not have yet, or the other way round. Both have it
+//! shortly after. Conversion of records to items and back.
 
+use super::times::MAX_TIME_TO_COMMIT;
 use crate::domain::record::{Kind, Record, Stored, Unique};
-use crate::domain::values::id::Id;
-use crate::store::TenantStore;
-use crate::store::keys::{Item, Key, Keys, PK, SK, record_id_of_sort_key};
-use crate::store::table::backoff::pause;
-use crate::store::table::deduplicated_blobs::without_blob;
-use crate::store::table::error::StoreError;
-use crate::store::table::item::{self, OWNER};
+use crate::domain::values::id::{EventId, Id};
+use crate::domain::values::time::Timestamp;
+use crate::store::keys::{Item, Key, Keys, LS, PK, SK, TYPE, record_id, record_id_of_sort_key, tenant};
+use crate::store::table::blobs::{Blob, lacks_blob, take_blob, without_blob};
+use crate::store::table::error::{StoreError, UnreadableRecord};
+use crate::store::table::times::pause;
+use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
 use futures_util::future::try_join_all;
+use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 use std::collections::{HashMap, HashSet};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 /// The most items of a BatchGetItem (AWS: "Quotas in Amazon DynamoDB").
@@ -54,7 +60,7 @@ impl BatchResult {
     /// Returns [`StoreError::Unreadable`] when the item can't be read as this kind of record.
     pub fn get<T: Record>(&self, id: Option<T::Id>) -> Result<Option<Stored<T>>, StoreError> {
         let item = id.and_then(|id| self.items.get(&(T::KIND, id.uuid())));
-        item.cloned().map(item::read).transpose()
+        item.cloned().map(read).transpose()
     }
 
     /// `None` also if the record can't be read. For records that are only shown beside others.
@@ -86,7 +92,7 @@ impl TenantStore {
     pub async fn get<T: Record>(&self, id: T::Id) -> Result<Option<Stored<T>>, StoreError> {
         let mut items = Vec::from_iter(self.item(&self.keys.record(T::KIND, id.uuid())).await?);
         self.fill_in_blobs(&mut items).await?;
-        items.pop().map(item::read).transpose()
+        items.pop().map(read).transpose()
     }
 
     pub(in crate::store) async fn item(&self, key: &Key) -> Result<Option<Item>, StoreError> {
@@ -211,7 +217,7 @@ impl TenantStore {
     pub async fn all<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
         let mut items = self.every(self.of_kind(T::KIND)).await?;
         self.fill_in_blobs(&mut items).await?;
-        let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(item::read(item).map(Some)));
+        let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(read(item).map(Some)));
         read.filter_map(Result::transpose).collect()
     }
 
@@ -222,7 +228,7 @@ impl TenantStore {
     /// As [`TenantStore::all`].
     pub async fn all_without_blobs<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
         let items = self.every(self.of_kind(T::KIND)).await?;
-        let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(item::read(without_blob(item)).map(Some)));
+        let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(read(without_blob(item)).map(Some)));
         read.filter_map(Result::transpose).collect()
     }
 
@@ -267,5 +273,173 @@ impl TenantStore {
             items.extend(page?.items.unwrap_or_default());
         }
         Ok(items)
+    }
+}
+
+/// The time limit for repeating reads that contradict each other.
+#[derive(Debug, Default)]
+pub struct TornReadRetry {
+    began_at: Option<Instant>,
+    round: u32,
+}
+
+impl TornReadRetry {
+    /// Waits a random time before the next read. Returns `false`, at once, when the contradiction has lasted longer than
+    /// a transaction can explain.
+    pub async fn pause(&mut self, store: &Store) -> bool {
+        let began_at = *self.began_at.get_or_insert_with(Instant::now);
+        if began_at.elapsed() >= MAX_TIME_TO_COMMIT {
+            return false;
+        }
+        pause(store, self.round).await;
+        self.round += 1;
+        true
+    }
+}
+
+/// A record whose version in the list index is not that in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contradiction {
+    pub id: Uuid,
+    pub indexed: u64,
+    /// `None` if the table does not have the record.
+    pub found: Option<u64>,
+}
+
+impl Contradiction {
+    /// It is one of the earlier contradictions, and not another change of the same record.
+    pub fn persists(&self, earlier: &[Self]) -> bool {
+        let is_behind = |earlier: &Self| Some(self.indexed) < earlier.found || self.found < Some(earlier.indexed);
+        earlier.iter().any(|earlier| earlier.id == self.id && is_behind(earlier))
+    }
+}
+
+/// Counts a record's changes.
+pub(in crate::store) const VERSION: &str = "version";
+pub(in crate::store) const CREATED_AT: &str = "created_at";
+/// The last change of a shown field.
+pub(in crate::store) const UPDATED_AT: &str = "updated_at";
+pub(in crate::store) const LAST_HASH: &str = "last_hash";
+/// The id of a record's latest event. It tells when the record changed, also where `updated_at` does not, and finds the event
+/// without an index.
+pub(in crate::store) const LAST_EVENT: &str = "last_event";
+/// In a reference item, the number of references to its record.
+pub(in crate::store) const USES: &str = "uses";
+/// In a unique value's marker, the sort key of its record.
+pub(in crate::store) const OWNER: &str = "owner";
+
+/// Values that only lists need, as one text: [`Record::listed`].
+pub(in crate::store) const LISTED: &str = "listed";
+
+/// Without keys and metadata, and with the blob apart, which is stored in another item.
+pub(in crate::store) fn attributes<T: Record>(value: &T) -> Result<(Item, Option<Blob>), StoreError> {
+    let mut attributes: Item = to_item(value).map_err(StoreError::broken)?;
+    attributes.extend(value.listed().map(|text| (LISTED.to_owned(), AttributeValue::S(text))));
+    let blob = take_blob(T::KIND, &mut attributes);
+    Ok((attributes, blob))
+}
+
+/// `None` for kinds that are not in the index.
+pub(in crate::store) fn list_index_key<T: Record>(value: &T) -> Option<AttributeValue> {
+    Keys::list_index(T::KIND, value.id().uuid(), value.is_ended())
+}
+
+/// The whole item, and the blob, which is stored in another item.
+pub(in crate::store) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<(Item, Option<Blob>), StoreError> {
+    let (mut item, blob) = attributes(&stored.value)?;
+    let id = stored.value.id().uuid();
+    item.extend(keys.record(T::KIND, id).item());
+    item.insert(TYPE.to_owned(), AttributeValue::S(T::KIND.noun().to_owned()));
+    item.insert(VERSION.to_owned(), AttributeValue::N(stored.version.to_string()));
+    item.insert(CREATED_AT.to_owned(), AttributeValue::S(stored.created_at.to_string()));
+    item.insert(UPDATED_AT.to_owned(), AttributeValue::S(stored.updated_at.to_string()));
+    item.insert(LAST_HASH.to_owned(), AttributeValue::S(stored.last_hash.clone()));
+    item.insert(LAST_EVENT.to_owned(), AttributeValue::S(stored.last_event.short()));
+    item.extend(list_index_key(&stored.value).map(|sort| (LS.to_owned(), sort)));
+    Ok((item, blob))
+}
+
+/// The metric in log lines of records that can't be read.
+pub(in crate::store) const UNREADABLE: &str = "unreadable_records";
+
+/// The record's blob must be filled in. Failures are logged.
+///
+/// # Errors
+///
+/// Returns [`StoreError::Unreadable`] when the item can't be read as this kind of record.
+pub(in crate::store) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreError> {
+    let key = Key::of(&item);
+    let id = key.as_ref().and_then(|key| record_id(T::KIND, key));
+    decode::<T>(item, id).map_err(|cause| {
+        let (tenant_id, record_id) = (key.as_ref().and_then(tenant).map(|id| id.to_string()), id.map(|id| id.to_string()));
+        let (tenant_id, record_id) = (tenant_id.as_deref(), record_id.as_deref());
+        // Without the cause, which may quote the data. The template's metric filters count these lines.
+        tracing::error!(metric = UNREADABLE, kind = T::KIND.noun(), tenant_id, record_id, "a record can't be read");
+        StoreError::Unreadable(UnreadableRecord { kind: T::KIND, id, cause })
+    })
+}
+
+/// Reads the record with the id `id` in its key; `None` for kinds that have none in their key.
+fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> {
+    if lacks_blob(&item) {
+        return Err("its steps or its schema are lost".to_owned());
+    }
+    // By hand: deserializing would copy the whole item once more.
+    let text = |name: &str| item.get(name)?.as_s().ok().cloned();
+    let time = |name: &str| Timestamp::try_from(text(name)?).ok();
+    let version = item.get(VERSION).and_then(|version| version.as_n().ok()?.parse().ok()).ok_or("it has no version")?;
+    let created_at = time(CREATED_AT).ok_or("it has no time of creation")?;
+    let updated_at = time(UPDATED_AT).ok_or("it has no time of its last change")?;
+    let last_hash = text(LAST_HASH).ok_or("it has no hash")?;
+    let last_event = text(LAST_EVENT).and_then(|event| EventId::from_short(&event)).ok_or("it does not name its event")?;
+    let value: T = from_item(item).map_err(|error| error.to_string())?;
+    if id.is_some_and(|id| id != value.id().uuid()) {
+        return Err("its id is not that of its key".to_owned());
+    }
+    Ok(Stored { value, version, created_at, updated_at, last_hash, last_event })
+}
+
+/// The approximate bytes of names and values, as DynamoDB counts them.
+pub(in crate::store) fn size(item: &Item) -> usize {
+    item.iter().map(|(name, value)| name.len() + size_of_value(value)).sum()
+}
+
+fn size_of_value(value: &AttributeValue) -> usize {
+    match value {
+        AttributeValue::S(text) | AttributeValue::N(text) => text.len(),
+        AttributeValue::B(blob) => blob.as_ref().len(),
+        AttributeValue::L(list) => list.iter().map(|value| 4 + size_of_value(value)).sum(),
+        AttributeValue::M(map) => 4 + size(map),
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contradiction(indexed: u64, found: Option<u64>) -> Contradiction {
+        Contradiction { id: Uuid::nil(), indexed, found }
+    }
+
+    #[test]
+    fn a_contradiction_persists_until_each_side_has_what_the_other_had() {
+        for (earlier, later, persists) in [
+            // The table is ahead of the index.
+            ((1, Some(2)), (1, Some(2)), true),
+            ((1, Some(2)), (1, Some(3)), true),
+            ((1, Some(2)), (2, Some(3)), false),
+            // The index is ahead of the table.
+            ((3, Some(2)), (3, Some(2)), true),
+            ((3, Some(2)), (4, Some(3)), false),
+            // The table does not have the record, yet or any more.
+            ((1, None), (1, None), true),
+            ((1, None), (2, Some(1)), false),
+        ] {
+            let (earlier, later) = (contradiction(earlier.0, earlier.1), contradiction(later.0, later.1));
+            assert_eq!(later.persists(&[earlier]), persists, "{earlier:?} {later:?}");
+        }
+        let other = Contradiction { id: Uuid::max(), ..contradiction(1, None) };
+        assert!(!contradiction(1, None).persists(&[other]));
     }
 }

@@ -1,10 +1,7 @@
 //! Tenants: their creation, deletion and verification, and the use of their keys.
 
-pub(in crate::store) mod ceiling;
 pub(in crate::store) mod credentials;
-pub(in crate::store) mod key_batch;
 pub(in crate::store) mod leases;
-pub(in crate::store) mod rate;
 pub(in crate::store) mod registry;
 pub(in crate::store) mod tenant_deletion;
 pub(in crate::store) mod verify_tenant;

@@ -1,10 +1,15 @@
-//! A tenant's webhooks.
+//! A tenant's webhooks. The health of webhooks.
 
+use super::deliveries::expiry;
 use crate::domain::record::{Stored, Unique};
-use crate::domain::webhooks::{MAX_WEBHOOKS, Webhook};
+use crate::domain::values::id::WebhookId;
+use crate::domain::values::time::Timestamp;
+use crate::domain::webhooks::{Health, MAX_WEBHOOKS, Webhook};
 use crate::store::TenantStore;
-use crate::store::lists::page::{Page, PageRequest};
-use crate::store::table::error::StoreError;
+use crate::store::keys::{EXPIRES, TYPE};
+use crate::store::lists::list_pages::{Page, PageRequest};
+use crate::store::table::error::{StoreError, unless_condition_failed};
+use aws_sdk_dynamodb::types::AttributeValue;
 
 impl TenantStore {
     /// Takes one round trip.
@@ -29,5 +34,73 @@ impl TenantStore {
     /// Returns a [`StoreError`] when the table can't be read.
     pub async fn list_webhooks(&self, request: PageRequest) -> Result<Page<Stored<Webhook>>, StoreError> {
         self.list_all(request, |_: &Webhook| true).await
+    }
+}
+
+const FAILING_SINCE: &str = "failing_since";
+/// Present or absent.
+const IS_SLOW: &str = "is_slow";
+
+impl TenantStore {
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn webhook_health(&self, webhook: WebhookId) -> Result<Health, StoreError> {
+        let Some(item) = self.item(&self.keys.webhook_health(webhook)).await? else { return Ok(Health::default()) };
+        let failing_since = item.get(FAILING_SINCE).and_then(|since| since.as_s().ok()?.parse().ok());
+        Ok(Health { failing_since, is_slow: item.contains_key(IS_SLOW) })
+    }
+
+    /// Records what an attempt at this time has changed, unless another one has changed the same meanwhile. Nothing is written
+    /// without a change.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn write_webhook_health(
+        &self,
+        webhook: WebhookId,
+        previous: &Health,
+        next: &Health,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        if previous == next {
+            return Ok(());
+        }
+        let text = |at: Timestamp| AttributeValue::S(at.to_string());
+        let update = self.store.client.update_item().table_name(&self.store.table);
+        let mut update = update
+            .set_key(Some(self.keys.webhook_health(webhook).item()))
+            .expression_attribute_names("#type", TYPE)
+            .expression_attribute_names("#expires", EXPIRES)
+            .expression_attribute_names("#slow", IS_SLOW)
+            .expression_attribute_values(":type", AttributeValue::S("webhook_health".to_owned()))
+            .expression_attribute_values(":expires", expiry(at));
+        let (mut set, mut remove) = ("SET #type = :type, #expires = :expires".to_owned(), String::new());
+        if next.is_slow {
+            set += ", #slow = :slow";
+            update = update.expression_attribute_values(":slow", AttributeValue::Bool(true));
+        } else {
+            remove += " REMOVE #slow";
+        }
+        // The end of failures must not get lost because another attempt was slow.
+        let condition = if previous.failing_since == next.failing_since {
+            if previous.is_slow { "attribute_exists(#slow)" } else { "attribute_not_exists(#slow)" }
+        } else {
+            update = update.expression_attribute_names("#since", FAILING_SINCE);
+            if let Some(since) = next.failing_since {
+                set += ", #since = :since";
+                update = update.expression_attribute_values(":since", text(since));
+            } else {
+                remove += if remove.is_empty() { " REMOVE #since" } else { ", #since" };
+            }
+            if let Some(previous) = previous.failing_since {
+                update = update.expression_attribute_values(":previous", text(previous));
+                "#since = :previous"
+            } else {
+                "attribute_not_exists(#since)"
+            }
+        };
+        unless_condition_failed(update.update_expression(set + &remove).condition_expression(condition).send().await).map(drop)
     }
 }

@@ -1,9 +1,8 @@
 //! Request bodies with a field of each type.
 
 use super::assert_round_trip;
-use shared::domain::assets::asset::Status;
+use shared::domain::assets::asset::{Status, Transitions};
 use shared::domain::assets::tag::{TagPrefix, TagTemplate};
-use shared::domain::assets::transitions::Transitions;
 use shared::domain::catalog::custom_fields::{CustomFields, FieldsSchema};
 use shared::domain::catalog::{AssetKind, TypeCode, Website};
 use shared::domain::keys::scope::{Role, Scopes};

@@ -1,10 +1,8 @@
 //! Conversion of values before they are sent, and the values by which rows could touch the same record.
 
-use crate::folded::folded;
-use crate::import::columns::convert::{DateFormat, date_of_day_number, price_with_comma, price_with_point};
-use crate::import::columns::owners::Owners;
-use crate::import::columns::values::{Constant, Values};
-use crate::import::columns::{Joined, Kind, OWNER_NAME};
+use crate::import::columns::convert::{Constant, DateFormat, Values, date_of_day_number, price_with_comma, price_with_point};
+use crate::import::columns::{Joined, Kind, OWNER_NAME, Owners};
+use crate::output::folded;
 use fields::CellType;
 use fields::serial_number::{self, SHORTENED, is_placeholder, is_shortened};
 use std::collections::BTreeMap;

@@ -1,10 +1,8 @@
-//! The columns of a file and their fields.
+//! The columns of a file and their fields. Users by their names in a file.
 
 pub mod convert;
 pub mod fields;
-pub mod owners;
 pub mod suggest;
-pub mod values;
 
 use ::fields::{ASSET_COLUMNS, CellType, Column, USER_COLUMNS};
 use fields::Fields;
@@ -265,6 +263,20 @@ pub fn target(kind: Kind, name: &str, mappings: &[Mapping], problems: &mut Vec<S
             problems.push(format!("unknown column {name:?}{guess}"));
             Target::Ignored
         }
+    }
+}
+
+/// The ID of the user with each name, or the error of the rows that have it.
+#[derive(Debug, Default)]
+pub struct Owners(BTreeMap<String, Result<String, String>>);
+
+impl Owners {
+    pub fn add(&mut self, name: &str, owner: Result<String, String>) {
+        self.0.insert(name.to_owned(), owner);
+    }
+
+    pub fn id(&self, name: &str) -> Result<String, String> {
+        self.0.get(name).cloned().unwrap_or_else(|| Err(format!("{name:?} was not looked up")))
     }
 }
 

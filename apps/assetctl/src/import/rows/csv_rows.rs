@@ -4,7 +4,7 @@ use crate::import::columns::fields::Fields;
 use crate::import::columns::{Joined, REASONS, Target, sent_name};
 use crate::import::rows::decode::Text;
 use crate::import::rows::records::{Record, Records};
-use crate::import::rows::sniff::excel_separator;
+use crate::import::rows::encoding::excel_separator;
 use crate::import::rows::{Original, Row, RowError, Sendable};
 use csv::{StringRecord, WriterBuilder};
 use std::io::{self, Read};

@@ -5,7 +5,6 @@ pub mod decode;
 pub mod encoding;
 pub mod ndjson_rows;
 pub mod records;
-pub mod sniff;
 
 use ndjson_rows::Members;
 use serde::{Deserialize, Serialize};

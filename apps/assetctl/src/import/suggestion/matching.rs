@@ -2,7 +2,7 @@
 
 use crate::import::args::{Import, MatchBy};
 use crate::import::columns::Mapping;
-use crate::import::columns::values::ValueMapping;
+use crate::import::columns::convert::ValueMapping;
 use crate::import::suggestion::are;
 use crate::import::suggestion::survey::{Survey, Surveyed};
 

@@ -1,19 +1,17 @@
 //! `assetctl import --suggest`: the command that imports a file, as far as its columns and cells look familiar.
+//!
+//! Files of other things than assets, recognized by their headings.
 
 pub mod dates;
-pub mod kinds;
 mod matching;
 mod survey;
-mod values;
-pub mod words;
 
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::import::OF_RECORD;
-use crate::import::args::Import;
+use crate::import::args::{Import, words};
 use crate::import::columns::convert::DateFormat;
-use crate::import::columns::suggest::{quote, suggestions};
+use crate::import::columns::suggest::{plain, quote, suggestions};
 use crate::import::columns::{Mapping, settled};
-use crate::import::options::words;
 use crate::import::source::Source;
 use crate::output::{count, print_data, print_json};
 use clap::ValueEnum;
@@ -37,9 +35,9 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     suggested.mappings.extend(found.mappings);
     let survey = Survey::of(&source, &suggested)?;
     let mut notes = source.doubts(options);
-    notes.extend(kinds::other_than_assets(options, &source.names));
-    values::owners(&mut suggested, &survey, &options.mappings, &mut notes);
-    values::vocabularies(&mut suggested, &survey, &mut notes);
+    notes.extend(other_than_assets(options, &source.names));
+    survey::owners(&mut suggested, &survey, &options.mappings, &mut notes);
+    survey::vocabularies(&mut suggested, &survey, &mut notes);
     dates(&mut suggested, &survey, &mut notes);
     prices(&mut suggested, &survey, &mut notes);
     matching::foreign_ids(&mut suggested, &survey, &mut notes);
@@ -170,4 +168,56 @@ fn kind_of_row(options: &Import) -> &'static str {
 /// `1 row is`, `2 rows are`.
 fn are(number: u64, thing: &str) -> String {
     format!("{} {}", count(number, thing), if number == 1 { "is" } else { "are" })
+}
+
+/// A kind of thing, with headings that only its files have, and how many of them are needed.
+const KINDS: [(&str, &str, usize); 3] = [
+    (
+        LICENCES,
+        "seats licenseseats licensedtoname licensedtoemail licensename productkey reassignable maintained terminationdate lizenzschlüssel \
+         lizenzname",
+        1,
+    ),
+    ("places", "address address2 street city state zip postalcode country parentlocation ldapou straße plz ort stadt land", 3),
+    ("accessories or consumables", "minqty minamt minamount minimumqty minimumquantity minimumamount itemno mindestbestand", 1),
+];
+const LICENCES: &str = "licences";
+/// Headings that say that there are assets in spite of that.
+const TAGS: &str = "assettag inventarnummer";
+/// Likewise, but licences have some, too.
+const SERIALS: &str = "serialnumber serialno serial seriennummer";
+
+/// Headings of lists of people. A list of assets has some of them, too.
+const PEOPLE: &str = "firstname givenname vorname lastname surname nachname displayname fullname username email emailaddress mail \
+                      userprincipalname jobtitle employeenumber employeenum activated isactive accountenabled role";
+const MANY_OF_PEOPLE: usize = 3;
+/// Headings that no list of people has.
+const THINGS: &str = "name itemname assetname devicename computername hostname device category model modelname modelnumber \
+                      manufacturer status purchasedate purchasecost purchaseprice";
+/// Headings of the number of things that a row stands for.
+pub const QUANTITIES: [&str; 2] = ["quantity", "qty"];
+
+/// The number of these headings that the file has.
+fn number_of(headings: &str, names: &[String]) -> usize {
+    let plain: Vec<String> = names.iter().map(|name| plain(name)).collect();
+    headings.split_whitespace().filter(|heading| plain.iter().any(|name| name == heading)).count()
+}
+
+/// Whether the rows are probably people.
+#[must_use]
+pub fn is_list_of_users(names: &[String]) -> bool {
+    let is_thing = [TAGS, SERIALS, THINGS].iter().any(|headings| number_of(headings, names) > 0);
+    !is_thing && number_of(PEOPLE, names) >= MANY_OF_PEOPLE
+}
+
+/// A note for a file whose rows are probably no assets.
+pub fn other_than_assets(options: &Import, names: &[String]) -> Option<String> {
+    if !options.users && is_list_of_users(names) {
+        return Some("This looks like a list of users: add --users. The command makes an asset of each row.".to_owned());
+    }
+    let has = |headings: &str| number_of(headings, names);
+    let is_kind =
+        |(kind, headings, needed): &(&str, &str, usize)| has(headings) >= *needed && (*kind == LICENCES || has(SERIALS) == 0);
+    let (kind, ..) = KINDS.iter().find(|kind| is_kind(kind)).filter(|_| !options.users && has(TAGS) == 0)?;
+    Some(format!("This looks like a list of {kind}. The command makes an asset of each row: import it only if that is wanted."))
 }

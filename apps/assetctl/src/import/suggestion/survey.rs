@@ -1,20 +1,25 @@
 //! The cells of a file's columns, as far as they matter for a suggestion.
+//!
+//! Suggestions for values: users, and words for values of a vocabulary.
+//!
+//! Words for values of fields with a fixed vocabulary, in English, German, French and Spanish. Nothing is imported by a guess.
 
 use crate::error::Result;
-use crate::folded::folded;
 use crate::import::args::Import;
+use crate::import::columns::convert::ValueMapping;
 use crate::import::columns::fields::{Fields, compared};
 use crate::import::columns::suggest::plain;
-use crate::import::columns::{Columns, OWNER_NAME, Target, joined};
+use crate::import::columns::{Columns, Mapping, OWNER_NAME, Target, joined};
 use crate::import::source::Source;
+use crate::import::suggestion::QUANTITIES;
 use crate::import::suggestion::dates::{Dates, Prices};
-use crate::import::suggestion::kinds::QUANTITIES;
-use crate::import::suggestion::words;
 use crate::lookup::is_id;
+use crate::output::folded;
 use fields::CellType;
 use fields::serial_number::{is_placeholder, is_shortened};
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use strsim::osa_distance;
 
 /// The different values of a column that are kept.
 const MAX_VALUES: usize = 50;
@@ -59,7 +64,7 @@ impl Surveyed {
             return;
         }
         self.filled += 1;
-        let is_vocabulary = words::known(&self.field).next().is_some();
+        let is_vocabulary = known(&self.field).next().is_some();
         let is_identifier = ["id", "serial_number", "asset_tag", "email"].contains(&self.field.as_str());
         let is_missing = self.field == "serial_number" && is_placeholder(cell);
         if (is_vocabulary || is_missing) && self.values.len() < MAX_VALUES {
@@ -119,7 +124,7 @@ impl Survey {
                 }
                 is_held |= OWNERS.contains(&column.field.as_str()) && !cell.is_empty();
                 if column.field == "status" && !cell.is_empty() {
-                    is_in_stock = words::guess("status", &cell) == Some("in_stock");
+                    is_in_stock = guess("status", &cell) == Some("in_stock");
                 }
                 column.note(&cell);
             }
@@ -142,5 +147,212 @@ impl Survey {
     /// The column of users: by name, or by e-mail address.
     pub fn owners(&self) -> impl Iterator<Item = &Surveyed> {
         self.columns.iter().filter(|column| OWNERS.contains(&column.field.as_str()))
+    }
+}
+
+/// The cells of a column of users tell whether they are names or e-mail addresses, whatever its heading is. A column with
+/// addresses makes those with names superfluous. Columns that the user has named stay.
+pub fn owners(options: &mut Import, survey: &Survey, given: &[Mapping], notes: &mut Vec<String>) {
+    let has_addresses = |column: &&Surveyed| column.addresses * 2 > column.filled;
+    let addresses = survey.owners().find(has_addresses).map(|column| column.name.as_str());
+    let is_open = |column: &&Surveyed| column.filled > 0 && !given.iter().any(|mapping| mapping.column == column.name);
+    for column in survey.owners().filter(is_open) {
+        let name = &column.name;
+        let (field, note) = if addresses == Some(name) {
+            (Some("assigned_to_email"), None)
+        } else if let Some(other) = addresses {
+            (None, Some(format!("{name}: ignored, since {other} has the e-mail addresses of users.")))
+        } else if column.names * 2 > column.filled {
+            let note = "names of users, who are looked up: each must be the display name of one active user.";
+            (Some(OWNER_NAME), Some(format!("{name}: {note}")))
+        } else {
+            (None, Some(format!("{name}: ignored, since it has neither names nor e-mail addresses of users.")))
+        };
+        options.mappings.retain(|known| known.column != *name);
+        options.mappings.push(Mapping { column: name.clone(), field: field.map(str::to_owned) });
+        notes.extend(note);
+    }
+}
+
+pub fn vocabularies(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
+    let given: Vec<String> = options.value_mappings.iter().map(|mapping| mapping.cell.clone()).collect();
+    for column in survey.columns.iter().filter(|column| known(&column.field).next().is_some()) {
+        let is_open = |value: &str| {
+            let is_known = known(&column.field).any(|known| known == value);
+            !is_known && !given.iter().any(|cell| *cell == format!("{}:{value}", column.name))
+        };
+        let mut strange = Vec::new();
+        for value in column.spellings().filter(|value| is_open(value)) {
+            match guess(&column.field, value) {
+                Some(meaning) => options.value_mappings.push(ValueMapping::new(&column.name, value, meaning)),
+                None => strange.push(value),
+            }
+        }
+        notes.extend((!strange.is_empty()).then(|| unguessed(column, &strange)));
+    }
+}
+
+fn unguessed(column: &Surveyed, strange: &[&str]) -> String {
+    let values: Vec<&str> = known(&column.field).collect();
+    let first = strange.first().copied().unwrap_or_default();
+    format!(
+        "{}: no guess for {}. Say what it means, --map-value \"{}:{first}=…\": {}.",
+        column.name,
+        strange.join(", "),
+        column.name,
+        values.join(", ")
+    )
+}
+
+/// The field, its value, and words for it, separated by commas, in lower case and without punctuation. Words that mean several values
+/// are missing: "in service" is a repair here, and elsewhere use.
+const WORDS: &[(&str, &str, &str)] = &[
+    (
+        "status",
+        "in_stock",
+        "in stock,stock,available,free,spare,stored,storage,unassigned,ready to deploy,lager,auf lager,im lager,eingelagert,verfügbar,\
+         frei,vorrat,reserve,en stock,disponible,réserve,libre,en almacén,almacén,reserva",
+    ),
+    (
+        "status",
+        "preparing",
+        "preparation,in preparation,staging,provisioning,being set up,vorbereitung,in vorbereitung,wird vorbereitet,einrichtung,\
+         in einrichtung,préparation,en préparation,preparación,en preparación",
+    ),
+    (
+        "status",
+        "in_use",
+        "used,active,deployed,assigned,checked out,issued,in operation,in benutzung,in nutzung,im einsatz,in gebrauch,in betrieb,benutzt,\
+         genutzt,aktiv,ausgegeben,vergeben,zugewiesen,utilisé,en utilisation,en service,attribué,affecté,actif,en uso,en servicio,asignado,entregado,activo",
+    ),
+    (
+        "status",
+        "in_service",
+        "repair,in repair,being repaired,out for repair,maintenance,in maintenance,broken,defective,reparatur,in reparatur,zur reparatur,\
+         wartung,in wartung,defekt,kaputt,réparation,en réparation,en maintenance,en panne,reparación,en reparación,averiado,\
+         mantenimiento,en mantenimiento",
+    ),
+    (
+        "status",
+        "returned",
+        "return,given back,handed back,zurück,zurückgegeben,rückgabe,rückläufer,retour,retourné,rendu,restitué,devuelto",
+    ),
+    (
+        "status",
+        "scrapped",
+        "retired,disposed,disposed of,discarded,decommissioned,recycled,written off,end of life,verschrottet,ausgemustert,entsorgt,\
+         abgeschrieben,ausgesondert,stillgelegt,rebut,mis au rebut,réformé,déclassé,mis hors service,desechado,retirado,descartado,\
+         dado de baja,de baja",
+    ),
+    ("role", "viewer", "reader,read only,leser,lesend,lecteur,lector"),
+    ("role", "helpdesk", "help desk,service desk,support,first level,1st level"),
+    ("role", "technician", "techniker,technicien,technicienne,técnico,técnica"),
+    ("role", "admin", "administrator,administrateur,administratrice,administrador,administradora"),
+    ("is_active", "true", "yes,y,1,x,active,enabled,ja,j,wahr,aktiv,oui,o,vrai,actif,sí,si,s,verdadero,activo"),
+    ("is_active", "false", "no,n,0,inactive,disabled,nein,falsch,inaktiv,deaktiviert,gesperrt,non,faux,inactif,falso,inactivo"),
+];
+
+/// The values of a field with a fixed vocabulary; none for other fields.
+pub fn known(field: &str) -> impl Iterator<Item = &'static str> {
+    WORDS.iter().filter(move |(known, ..)| *known == field).map(|(_, value, _)| *value)
+}
+
+/// The value that a word means: one of its own words, or the only one with words that are spelled almost like it.
+#[must_use]
+pub fn guess(field: &str, word: &str) -> Option<&'static str> {
+    let word = plain(word);
+    let candidates = || {
+        let of_field = WORDS.iter().filter(|(known, ..)| *known == field);
+        of_field.flat_map(|(_, value, words)| {
+            std::iter::once(plain(value)).chain(words.split(',').map(str::to_owned)).map(|w| (*value, w))
+        })
+    };
+    if let Some((value, _)) = candidates().find(|(_, candidate)| *candidate == word) {
+        return Some(value);
+    }
+    let tolerance = match word.chars().count() {
+        0..=4 => return None,
+        5..=8 => 1,
+        _ => 2,
+    };
+    let near: Vec<(usize, &str)> = candidates().map(|(value, candidate)| (osa_distance(&word, &candidate), value)).collect();
+    let (least, value) = near.iter().copied().min().filter(|(least, _)| *least <= tolerance)?;
+    near.iter().all(|(distance, other)| *distance > least || *other == value).then_some(value)
+}
+
+/// In lower case, with single spaces instead of punctuation.
+fn plain(text: &str) -> String {
+    let lower = crate::output::folded(text);
+    lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+    use shared::domain::assets::asset::Status;
+    use shared::domain::keys::scope::Role;
+
+    fn mapped(given: &[&str], columns: [(&str, &str, u64, u64); 2]) -> Vec<String> {
+        let arguments = [&["assetctl", "import", "a.csv"], given].concat();
+        let Command::Import(mut options) = Cli::try_parse_from(arguments).unwrap().command else { panic!("not an import") };
+        let given = options.mappings.clone();
+        let column = |(name, field, addresses, names): (&str, &str, u64, u64)| {
+            let (name, field) = (name.to_owned(), field.to_owned());
+            Surveyed { name, field, filled: 10, addresses, names, ..Surveyed::default() }
+        };
+        let survey = Survey { columns: columns.map(column).into(), ..Survey::default() };
+        owners(&mut options, &survey, &given, &mut Vec::new());
+        options.mappings.iter().map(crate::import::columns::suggest::as_option).collect()
+    }
+
+    #[test]
+    fn cells_tell_how_users_are_named() {
+        let (login, mail) = (("Nutzer", OWNER_NAME, 0, 0), ("Mail", "assigned_to_email", 10, 0));
+        let (named, other) = (("Nutzer", OWNER_NAME, 0, 9), ("Ort", "notes", 0, 9));
+        assert_eq!(mapped(&[], [named, other]), ["--map Nutzer=assigned_to_name"]);
+        assert_eq!(mapped(&[], [login, other]), ["--map Nutzer="]);
+        assert_eq!(mapped(&[], [named, mail]), ["--map Nutzer=", "--map Mail=assigned_to_email"]);
+        assert_eq!(mapped(&[], [("Nutzer", OWNER_NAME, 10, 0), other]), ["--map Nutzer=assigned_to_email"]);
+        assert_eq!(mapped(&["--map", "Nutzer=assigned_to_name"], [login, other]), ["--map Nutzer=assigned_to_name"]);
+    }
+
+    #[test]
+    fn the_values_are_those_of_the_service() {
+        assert!(known("status").eq(Status::ALL.iter().map(|status| status.as_str())));
+        assert!(known("role").eq(Role::ALL.iter().map(|role| role.as_str())));
+        assert!(known("is_active").eq(["true", "false"]) && known("name").next().is_none());
+    }
+
+    #[test]
+    fn words_and_slips_of_the_pen_have_a_meaning() {
+        for (field, word, meaning) in [
+            ("status", "Auf Lager", "in_stock"),
+            ("status", " LAGER ", "in_stock"),
+            ("status", "In-Use", "in_use"),
+            ("status", "im Einsatz", "in_use"),
+            ("status", "ausgemusert", "scrapped"),
+            ("status", "Zuru\u{308}ckgegeben", "returned"),
+            ("status", "en réparation", "in_service"),
+            ("status", "en service", "in_use"),
+            ("status", "Dado de baja", "scrapped"),
+            ("role", "Administratorr", "admin"),
+            ("is_active", "Ja", "true"),
+        ] {
+            assert_eq!(guess(field, word), Some(meaning), "{word}");
+        }
+        for (field, word) in [("status", "verkauft"), ("status", ""), ("status", "?"), ("is_active", "jein"), ("name", "yes")] {
+            assert_eq!(guess(field, word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn no_word_means_two_values() {
+        let words: Vec<(&str, &str)> =
+            WORDS.iter().flat_map(|(field, _, words)| words.split(',').map(move |word| (*field, word))).collect();
+        let distinct: std::collections::HashSet<_> = words.iter().collect();
+        assert_eq!(words.len(), distinct.len());
+        assert!(words.iter().all(|(_, word)| plain(word) == *word));
     }
 }

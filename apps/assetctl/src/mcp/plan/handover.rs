@@ -1,13 +1,13 @@
 //! A handover as `assetctl handover` does it, up to the signature. Its link is a secret that only that command shows.
 
 use crate::error::Result;
-use crate::handover::args::{Handover, RunOptions};
 use crate::handover::order::Order;
 use crate::handover::running::Running;
+use crate::handover::{Handover, RunOptions};
 use crate::lookup::{person, text};
 use crate::mcp::answer::quoted;
-use crate::mcp::asker::Asker;
-use crate::mcp::plan::store::Preview;
+use crate::mcp::consent::Asker;
+use crate::mcp::plan::Preview;
 use crate::mcp::tools::texts;
 use crate::output::shell_word;
 use serde_json::{Map, Value, json};

@@ -3,11 +3,9 @@
 use crate::error::Result;
 use crate::lookup::text;
 use crate::mcp::answer::quoted;
-use crate::mcp::asker::Asker;
-use crate::mcp::plan::store::Preview;
-use crate::offboard::args::Offboard;
-use crate::offboard::plan::Plan;
-use crate::offboard::{body, send};
+use crate::mcp::consent::Asker;
+use crate::mcp::plan::Preview;
+use crate::offboard::{Offboard, Plan, body, send};
 use serde_json::{Value, json};
 
 pub async fn preview(asker: &Asker, arguments: &Value) -> Result<Preview> {

@@ -5,8 +5,7 @@ use super::{
     AddressPolicy, Arc, AttemptFailure, Limits, NAME, Names, PUBLIC, Rules, assert_error, assert_status, send, send_checked,
     sender, test_rules,
 };
-use crate::sender::Sender;
-use crate::sender::resolver::CheckedResolver;
+use crate::sender::{CheckedResolver, Sender};
 use shared::domain::webhooks::WebhookUrl;
 
 /// Hosts that are addresses, in each way of writing them.

@@ -8,8 +8,7 @@ mod responses;
 mod times;
 mod tls;
 
-use super::resolver::CheckedResolver;
-use super::{Limits, Sender, SignedDelivery};
+use super::{CheckedResolver, Limits, Sender, SignedDelivery};
 use receiver::certificates;
 use rustls::RootCertStore;
 use shared::domain::values::time::Timestamp;

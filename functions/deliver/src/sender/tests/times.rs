@@ -2,8 +2,7 @@
 
 use super::receiver::Receiver;
 use super::{AddressPolicy, AttemptFailure, Limits, assert_error, plain_sender, send, short};
-use crate::sender::Sender;
-use crate::sender::resolver::CheckedResolver;
+use crate::sender::{CheckedResolver, Sender};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,14 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use crate::assets::asset::{Asset, Status};
-use crate::assets::asset_tag::AssetTag;
-use crate::assets::details::{AssetDetails, AssetDetailsChange};
-use crate::assets::transitions::Transitions;
+use crate::assets::asset::{Asset, AssetDetails, AssetDetailsChange, Status, Transitions};
+use crate::assets::tag::AssetTag;
 use crate::catalog::custom_fields::{BudgetSpent, CustomFields, CustomFieldsPatch, Validations};
 use crate::catalog::{AssetType, Manufacturer, Model};
-use crate::record::{Patch, Stored};
-use crate::record_change::record_change;
+use crate::record::{Patch, Stored, record_change};
 use crate::user::User;
 use crate::values::field_error::FieldError;
 use crate::values::id::{AssetId, AssetTypeId, Id, InstanceId, ModelId, UserId};

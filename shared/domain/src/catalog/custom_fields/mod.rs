@@ -1,9 +1,7 @@
 //! The tenant's own fields of assets, and the JSON Schema of an asset type that validates them.
 
-mod compiled;
 mod cost;
 mod names;
-mod patch;
 mod pattern_cost;
 mod policy;
 #[cfg(test)]
@@ -13,13 +11,11 @@ mod validate;
 use crate::values::field_error::ValueError;
 use crate::values::hex;
 use crate::values::json::{self, parse_strict};
-use compiled::Compiled;
-pub use compiled::CompiledSchemas;
-pub use names::{composed_value, field_name};
-pub use patch::CustomFieldsPatch;
+pub use names::{CustomFieldsPatch, composed_value, field_name};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-pub use validate::{BudgetSpent, Validations};
+use validate::Compiled;
+pub use validate::{BudgetSpent, CompiledSchemas, Validations};
 
 /// The maximum size of custom fields and of schemas, in bytes of compact JSON.
 const MAX_BYTES: usize = 32 * 1024;

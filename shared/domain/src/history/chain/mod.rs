@@ -1,12 +1,10 @@
 //! Verifies the history of a record: that no entry is missing or altered, and that each follows from the one before.
 
-mod contradiction;
 #[cfg(test)]
 mod tests;
 mod verify;
 
-pub use contradiction::{Contradiction, contradiction};
-pub use verify::Chain;
+pub use verify::{Chain, Contradiction, contradiction};
 
 use crate::history::commitments::Commitments;
 use crate::history::event::{EventType, Verb};

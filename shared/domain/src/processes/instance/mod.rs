@@ -1,29 +1,28 @@
-//! Process instances: a process on one asset, the values submitted so far, and its effect on the asset.
+//! Process instances: a process on one asset, the values submitted so far, and its effect on the asset. The errors of starting
+//! and continuing a process. Process instances as records of the table. Who signed, kept beside the values for the next signer,
+//! and what they read. The history has both as well.
 
 mod advance;
-mod error;
-mod record;
-mod signed;
 #[cfg(test)]
 mod tests;
-mod typed_signatures;
-
-pub use advance::{AdvanceOutcome, candidate_users};
-pub use error::ProcessError;
-pub use signed::Signed;
-pub use typed_signatures::{is_typed, read_statement};
 
 use crate::actor::Actor;
 use crate::assets::asset::{Asset, Status};
-use crate::processes::process::values::StepValues;
+use crate::processes::process::step::StepValues;
 use crate::processes::process::{Process, ProcessStatus, StepKind, Steps};
+use crate::record::{Kind, Record, Reference, fields};
+use crate::tenants::tenant::Language;
+use crate::user::User;
+use crate::values::field_error::FieldError;
 use crate::values::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
 use crate::values::signature_image::data_url_len;
 use crate::values::string_enum::string_enum;
 use crate::values::text::{Name, Notes};
 use crate::values::time::Timestamp;
+pub use advance::{AdvanceOutcome, candidate_users, is_typed, read_statement};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 string_enum! {
@@ -242,5 +241,140 @@ impl Instance {
             }
         }
         asset
+    }
+}
+
+/// The texts are for clients.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProcessError {
+    #[error("The process is inactive.")]
+    Inactive,
+    /// Another process instance is in progress on the asset.
+    #[error("Another process is in progress on the asset. Complete or cancel it first.")]
+    Running(AssetId, InstanceId),
+    /// The asset does not have the process's trigger status.
+    #[error("The asset's status is {actual}. The process can only be started on an asset whose status is {required}.")]
+    WrongStatus { asset: AssetId, actual: Status, required: Status },
+    /// The process instance is completed or cancelled.
+    #[error("The process instance is {0}.")]
+    Closed(InstanceStatus),
+    /// The current step is another one than the request expects.
+    #[error("The current step is {0}.")]
+    Moved(usize),
+    /// The request would change the value of a step that has already been submitted.
+    #[error("The step {0} has already been submitted and can't be changed.")]
+    Submitted(String),
+    /// All values that are not acceptable.
+    #[error("{} values are not acceptable.", .0.len())]
+    Invalid(Vec<FieldError>),
+}
+
+impl Record for Instance {
+    const KIND: Kind = Kind::Instance;
+    const PERSONAL_FIELDS: &'static [&'static str] = &["step_data/*", "cancel_reason"];
+    type Id = InstanceId;
+
+    fn id(&self) -> InstanceId {
+        self.id
+    }
+
+    fn history_fields(&self) -> Map<String, Value> {
+        let Self {
+            id: _,
+            process_id,
+            asset_id,
+            movement_id,
+            state,
+            step_values,
+            signed: _,
+            steps: _,
+            target_status: _,
+            process_name: _,
+            asset_name: _,
+            asset_tag: _,
+            started_by: _,
+            started_by_name: _,
+            held_by,
+        } = self;
+        let (completed_at, cancelled_at, reason) = match state {
+            State::InProgress { step: _ } => (None, None, None),
+            State::Completed { at } => (Some(*at), None, None),
+            State::Cancelled { step: _, at, reason } => (None, Some(*at), reason.clone()),
+        };
+        fields([
+            ("process_id", json!(process_id)),
+            ("asset_id", json!(asset_id)),
+            ("movement_id", json!(movement_id)),
+            ("held_by", json!(held_by)),
+            ("status", json!(self.status())),
+            ("current_step", json!(self.current_step())),
+            ("step_data", Value::Object(step_values.0.clone())),
+            ("completed_at", json!(completed_at)),
+            ("cancelled_at", json!(cancelled_at)),
+            ("cancel_reason", json!(reason)),
+        ])
+    }
+
+    fn is_ended(&self) -> bool {
+        self.status() != InstanceStatus::InProgress
+    }
+
+    /// The definition and, while the instance is in progress, the picked users can't be deleted.
+    fn references(&self) -> Vec<Reference> {
+        if self.status() != InstanceStatus::InProgress {
+            return Vec::new();
+        }
+        let process = Process::reference("process_id", self.process_id);
+        let users: BTreeSet<UserId> = self.picked_users().collect();
+        let users = users.into_iter().map(|user| User::reference("step_data", user));
+        std::iter::once(process).chain(users).collect()
+    }
+}
+
+/// The author of a signature.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signed {
+    /// The name of the signer or of the key's user, else of the API key.
+    pub by: String,
+    pub at: Timestamp,
+}
+
+impl Signed {
+    #[must_use]
+    pub fn new(actor: &Actor, at: Timestamp) -> Self {
+        Self { by: Starter::from(actor).name, at }
+    }
+}
+
+impl AdvanceOutcome {
+    /// Notes the author of each signature that was not there `before`.
+    #[must_use]
+    pub fn signed(mut self, before: &Instance, signed: &Signed) -> Self {
+        for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
+            let steps = instance.steps.as_slice().iter().filter(|step| step.is_signature()).map(|step| &step.key);
+            let signers = steps.filter_map(|step| {
+                let value = instance.step_values.0.get(step)?;
+                let signed = if before.step_values.0.get(step) == Some(value) { before.signed.get(step)? } else { signed };
+                Some((step.clone(), signed.clone()))
+            });
+            instance.signed = signers.collect();
+        }
+        self
+    }
+
+    /// Keeps with each submitted signature the statement that the signer read, if that is a translation.
+    #[must_use]
+    pub fn stated(mut self, language: Language) -> Self {
+        for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
+            for (key, image) in &self.signatures {
+                let step = instance.steps.as_slice().iter().find(|step| step.key == *key);
+                let statement = step.and_then(|step| step.translated_statement(language));
+                let value = instance.step_values.0.get_mut(key).filter(|value| value["sha256"] == image.hash());
+                if let (Some(statement), Some(value)) = (statement, value) {
+                    value["statement"] = json!(statement);
+                }
+            }
+        }
+        self
     }
 }

@@ -1,22 +1,21 @@
-//! Receipts: a permanent account of a completed process instance, which others can verify without the service.
-
-mod history;
-mod movement;
-
-pub use movement::{InstancePart, MOVEMENT_FORMAT, MovementReceipt, MovementReceiptStep, ReceiptInstance};
+//! Receipts: a permanent account of a completed process instance, which others can verify without the service. The facts that
+//! receipts read from the histories of a process instance, its asset and its users. Receipts of movements: the common parts of
+//! their instances once, and each asset with its own history.
 
 use crate::actor::Actor;
 use crate::assets::asset::Status;
-use crate::history::chain::{BrokenLink, ChainHead, HistoryEntry};
+use crate::history::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry};
 use crate::history::event::Event;
+use crate::people;
 use crate::processes::instance::{Instance, InstanceStatus, State};
+use crate::processes::movement::Movement;
 use crate::processes::process::{Step, StepKind};
 use crate::record::Stored;
 use crate::values::id::{AssetId, EventId, InstanceId, MovementId, ProcessId, TenantId, UserId};
-use crate::values::text::Name;
+use crate::values::text::{Name, Notes};
 use crate::values::time::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
 
@@ -146,12 +145,12 @@ impl Receipt {
             return Err(ReceiptError::NotCompleted(instance.status()));
         };
         let head = ChainHead { version: stored.version, last_hash: stored.last_hash.clone() };
-        let events = history::verified_events(instance_history, Some(head))?;
-        let started = events.first().ok_or_else(|| history::missing(1))?;
+        let events = verified_events(instance_history, Some(head))?;
+        let started = events.first().ok_or_else(|| missing(1))?;
         let step_count = instance.steps.as_slice().len();
         let steps = instance.steps.as_slice().iter().enumerate().map(|(index, step)| {
-            let completes = |event: &&Event| history::completes_step(event, index, index + 1 == step_count);
-            let completion = events.iter().find(completes).ok_or_else(|| history::missing(stored.version))?;
+            let completes = |event: &&Event| completes_step(event, index, index + 1 == step_count);
+            let completion = events.iter().find(completes).ok_or_else(|| missing(stored.version))?;
             receipt_step(instance, step, (&events, instance_history), completion, user_histories)
         });
         let steps = steps.collect::<Result<_, _>>()?;
@@ -160,7 +159,7 @@ impl Receipt {
             tenant_id,
             instance_id: instance.id,
             movement_id: instance.movement_id,
-            asset: history::asset_at_completion(instance, &history::verified_events(asset_history, None)?),
+            asset: asset_at_completion(instance, &verified_events(asset_history, None)?),
             process: ReceiptProcess {
                 id: instance.process_id,
                 name: instance.process_name.clone(),
@@ -171,7 +170,7 @@ impl Receipt {
             completed_at,
             steps,
             events: receipt_events(instance_history, &events),
-            erased_people: history::erased_people(instance_history, &events, user_histories)?,
+            erased_people: erased_people(instance_history, &events, user_histories)?,
         })
     }
 }
@@ -184,10 +183,10 @@ fn receipt_step(
     user_histories: &BTreeMap<UserId, Vec<HistoryEntry>>,
 ) -> Result<ReceiptStep, ReceiptError> {
     let value = instance.step_values.as_map().get(&step.key).cloned().unwrap_or(Value::Null);
-    let submission = history::submission(events, history, &step.key, &value).unwrap_or(completion);
+    let submission = submission(events, history, &step.key, &value).unwrap_or(completion);
     let user = value.as_str().filter(|_| step.kind == StepKind::UserPicker).and_then(|id| id.parse::<UserId>().ok());
     let user_name = match user.and_then(|id| user_histories.get(&id)) {
-        Some(user_history) => history::display_name_at(user_history, submission.at)?,
+        Some(user_history) => display_name_at(user_history, submission.at)?,
         None => None,
     };
     let submitted = MovementReceiptStep {
@@ -210,4 +209,388 @@ fn receipt_events(history: &[HistoryEntry], events: &[Event]) -> Vec<ReceiptEven
         hash: entry.hash.clone(),
     };
     history.iter().zip(events).map(shown).collect()
+}
+
+pub(super) fn missing(version: u64) -> ReceiptError {
+    ReceiptError::BrokenLink(BrokenLink { event_id: None, version, reason: ChainError::Missing })
+}
+
+/// Without a `head`, the record may have been deleted since.
+pub(super) fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>) -> Result<Vec<Event>, ReceiptError> {
+    let mut chain = Chain::new(head);
+    let mut events = Vec::new();
+    for (version, entry) in (1..).zip(history) {
+        chain.add(version, entry);
+        let unreadable = BrokenLink { event_id: Some(entry.id), version, reason: ChainError::Unreadable };
+        events.push(serde_json::from_str(&entry.text).map_err(|_| ReceiptError::BrokenLink(unreadable))?);
+    }
+    let beyond = chain.is_beyond().then(|| BrokenLink { event_id: None, version: chain.next(), reason: ChainError::WrongHead });
+    match chain.finish().broken.or(beyond) {
+        Some(broken) if broken.reason != ChainError::Gone => Err(ReceiptError::BrokenLink(broken)),
+        _ => Ok(events),
+    }
+}
+
+/// The last one that changed the step's value to its present one; `None` if that is null. What was erased is compared by its
+/// commitments: several texts may have become one pseudonym.
+pub(super) fn submission<'a>(events: &'a [Event], history: &[HistoryEntry], key: &str, value: &Value) -> Option<&'a Event> {
+    let sets_value = |event: &Event, entry: &HistoryEntry| {
+        let new = event.changes.get("step_data").and_then(|change| change.get("new")?.get(key));
+        new == Some(value) && entry.commitments.is_changed(&event.changes, &format!("step_data/{key}"))
+    };
+    let mut entries = events.iter().zip(history).filter(|_| !value.is_null());
+    entries.rfind(|(event, entry)| sets_value(event, entry)).map(|(event, _)| event)
+}
+
+/// Whom the histories of an instance or a movement, and of the users who were picked, lack something of.
+pub(super) fn erased_people(
+    history: &[HistoryEntry],
+    events: &[Event],
+    user_histories: &BTreeMap<UserId, Vec<HistoryEntry>>,
+) -> Result<BTreeSet<UserId>, ReceiptError> {
+    let mut erased = erased_in(history, events);
+    for (user, history) in user_histories {
+        let events = verified_events(history, None)?;
+        erased.extend(erased_in(history, &events).take(user));
+    }
+    Ok(erased)
+}
+
+fn erased_in(history: &[HistoryEntry], events: &[Event]) -> BTreeSet<UserId> {
+    let entries: Vec<_> = events.iter().zip(history.iter().map(|entry| &entry.commitments)).collect();
+    people::erased_people(&entries)
+}
+
+/// The event moved on to the next step, or, for the last step, completed the process instance.
+pub(super) fn completes_step(event: &Event, index: usize, is_last: bool) -> bool {
+    let change = |field: &str, side: &str| event.changes.get(field).and_then(|change| change.get(side));
+    // Completion leaves `current_step` at the last step.
+    match is_last {
+        true => change("status", "new").and_then(Value::as_str) == Some("completed"),
+        false => change("current_step", "old").and_then(Value::as_u64) == Some(index as u64),
+    }
+}
+
+pub(super) fn ends_instance(event: &Event) -> bool {
+    let status = event.changes.get("status").and_then(|change| change["new"].as_str());
+    status.is_some_and(|status| status != "in_progress")
+}
+
+fn replay<'a>(events: impl Iterator<Item = &'a Event>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for (field, change) in events.flat_map(|event| &event.changes) {
+        fields.insert(field.clone(), change.get("new").cloned().unwrap_or(Value::Null));
+    }
+    fields
+}
+
+/// The asset just after the event by which the process instance ended on it.
+pub(super) fn asset_at_completion(instance: &Instance, asset_events: &[Event]) -> ReceiptAsset {
+    let id = instance.id.to_string();
+    let ends = |event: &Event| event.changes.get("running_instance_id").is_some_and(|change| change["old"] == id.as_str());
+    let count = asset_events.iter().position(ends).map_or(asset_events.len(), |index| index + 1);
+    let fields = replay(asset_events.iter().take(count));
+    let text = |field: &str| fields.get(field).and_then(Value::as_str).map(str::to_owned);
+    ReceiptAsset {
+        id: instance.asset_id,
+        asset_tag: instance.asset_tag.clone(),
+        name: text("name").unwrap_or_else(|| instance.asset_name.to_string()),
+        serial_number: text("serial_number"),
+        location: text("location"),
+        manufacturer: text("manufacturer"),
+        model: text("model"),
+    }
+}
+
+pub(super) fn display_name_at(history: &[HistoryEntry], at: Timestamp) -> Result<Option<String>, ReceiptError> {
+    let events = verified_events(history, None)?;
+    // Clocks differ between servers, but a user who was picked existed, so the first event always counts.
+    let past = events.iter().enumerate().filter(|(index, event)| *index == 0 || event.at <= at).map(|(_, event)| event);
+    Ok(replay(past).get("display_name").and_then(Value::as_str).map(str::to_owned))
+}
+
+/// A different format gets a different identifier.
+pub const MOVEMENT_FORMAT: &str = "asset-lifecycle-movement-receipt/1";
+
+/// The receipt of a movement that has ended. Its content is the same whenever it is requested, except for what is erased.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct MovementReceipt {
+    /// `asset-lifecycle-movement-receipt/1`.
+    pub format: &'static str,
+    /// The tenant.
+    #[schema(value_type = String, format = Uuid)]
+    pub tenant_id: TenantId,
+    /// The movement.
+    pub movement_id: MovementId,
+    /// The movement's number.
+    #[schema(examples("MOV-000001"))]
+    pub number: String,
+    /// The process definition, as it was when the movement was started.
+    pub process: ReceiptProcess,
+    /// When the movement was started.
+    pub started_at: Timestamp,
+    /// Who started it.
+    pub started_by: Actor,
+    /// When it was completed.
+    pub completed_at: Timestamp,
+    /// All steps, in order, as they were submitted for all assets together.
+    pub steps: Vec<MovementReceiptStep>,
+    /// The process instances, one for each asset. Those that were cancelled have their own end.
+    pub instances: Vec<ReceiptInstance>,
+    /// All events of the movement itself, oldest first.
+    pub events: Vec<ReceiptEvent>,
+    /// The people who were erased since: pseudonyms stand in place of their names and of texts about them. Left out if there are
+    /// none.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    #[schema(value_type = Vec<UserId>, required = false)]
+    pub erased_people: BTreeSet<UserId>,
+}
+
+/// A step of a movement's receipt.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct MovementReceiptStep {
+    /// The step as it was defined.
+    pub step: Step,
+    /// The submitted value; null if there is none. A signature is given as `{"sha256", "bytes"}` of its image, with
+    /// `"typed": true` if the image shows a name that was typed, not drawn, and the `"statement"` that the signer read, if that
+    /// is a translation of the step's.
+    #[schema(required, value_type = Option<Value>)]
+    pub value: Value,
+    /// The display name that a picked user had at that time.
+    #[schema(required)]
+    pub user_name: Option<String>,
+    /// When the value was submitted. Values may be submitted before their step is the current one.
+    pub submitted_at: Timestamp,
+    /// Who submitted the value: an API key, or the signer of a signing link.
+    pub submitted_by: Actor,
+    /// When the step was completed.
+    pub closed_at: Timestamp,
+    /// Who completed the step.
+    pub closed_by: Actor,
+}
+
+/// A process instance of a movement's receipt.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ReceiptInstance {
+    /// Identifier.
+    pub instance_id: InstanceId,
+    /// `completed` or `cancelled`.
+    pub status: InstanceStatus,
+    /// The asset, as it was when the process instance ended.
+    pub asset: ReceiptAsset,
+    /// When the process instance ended.
+    pub ended_at: Timestamp,
+    /// Who ended it.
+    pub ended_by: Actor,
+    /// The reason for the cancellation.
+    #[schema(required)]
+    pub cancel_reason: Option<Notes>,
+    /// The event that recorded each step's value, in the order of the steps. Empty if the process instance was cancelled.
+    pub step_event_ids: Vec<EventId>,
+    /// All events of the process instance, oldest first. The history shows the same hashes.
+    pub events: Vec<ReceiptEvent>,
+}
+
+/// One process instance and its histories, as a movement's receipt shows them.
+#[derive(Debug)]
+pub struct InstancePart {
+    instance: ReceiptInstance,
+    /// `None` unless the process instance was completed.
+    receipt: Option<Receipt>,
+    erased_people: BTreeSet<UserId>,
+}
+
+impl InstancePart {
+    /// From a process instance that has ended, its own history, its asset's, and those of the users who were picked, each
+    /// complete and oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ReceiptError::NotCompleted`] if the process instance is in progress, and [`ReceiptError::BrokenLink`] if one of
+    /// the histories is not valid.
+    pub fn new(
+        tenant_id: TenantId,
+        stored: &Stored<Instance>,
+        instance_history: &[HistoryEntry],
+        asset_history: &[HistoryEntry],
+        user_histories: &BTreeMap<UserId, Vec<HistoryEntry>>,
+    ) -> Result<Self, ReceiptError> {
+        let instance = &stored.value;
+        let (instance_id, status) = (instance.id, instance.status());
+        match &instance.state {
+            State::InProgress { .. } => Err(ReceiptError::NotCompleted(status)),
+            State::Completed { at } => {
+                let receipt = Receipt::new(tenant_id, stored, instance_history, asset_history, user_histories)?;
+                let last = receipt.steps.last().ok_or_else(|| receipt::missing(stored.version))?;
+                let instance = ReceiptInstance {
+                    instance_id,
+                    status,
+                    asset: receipt.asset.clone(),
+                    ended_at: *at,
+                    ended_by: last.submitted.closed_by.clone(),
+                    cancel_reason: None,
+                    step_event_ids: receipt.steps.iter().map(|step| step.event_id).collect(),
+                    events: receipt.events.clone(),
+                };
+                Ok(Self { instance, erased_people: receipt.erased_people.clone(), receipt: Some(receipt) })
+            }
+            State::Cancelled { at, reason, .. } => {
+                let head = ChainHead { version: stored.version, last_hash: stored.last_hash.clone() };
+                let events = receipt::verified_events(instance_history, Some(head))?;
+                let ends = |event: &&Event| receipt::ends_instance(event);
+                let ending = events.iter().find(ends).ok_or_else(|| receipt::missing(stored.version))?;
+                let instance = ReceiptInstance {
+                    instance_id,
+                    status,
+                    asset: receipt::asset_at_completion(instance, &receipt::verified_events(asset_history, None)?),
+                    ended_at: *at,
+                    ended_by: ending.actor.clone(),
+                    cancel_reason: reason.clone(),
+                    step_event_ids: Vec::new(),
+                    events: receipt_events(instance_history, &events),
+                };
+                let erased_people = receipt::erased_people(instance_history, &events, &BTreeMap::new())?;
+                Ok(Self { instance, receipt: None, erased_people })
+            }
+        }
+    }
+}
+
+impl MovementReceipt {
+    /// From the movement's own history, complete and oldest first, and the parts of all its process instances.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ReceiptError::NotCompleted`] if no process instance was completed, [`ReceiptError::Differs`] if they were
+    /// completed with different values, and [`ReceiptError::BrokenLink`] if the history is not valid.
+    pub fn new(
+        tenant_id: TenantId,
+        movement: &Stored<Movement>,
+        movement_history: &[HistoryEntry],
+        parts: Vec<InstancePart>,
+    ) -> Result<Self, ReceiptError> {
+        let head = ChainHead { version: movement.version, last_hash: movement.last_hash.clone() };
+        let events = receipt::verified_events(movement_history, Some(head))?;
+        let mut erased_people = receipt::erased_people(movement_history, &events, &BTreeMap::new())?;
+        let (mut instances, mut common) = (Vec::new(), None);
+        for InstancePart { instance, receipt, erased_people: erased } in parts {
+            instances.push(instance);
+            erased_people.extend(erased);
+            let Some(receipt) = receipt else { continue };
+            let steps: Vec<MovementReceiptStep> = receipt.steps.into_iter().map(|step| step.submitted).collect();
+            let (_, _, first_steps) =
+                common.get_or_insert_with(|| (receipt.process, (receipt.started_by, receipt.completed_at), steps.clone()));
+            if *first_steps != steps {
+                return Err(ReceiptError::Differs);
+            }
+        }
+        let none_completed = ReceiptError::NotCompleted(InstanceStatus::Cancelled);
+        let (process, (started_by, completed_at), steps) = common.ok_or(none_completed)?;
+        Ok(Self {
+            format: MOVEMENT_FORMAT,
+            tenant_id,
+            movement_id: movement.value.id,
+            number: movement.value.number.clone(),
+            process,
+            started_at: movement.created_at,
+            started_by,
+            completed_at,
+            steps,
+            instances,
+            events: receipt_events(movement_history, &events),
+            erased_people,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actor::Actor;
+    use crate::history::commitments::{Commitment, Commitments, SALT_BYTES, pointers_of_changes};
+    use crate::samples::chained;
+    use crate::values::id::{EventId, Id};
+    use serde_json::json;
+    use uuid::Uuid;
+
+    /// The changes are one second apart.
+    fn history(changes: &[Value]) -> Vec<HistoryEntry> {
+        let events = (1..).zip(changes).map(|(version, changes)| {
+            let id = EventId::new(Timestamp::from_millis(version * 1000), [0; 10]);
+            Event {
+                id,
+                at: Timestamp::from_millis(version * 1000),
+                event_type: if version == 1 { "user.created" } else { "user.updated" }.to_owned(),
+                entity_id: Uuid::nil(),
+                version: version.unsigned_abs(),
+                actor: Actor::operator(),
+                changes: changes.as_object().cloned().expect("an object"),
+                previous_hash: None,
+            }
+        });
+        chained(events)
+    }
+
+    #[test]
+    fn a_users_name_is_the_one_of_that_time() {
+        let name = |old: Value, new: &str| json!({"display_name": {"old": old, "new": new}});
+        let all = history(&[
+            name(Value::Null, "a"),
+            name(json!("a"), "b"),
+            json!({"role": {"old": 1, "new": 2}}),
+            name(json!("b"), "c"),
+        ]);
+        for (seconds, expected) in [(0, "a"), (1, "a"), (2, "b"), (3, "b"), (4, "c"), (99, "c")] {
+            let name = display_name_at(&all, Timestamp::from_millis(seconds * 1000));
+            assert_eq!(name, Ok(Some(expected.to_owned())), "{seconds}");
+        }
+        assert_eq!(display_name_at(&[], Timestamp::from_millis(0)).map_err(|_| ()), Err(()), "an empty history");
+        assert!(matches!(display_name_at(&all[1..], Timestamp::from_millis(0)), Err(ReceiptError::BrokenLink(_))));
+    }
+
+    /// Each entry as it is once the person has been erased.
+    fn erased(history: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
+        let erased = history.into_iter().map(|entry| {
+            let mut value: Value = serde_json::from_str(&entry.text).expect("JSON");
+            let pointers = pointers_of_changes(value["changes"].as_object().expect("changes"), &["step_data/*"]);
+            let salts = (0..).zip(pointers).map(|(byte, pointer)| (pointer, Commitment::Salt([byte; SALT_BYTES])));
+            let mut commitments = salts.collect::<Commitments>().with_unchanged(&value);
+            commitments.erase(&mut value, |_| Some("Erased".to_owned()));
+            HistoryEntry { text: value.to_string(), commitments, ..entry }
+        });
+        erased.collect()
+    }
+
+    #[test]
+    fn the_last_of_several_texts_that_became_one_pseudonym_is_the_submission() {
+        let set = |old: Value, new: Value| json!({"step_data": {"old": old, "new": new}});
+        let other = json!({"a": "second", "b": "x"});
+        let before = history(&[
+            set(Value::Null, json!({"a": "first"})),
+            set(json!({"a": "first"}), json!({"a": "second"})),
+            set(json!({"a": "second"}), other.clone()),
+            set(other, json!({"a": "second", "b": "y"})),
+        ]);
+        let version = |history: &[HistoryEntry], key: &str, value: &str| {
+            let read = |entry: &HistoryEntry| serde_json::from_str::<Event>(&entry.text).expect("an event");
+            let events: Vec<Event> = history.iter().map(read).collect();
+            submission(&events, history, key, &json!(value)).map(|event| event.version)
+        };
+        assert_eq!((version(&before, "a", "second"), version(&before, "b", "y")), (Some(2), Some(4)));
+        assert_eq!((version(&before, "a", "first"), version(&before, "c", "y")), (Some(1), None));
+        let after = erased(before);
+        assert_eq!((version(&after, "a", "Erased"), version(&after, "b", "Erased")), (Some(2), Some(4)));
+    }
+
+    #[test]
+    fn a_step_is_completed_by_the_event_that_moved_on_from_it() {
+        let step = |old: Value, new: u64| json!({"current_step": {"old": old, "new": new}});
+        let done = json!({"status": {"old": "in_progress", "new": "completed"}});
+        let entries = history(&[step(Value::Null, 0), step(json!(0), 1), step(json!(1), 2), done]);
+        let events = verified_events(&entries, None).expect("a valid history");
+        let versions: Vec<Option<u64>> = (0..3)
+            .map(|index| events.iter().find(|event| completes_step(event, index, index == 2)).map(|event| event.version))
+            .collect();
+        assert_eq!(versions, [Some(2), Some(3), Some(4)]);
+    }
 }

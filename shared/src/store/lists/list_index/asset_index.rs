@@ -1,10 +1,9 @@
 //! The list index of assets, with the catalog entries whose names they show, and with their sums for statistics.
 
-use super::asset_columns::{AssetColumns, AssetFacet, UNFIT_AFTER};
+use super::ListIndex;
 use super::blocks::{Decoder, Encoder};
 use super::change_event::{ChangeEvent, Inconsistent};
-use super::columns::{id_and_version, parse, parse_id, text_attributes};
-use super::index::ListIndex;
+use super::columns::{AssetColumns, AssetFacet, UNFIT_AFTER, id_and_version, parse, parse_id, text_attributes};
 use super::rows::{Columns, SortedRows};
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::assets::listed::{CUSTOM_FIELD, Cell};

@@ -1,8 +1,7 @@
 //! The list indexes that a function instance keeps, within a memory budget.
 
-use super::applied_events::{AppliedEvents, MANY_EVENTS};
-use super::change_event::UnknownEvent;
-use super::index::ListIndex;
+use super::ListIndex;
+use super::change_event::{AppliedEvents, MANY_EVENTS, UnknownEvent};
 use super::partial_index::PartialIndex;
 use crate::domain::values::id::TenantId;
 use crate::domain::values::time::Timestamp;

@@ -1,5 +1,7 @@
-//! The events of the change feed, as list indexes need them.
+//! The events of the change feed, as list indexes need them. Applying the events of the change feed to a list index. The events
+//! of the last seconds that an index has applied, which need not be read again when there are many.
 
+use super::ListIndex;
 use crate::domain::history::event::{EventType, Verb};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id};
@@ -11,6 +13,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use uuid::Uuid;
 
 /// The index contradicts the table or the change feed, or this version of the service can't read one of them. The index must be
@@ -130,5 +134,132 @@ impl ChangeEvent {
             Some(Value::Bool(flag)) => Some(Ok((field.as_str(), Some(if *flag { "true" } else { "false" })))),
             Some(_) => None,
         }))
+    }
+}
+
+/// Applies the events since `since`, and those of a short time before it. They may be in any order, and may have been
+/// applied before.
+///
+/// The clocks of two function instances differ, so a record's deletion may have an earlier id than its creation. The
+/// events since `since` alone could then contain the creation without the deletion, and bring the record back. So
+/// `events` must begin as long before `since` as clocks may differ. From that time, events of records that the index
+/// does not have are ignored: it had them, and removed them. The same is true of later events of older records, if the
+/// index removes records that go on existing ([`ListIndex::DROPS_ENDED`]).
+///
+/// `removed` has the records whose removal is among earlier events of that time, and gets those of these events.
+///
+/// Returns the records whose events don't follow from the index, because one is missing: it was missed, or its
+/// transaction is visible only in part. Their later events are not applied.
+///
+/// # Errors
+///
+/// Returns [`Inconsistent`] when this version of the service can't read one of the new values.
+pub fn apply_events<I: ListIndex>(
+    index: &mut I,
+    events: Vec<ChangeEvent>,
+    since: Timestamp,
+    removed: &mut HashSet<(Kind, Uuid)>,
+) -> Result<Vec<(Kind, Uuid)>, Inconsistent> {
+    let mut incomplete = Vec::new();
+    let mut by_record: BTreeMap<(Kind, Uuid), Vec<ChangeEvent>> = BTreeMap::new();
+    for event in events {
+        by_record.entry(event.record()).or_default().push(event);
+    }
+    for ((kind, id), mut events) in by_record {
+        if removed.contains(&(kind, id)) || events.iter().any(I::is_removed_by) {
+            removed.insert((kind, id));
+            index.remove(kind, id);
+            continue;
+        }
+        events.sort_by_key(|event| event.version);
+        for event in events {
+            let present = index.version(kind, id).unwrap_or(0);
+            let is_removed = || event.id.timestamp() < since || I::DROPS_ENDED && event.is_of_older_record(since);
+            if event.version <= present || present == 0 && is_removed() {
+                continue;
+            }
+            // Clocks differ, so an event may be read before the one that it follows, but hardly ever without it.
+            if event.version > present + 1 || (present == 0) != (event.verb == Verb::Created) {
+                incomplete.push((kind, id));
+                break;
+            }
+            index.apply_change(&event)?;
+        }
+    }
+    Ok(incomplete)
+}
+
+/// From this number of events on, those that were applied are counted instead of read. Below, a second query costs more than it
+/// saves.
+pub const MANY_EVENTS: usize = 100;
+/// The number of events, of about 1 KB, that one query counts: less than a page.
+const COUNTED_AT_ONCE: usize = 800;
+
+/// By id; with the record, if the event removes it.
+#[derive(Debug, Default)]
+pub struct AppliedEvents(BTreeMap<EventId, Option<(Kind, Uuid)>>);
+
+impl AppliedEvents {
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Splits the time from `from` to `to` into parts that are counted at the same time, with the number of applied events in each.
+    pub fn parts(&self, from: Timestamp, to: Timestamp) -> Vec<(Range<Timestamp>, usize)> {
+        let count = 1 + self.0.range(first_id(from)..first_id(to)).count() / COUNTED_AT_ONCE;
+        let millis = to.since(from).num_milliseconds();
+        let bound = |n: usize| Timestamp::from_millis(from.millis() + millis * n as i64 / count as i64);
+        let parts = (0..count).map(|n| bound(n)..bound(n + 1));
+        parts.map(|part| (part.clone(), self.0.range(first_id(part.start)..first_id(part.end)).count())).collect()
+    }
+
+    pub fn contains(&self, UnknownEvent(id): &UnknownEvent) -> bool {
+        self.0.contains_key(id)
+    }
+
+    /// The records that these events remove.
+    pub fn removed(&self) -> HashSet<(Kind, Uuid)> {
+        self.0.values().copied().flatten().collect()
+    }
+
+    pub fn add<I: ListIndex>(&mut self, events: &[ChangeEvent], others: Vec<EventId>) {
+        self.0.extend(events.iter().map(|event| (event.id, I::is_removed_by(event).then(|| event.record()))));
+        self.0.extend(others.into_iter().map(|id| (id, None)));
+    }
+
+    pub fn append(&mut self, Self(mut later): Self) {
+        self.0.append(&mut later);
+    }
+
+    /// Earlier events are not read again.
+    pub fn forget_before(&mut self, time: Timestamp) {
+        self.0 = self.0.split_off(&first_id(time));
+    }
+}
+
+fn first_id(time: Timestamp) -> EventId {
+    EventId::new(time, [0; 10])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_the_time_once_with_the_events_in_each() {
+        let at = Timestamp::from_millis;
+        let mut applied = AppliedEvents::default();
+        applied.0.extend((0..2_000).map(|n| (EventId::new(at(5_000 + n * 3), [n as u8; 10]), None)));
+        for (from, to) in [(0, 20_000), (5_000, 11_000), (5_001, 10_999), (6_000, 6_001), (20_000, 30_000)] {
+            let parts = applied.parts(at(from), at(to));
+            let bounds: Vec<Timestamp> = parts.iter().map(|(part, _)| part.start).chain([at(to)]).collect();
+            assert_eq!(bounds.first(), Some(&at(from)));
+            assert!(parts.iter().zip(&bounds[1..]).all(|((part, _), next)| part.end == *next));
+            let inside = (0..2_000).filter(|n| (from..to).contains(&(5_000 + n * 3))).count();
+            assert_eq!(parts.iter().map(|(_, count)| count).sum::<usize>(), inside, "{from} to {to}");
+        }
+        assert_eq!(applied.parts(at(5_000), at(11_000)).len(), 3);
+        applied.forget_before(at(8_000));
+        assert_eq!(applied.len(), 1_000);
     }
 }

@@ -1,12 +1,25 @@
-//! The values of rows from a record's fields.
+//! The values of rows from a record's fields. The columns of assets. The columns of users, process instances and movements.
 
+use super::blocks::{Decoder, Encoder};
 use super::change_event::Inconsistent;
-use super::rows::{Columns, Row, TextColumns};
+use super::rows::{Columns, Facet, Row, TextColumns, exact, set_cell};
+use crate::domain::assets::asset::{Asset, Status};
+use crate::domain::assets::listed::{CUSTOM_FIELD, Cell, ListedCustomFields, ListedFields};
+use crate::domain::keys::scope::Role;
+use crate::domain::processes::instance::{Instance, InstanceStatus};
+use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Kind, Record};
+use crate::domain::user::User;
 use crate::domain::values::id::{EventId, Id};
-use crate::store::keys::{self, Item, Key};
-use crate::store::table::item::{UPDATED_AT, VERSION};
+use crate::domain::values::money::Price;
+use crate::domain::values::text::fold;
+use crate::domain::values::time::{Date, Timestamp};
+use crate::store::keys::{self, Item, Key, Section};
+use crate::store::table::read::{LISTED, UPDATED_AT, VERSION};
 use aws_sdk_dynamodb::types::AttributeValue;
+use fields::{ASSET_FILTERS, serial_number};
+use serde_json::{Map, Value};
+use std::num::{NonZeroI64, NonZeroU64};
 use uuid::Uuid;
 
 pub(super) fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
@@ -61,4 +74,301 @@ pub fn row_from_item<C: Columns>(item: &Item) -> Result<Row<C>, Inconsistent> {
         }
     }
     Ok(row)
+}
+
+/// The values that many assets share, by which lists filter and that statistics count.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct AssetFacet {
+    pub status: Option<Status>,
+    pub asset_type: Option<Uuid>,
+    pub model: Option<Uuid>,
+    /// As text, for an asset without a model.
+    pub manufacturer: Option<Box<str>>,
+}
+
+impl Facet for AssetFacet {
+    fn text_bytes(&self) -> usize {
+        self.manufacturer.as_ref().map_or(0, |name| name.len())
+    }
+
+    fn encode(&self, encoder: &mut Encoder) {
+        let Self { status, asset_type, model, manufacturer } = self;
+        encoder.text(status.map_or("", Status::as_str));
+        encoder.option(*asset_type, Encoder::id);
+        encoder.option(*model, Encoder::id);
+        encoder.option(manufacturer.as_deref(), Encoder::text);
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self {
+            status: decoder.parsed()?,
+            asset_type: decoder.option(Decoder::id)?,
+            model: decoder.option(Decoder::id)?,
+            manufacturer: decoder.option(|decoder| decoder.text().map(Box::from))?,
+        })
+    }
+}
+
+/// The other values by which lists of assets filter and sort, besides the texts, and that statistics add up.
+#[derive(Debug, Clone, Default)]
+pub struct AssetColumns {
+    pub updated_at: Timestamp,
+    pub assigned_to: Option<Uuid>,
+    pub purchase_date: Option<Date>,
+    pub warranty_until: Option<Date>,
+    /// One more than the price in ten-thousandths.
+    pub(super) price: Option<NonZeroU64>,
+    /// In milliseconds. No asset was seen at zero.
+    pub(super) last_seen_at: Option<NonZeroI64>,
+}
+
+/// The coded column of places.
+pub const LOCATION: &str = "location";
+/// The coded column of models as text.
+pub const MODEL: &str = "model";
+/// The coded column with the last name of custom fields after which an asset may have unfit ones.
+pub const UNFIT_AFTER: &str = "unfit_after";
+
+impl AssetColumns {
+    /// The purchase price, in ten-thousandths.
+    pub fn price(&self) -> Option<u64> {
+        self.price.map(|price| price.get() - 1)
+    }
+
+    pub fn set_price(&mut self, price: Option<u64>) {
+        self.price = price.and_then(|price| NonZeroU64::new(price.saturating_add(1)));
+    }
+
+    pub fn last_seen_at(&self) -> Option<Timestamp> {
+        self.last_seen_at.map(|at| Timestamp::from_millis(at.get()))
+    }
+
+    pub fn set_last_seen_at(&mut self, at: Option<Timestamp>) {
+        self.last_seen_at = at.and_then(|at| NonZeroI64::new(at.millis()));
+    }
+
+    /// The name among the searched texts.
+    pub const NAME: usize = 0;
+    const TAG: usize = 1;
+    const SERIAL: usize = 2;
+
+    /// The place of a filter's field among the exact texts.
+    pub fn compared(field: &str) -> Option<usize> {
+        ASSET_FILTERS.iter().position(|(name, _)| *name == field)
+    }
+
+    /// The form in which texts of a field are compared.
+    pub fn compared_text(field: &str, text: &str) -> String {
+        if field == "serial_number" { serial_number::key(text) } else { text.to_owned() }
+    }
+}
+
+impl Columns for AssetColumns {
+    type Record = Asset;
+    type Facet = AssetFacet;
+    const SECTIONS: &'static [Section] = &[Section::Assets];
+    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 3, exact: ASSET_FILTERS.len() };
+    const KEPT_COLUMNS: &'static [&'static str] = &[LOCATION, MODEL];
+
+    fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
+        if let Some(column) = Self::compared(field) {
+            set_text(&mut row.exact, column, exact(value.map(|text| Self::compared_text(field, text)).as_deref()));
+        }
+        let (facet, columns) = (&mut row.facet, &mut row.columns);
+        match field {
+            "name" => set_text(&mut row.searched, Self::NAME, fold(value.unwrap_or_default())),
+            "asset_tag" => set_text(&mut row.searched, Self::TAG, fold(value.unwrap_or_default())),
+            "serial_number" => set_text(&mut row.searched, Self::SERIAL, fold(value.unwrap_or_default())),
+            "manufacturer" => facet.manufacturer = value.map(Box::from),
+            "purchase_price" => {
+                columns.set_price(value.map(|price| parse::<Price>(price).map(Price::ten_thousandths)).transpose()?);
+            }
+            "purchase_date" => columns.purchase_date = value.map(parse).transpose()?,
+            "last_seen_at" => columns.set_last_seen_at(value.map(parse).transpose()?),
+            LOCATION | MODEL => set_cell(&mut row.coded, field, value.map(|text| Cell::Text(text.into()))),
+            LISTED => {
+                let ListedFields { texts, custom_fields } = value.and_then(ListedFields::from_text).ok_or(Inconsistent)?;
+                for (field, text) in texts {
+                    Self::set_field(row, field, Some(&text))?;
+                }
+                set_listed(row, custom_fields);
+            }
+            "status" => facet.status = value.map(parse).transpose()?,
+            "asset_type_id" => facet.asset_type = value.map(parse_id).transpose()?,
+            "model_id" => facet.model = value.map(parse_id).transpose()?,
+            "assigned_to" => columns.assigned_to = value.map(parse_id).transpose()?,
+            "warranty_until" => columns.warranty_until = value.map(parse).transpose()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn set_custom_fields(row: &mut Row<Self>, fields: &Map<String, Value>) {
+        set_listed(row, ListedCustomFields::of(fields));
+    }
+
+    fn set_updated_at(&mut self, at: Timestamp) {
+        self.updated_at = at;
+    }
+
+    fn encode(&self, encoder: &mut Encoder) {
+        let Self { updated_at, assigned_to, purchase_date, warranty_until, price, last_seen_at } = *self;
+        let date = |encoder: &mut Encoder, date: Date| encoder.bytes(&date.days().to_le_bytes());
+        encoder.bytes(&updated_at.millis().to_le_bytes());
+        encoder.option(assigned_to, Encoder::id);
+        encoder.option(purchase_date, date);
+        encoder.option(warranty_until, date);
+        encoder.number(price.map_or(0, NonZeroU64::get));
+        encoder.option(last_seen_at, |encoder, at| encoder.bytes(&at.get().to_le_bytes()));
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        let date = |decoder: &mut Decoder<'_>| Date::from_days(i32::from_le_bytes(decoder.array()?));
+        Some(Self {
+            updated_at: Timestamp::from_millis(i64::from_le_bytes(decoder.array()?)),
+            assigned_to: decoder.option(Decoder::id)?,
+            purchase_date: decoder.option(date)?,
+            warranty_until: decoder.option(date)?,
+            price: NonZeroU64::new(decoder.number()?),
+            last_seen_at: decoder.option(|decoder| NonZeroI64::new(i64::from_le_bytes(decoder.array()?)))?,
+        })
+    }
+}
+
+fn set_listed(row: &mut Row<AssetColumns>, fields: ListedCustomFields) {
+    let ListedCustomFields { cells, unfit_after } = fields;
+    row.coded.retain(|(name, _)| name != UNFIT_AFTER && !name.starts_with(CUSTOM_FIELD));
+    row.coded.extend(cells.into_iter().map(|(name, cell)| (format!("{CUSTOM_FIELD}{name}"), cell)));
+    row.coded.extend(unfit_after.map(|name| (UNFIT_AFTER.to_owned(), Cell::Text(name.into()))));
+}
+
+/// The values by which lists of users filter, besides the searched name and address.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct UserFacet {
+    pub role: Option<Role>,
+    pub is_active: bool,
+}
+
+impl Facet for UserFacet {
+    fn encode(&self, encoder: &mut Encoder) {
+        let Self { role, is_active } = *self;
+        encoder.text(role.map_or("", Role::as_str));
+        encoder.byte(is_active.into());
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self { role: decoder.parsed()?, is_active: decoder.flag()? })
+    }
+}
+
+/// Nothing: users differ in their texts and facets.
+#[derive(Debug, Clone, Default)]
+pub struct UserColumns;
+
+impl Columns for UserColumns {
+    type Record = User;
+    type Facet = UserFacet;
+    const SECTIONS: &'static [Section] = &[Section::Users];
+    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 2, exact: 0 };
+
+    fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
+        match (field, value) {
+            ("role", Some(role)) => row.facet.role = Some(parse(role)?),
+            ("is_active", Some(flag)) => row.facet.is_active = parse(flag)?,
+            ("display_name", Some(name)) => set_text(&mut row.searched, 0, fold(name)),
+            ("email", Some(email)) => set_text(&mut row.searched, 1, fold(email)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn encode(&self, _: &mut Encoder) {}
+
+    fn decode(_: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+/// The values by which lists of process instances filter.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct InstanceFacet {
+    pub status: Option<InstanceStatus>,
+    pub process: Option<Uuid>,
+}
+
+impl Facet for InstanceFacet {
+    fn encode(&self, encoder: &mut Encoder) {
+        let Self { status, process } = *self;
+        encoder.text(status.map_or("", InstanceStatus::as_str));
+        encoder.option(process, Encoder::id);
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self { status: decoder.parsed()?, process: decoder.option(Decoder::id)? })
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct InstanceColumns {
+    pub asset: Option<Uuid>,
+}
+
+impl Columns for InstanceColumns {
+    type Record = Instance;
+    type Facet = InstanceFacet;
+    const SECTIONS: &'static [Section] = &[Section::OpenInstances, Section::EndedInstances];
+    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 0, exact: 0 };
+
+    fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
+        match (field, value) {
+            ("status", Some(status)) => row.facet.status = Some(parse(status)?),
+            ("asset_id", Some(id)) => row.columns.asset = Some(parse_id(id)?),
+            ("process_id", Some(id)) => row.facet.process = Some(parse_id(id)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn encode(&self, encoder: &mut Encoder) {
+        encoder.option(self.asset, Encoder::id);
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self { asset: decoder.option(Decoder::id)? })
+    }
+}
+
+/// Nothing: lists of movements have no filters.
+#[derive(Debug, Clone, Default)]
+pub struct MovementColumns;
+
+impl Facet for () {
+    fn encode(&self, _: &mut Encoder) {}
+
+    fn decode(_: &mut Decoder<'_>) -> Option<Self> {
+        Some(())
+    }
+}
+
+impl Columns for MovementColumns {
+    type Record = Movement;
+    type Facet = ();
+    const SECTIONS: &'static [Section] = &[Section::Movements];
+    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 0, exact: 0 };
+
+    fn set_field(_: &mut Row<Self>, _: &str, _: Option<&str>) -> Result<(), Inconsistent> {
+        Ok(())
+    }
+
+    fn encode(&self, _: &mut Encoder) {}
+
+    fn decode(_: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+pub fn set_text(texts: &mut [String], column: usize, text: String) {
+    if let Some(present) = texts.get_mut(column) {
+        *present = text;
+    }
 }

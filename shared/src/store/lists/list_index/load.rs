@@ -1,21 +1,16 @@
 //! Loading a list index from the table.
 
-use super::applied_events::AppliedEvents;
-use super::apply_events::apply_events;
+use super::ListIndex;
 use super::cache::{CacheSlot, LoadedIndex, SharedSlot};
-use super::change_event::UnknownEvent;
-use super::index::ListIndex;
+use super::change_event::{AppliedEvents, UnknownEvent, apply_events};
 use super::partial_index::{BucketRange, Cursor, PartialIndex, bucket, bucket_count, bucket_number, split};
-use super::refresh::{Events, log_left_out};
-use super::refresh_error::RefreshError;
+use super::refresh::{Events, RefreshError, log_left_out};
 use crate::domain::record::Kind;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, Item};
-use crate::store::table::backoff::pause;
-use crate::store::table::deadline::time_to_read;
-use crate::store::table::delays::{CLOCK_SKEW, MAX_LOAD_AGE, max_secondary_index_delay};
 use crate::store::table::error::StoreError;
-use crate::store::table::torn_reads::TornReadRetry;
+use crate::store::table::read::TornReadRetry;
+use crate::store::table::times::{CLOCK_SKEW, MAX_LOAD_AGE, max_secondary_index_delay, pause, time_to_read};
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;

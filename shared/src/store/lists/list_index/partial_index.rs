@@ -1,7 +1,7 @@
 //! A list index while it is loaded. It stays in its slot between requests, so that the next one goes on where the last
 //! one was ended.
 
-use super::index::ListIndex;
+use super::ListIndex;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, BUCKETS, Item};
 use aws_sdk_dynamodb::types::AttributeValue;

@@ -1,21 +1,18 @@
-//! Keeping a list index up to date (docs/adr/0008).
+//! Keeping a list index up to date (docs/adr/0008). Why a list index can't be loaded or brought up to date.
 
-use super::applied_events::AppliedEvents;
-use super::apply_events::apply_events;
+use super::ListIndex;
 use super::cache::{CacheSlot, LoadedIndex, Refusal, SharedSlot};
-use super::change_event::{ChangeEvent, UnknownEvent};
-use super::index::ListIndex;
-use super::refresh_error::RefreshError;
+use super::change_event::{AppliedEvents, ChangeEvent, Inconsistent, UnknownEvent, apply_events};
 use super::snapshots::format::SnapshotError;
 use crate::domain::record::Record;
 use crate::domain::values::id::EventId;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{ENTRY, Keys};
-use crate::store::table::delays::{
+use crate::store::table::error::StoreError;
+use crate::store::table::read::TornReadRetry;
+use crate::store::table::times::{
     CLOCK_SKEW, SECONDARY_INDEX_LAG, USUAL_EVENT_DELAY, max_event_delay, max_secondary_index_delay,
 };
-use crate::store::table::error::StoreError;
-use crate::store::table::torn_reads::TornReadRetry;
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, Select};
 use chrono::TimeDelta;
@@ -296,5 +293,27 @@ impl TenantStore {
             }
         }
         Ok(read)
+    }
+}
+
+pub(super) enum RefreshError {
+    Store(StoreError),
+    /// The index would exceed the memory budget.
+    TooLarge,
+    /// The index contradicts the table or the change feed.
+    Inconsistent,
+    /// There are too many events since the last refresh.
+    TooManyEvents,
+}
+
+impl From<Inconsistent> for RefreshError {
+    fn from(_: Inconsistent) -> Self {
+        Self::Inconsistent
+    }
+}
+
+impl From<StoreError> for RefreshError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
     }
 }

@@ -1,19 +1,18 @@
 //! Writing the snapshots of all tenants, on a schedule (docs/adr/0013).
 
 use super::cache::{CacheSlot, LoadedIndex, SharedSlot};
-use super::index::ListIndex;
-use super::refresh_error::RefreshError;
+use super::refresh::RefreshError;
 use super::snapshots::format::{SnapshotSource, encode_snapshot};
-use super::snapshots::pace::Pace;
-use super::{AssetIndex, InstanceColumns, MovementColumns, SortedRows, UserColumns};
+use super::snapshots::load::Pace;
+use super::{AssetIndex, InstanceColumns, ListIndex, MovementColumns, SortedRows, UserColumns};
 use crate::aws::object_store::{ObjectStore, ObjectStoreError};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
 use crate::log::error_chain;
 use crate::store::keys::{self, BUCKETS, Key, Keys, SK, Section};
-use crate::store::table::delays::{CLOCK_SKEW, max_event_delay};
 use crate::store::table::error::StoreError;
+use crate::store::table::times::{CLOCK_SKEW, max_event_delay};
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::types::Select;
 use chrono::TimeDelta;

@@ -1,7 +1,7 @@
 //! Tests of what is stored of signatures.
 
 use super::*;
-use crate::tenants::locale::Language;
+use crate::tenants::tenant::Language;
 use crate::values::field_error::FieldError;
 use crate::values::signature_image::data_url;
 use serde_json::Map;

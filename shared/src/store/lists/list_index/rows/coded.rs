@@ -4,7 +4,7 @@
 use super::row::Columns;
 use super::segment::Segment;
 use crate::domain::assets::listed::{Cell, number_text};
-use crate::domain::assets::location::is_at_or_below;
+use crate::domain::assets::seen::is_at_or_below;
 use crate::domain::values::text::fold;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
 use std::collections::HashMap;

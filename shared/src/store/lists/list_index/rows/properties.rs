@@ -2,19 +2,16 @@
 
 use super::coded::Wanted;
 use super::facets::Facet;
-use super::first_rows::FirstRows;
-use super::order::{SortBy, SortOrder};
-use super::row::{Row, RowRef, SortKey};
-use super::row_query::{Filter, RowQuery};
-use super::search_terms::SearchTerms;
-use super::sorted_rows::{RowPosition, SortedRows};
+use super::row::{Filter, Row, RowQuery, RowRef, SortKey};
+use super::sorted_rows::{FirstRows, RowPosition, SortBy, SortOrder, SortedRows};
+use super::texts::SearchTerms;
 use crate::domain::assets::asset::Status;
 use crate::domain::assets::listed::Cell;
 use crate::domain::values::natural_order::natural_cmp;
 use crate::domain::values::text::fold;
 use crate::domain::values::time::Timestamp;
 use crate::store::lists::list_index::{AssetColumns, AssetFacet};
-use crate::store::lists::page::PageRequest;
+use crate::store::lists::list_pages::PageRequest;
 use proptest::prelude::*;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};

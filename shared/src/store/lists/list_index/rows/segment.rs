@@ -2,9 +2,7 @@
 
 use super::coded::{CodedColumns, NO_VALUE, SegmentColumn};
 use super::row::{Columns, PackedRow, RowValues, SortKey};
-use super::search_terms::SearchTerms;
-use super::texts::{Texts, insert};
-use super::trigrams::TrigramSet;
+use super::texts::{SearchTerms, Texts, TrigramSet, insert};
 use crate::store::lists::list_index::blocks::{Decoder, Encoder};
 use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;

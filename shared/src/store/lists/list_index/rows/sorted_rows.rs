@@ -1,12 +1,16 @@
-//! All rows of one kind, in segments: newest first, searchable.
+//! All rows of one kind, in segments: newest first, searchable. The first rows in an order. Of a million rows, a page needs few,
+//! so most are compared once and forgotten. The orders of lists.
 
 use super::coded::{CodedColumns, NO_VALUE};
 use super::facets::Facets;
-use super::order::{RowOrder, SortBy, SortValue};
 use super::row::{Columns, PackedRow, Row, RowRef, RowValues, SortKey, join_texts, nth_exact, nth_text};
 use super::segment::{MAX_SEGMENT_ROWS, Segment};
 use super::texts::Extremes;
+use crate::domain::assets::listed::Cell;
+use crate::domain::values::natural_order::natural_cmp;
+use crate::domain::values::time::Timestamp;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
+use std::cmp::Ordering;
 use std::ops::Range;
 use uuid::Uuid;
 
@@ -316,6 +320,142 @@ impl<C: Columns> SortedRows<C> {
             rows.coded.set_left_out();
         }
         Some(rows)
+    }
+}
+
+type Candidate<'r> = (SortValue<'r>, RowPosition);
+
+/// Keeps the first `limit`, in an order, of the rows that are offered.
+pub struct FirstRows<'r, C: Columns> {
+    rows: &'r SortedRows<C>,
+    order: &'r RowOrder<'r, C>,
+    limit: usize,
+    /// At most twice the limit. Those behind the limit were offered since the last selection.
+    candidates: Vec<Candidate<'r>>,
+    /// After a selection, the candidate at the limit is the last one in the order: later rows that come after it are forgotten.
+    is_selected: bool,
+}
+
+impl<'r, C: Columns> FirstRows<'r, C> {
+    pub fn new(rows: &'r SortedRows<C>, order: &'r RowOrder<'r, C>, limit: usize) -> Self {
+        Self { rows, order, limit, candidates: Vec::new(), is_selected: false }
+    }
+
+    /// False only if no row of the segment comes before the last one.
+    pub fn may_take_from(&self, segment: usize) -> bool {
+        let last = self.last().filter(|_| self.is_selected);
+        let first = || self.rows.first_value(segment, self.order);
+        last.is_none_or(|(last, _)| first().is_none_or(|first| self.order.compare_values(&first, last) != Ordering::Greater))
+    }
+
+    pub fn offer(&mut self, position: RowPosition) {
+        let Some(value) = self.rows.sort_value(position, self.order) else { return };
+        let candidate = (value, position);
+        if self.is_selected
+            && self.last().is_some_and(|last| compare(self.rows, self.order, &candidate, last) == Ordering::Greater)
+        {
+            return;
+        }
+        self.candidates.push(candidate);
+        if self.candidates.len() >= self.limit.saturating_mul(2) {
+            self.select();
+        }
+    }
+
+    fn last(&self) -> Option<&Candidate<'r>> {
+        self.candidates.get(self.limit.checked_sub(1)?)
+    }
+
+    /// Forgets the candidates that are not among the first.
+    fn select(&mut self) {
+        let (rows, order) = (self.rows, self.order);
+        if let Some(last) = self.limit.checked_sub(1).filter(|last| *last < self.candidates.len()) {
+            self.candidates.select_nth_unstable_by(last, |a, b| compare(rows, order, a, b));
+            self.is_selected = true;
+        }
+        self.candidates.truncate(self.limit);
+    }
+
+    /// In the order, without the first `skip`.
+    pub fn finish(mut self, skip: usize) -> Vec<RowPosition> {
+        self.select();
+        let (rows, order) = (self.rows, self.order);
+        if skip >= self.candidates.len() {
+            return Vec::new();
+        }
+        let (_, first, rest) = self.candidates.select_nth_unstable_by(skip, |a, b| compare(rows, order, a, b));
+        rest.sort_unstable_by(|a, b| compare(rows, order, a, b));
+        std::iter::once(&*first).chain(&*rest).map(|(_, position)| *position).collect()
+    }
+}
+
+fn compare<C: Columns>(rows: &SortedRows<C>, order: &RowOrder<'_, C>, a: &Candidate<'_>, b: &Candidate<'_>) -> Ordering {
+    let id = |position| rows.sort_key(position).map(|key| key.id());
+    order.compare_values(&a.0, &b.0).then_with(|| id(a.1).cmp(&id(b.1)))
+}
+
+#[derive(Debug, Clone)]
+pub enum SortValue<'a> {
+    Time(Timestamp),
+    Number(i64),
+    /// Runs of digits in it compare as numbers.
+    Text(&'a str),
+    Cell(&'a Cell),
+    /// Comes last, also in descending order.
+    Missing,
+}
+
+#[derive(Debug)]
+pub enum SortBy<C: Columns> {
+    CreatedAt,
+    Time(fn(&C) -> Timestamp),
+    Number(fn(&C) -> Option<i64>),
+    Facet(fn(&C::Facet) -> &'static str),
+    /// By one of the searched texts.
+    Searched(usize),
+    /// By one of the exact texts.
+    Exact(usize),
+    /// By the coded column of this name.
+    Coded(String),
+}
+
+/// An order other than the default.
+#[derive(Debug)]
+pub struct SortOrder<C: Columns> {
+    pub sort_by: SortBy<C>,
+    pub descending: bool,
+}
+
+/// An order of certain rows.
+#[derive(Debug)]
+pub struct RowOrder<'q, C: Columns> {
+    pub(super) sort_by: &'q SortBy<C>,
+    pub(super) descending: bool,
+    /// The number of the coded column, if the rows have it.
+    pub(super) column: Option<u32>,
+}
+
+impl<C: Columns> SortOrder<C> {
+    pub fn of_rows(&self, coded: &CodedColumns) -> RowOrder<'_, C> {
+        let column = if let SortBy::Coded(name) = &self.sort_by { coded.column(name) } else { None };
+        RowOrder { sort_by: &self.sort_by, descending: self.descending, column }
+    }
+}
+
+impl<C: Columns> RowOrder<'_, C> {
+    pub fn compare_values(&self, a: &SortValue<'_>, b: &SortValue<'_>) -> Ordering {
+        let ascending = match (a, b) {
+            (SortValue::Missing, SortValue::Missing) => return Ordering::Equal,
+            (SortValue::Missing, _) => return Ordering::Greater,
+            (_, SortValue::Missing) => return Ordering::Less,
+            (SortValue::Time(a), SortValue::Time(b)) => a.cmp(b),
+            (SortValue::Number(a), SortValue::Number(b)) => a.cmp(b),
+            (SortValue::Text(a), SortValue::Text(b)) => natural_cmp(a, b),
+            (SortValue::Cell(a), SortValue::Cell(b)) => a.compare(b),
+            // All values of an order are of one kind.
+            _ => Ordering::Equal,
+        };
+        if self.descending { ascending.reverse() } else { ascending }
     }
 }
 

@@ -1,8 +1,11 @@
-//! The texts of a segment's rows in one string, which a search scans in sequence.
+//! The texts of a segment's rows in one string, which a search scans in sequence. The words of a search. The trigrams of a
+//! segment's texts: a search skips a segment that lacks one of its words'.
 
 use super::row::TEXT_END;
 use crate::domain::values::natural_order::natural_cmp;
+use crate::domain::values::text::fold;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
+use memchr::memmem::Finder;
 use std::cmp::Ordering;
 use std::sync::OnceLock;
 
@@ -160,5 +163,130 @@ impl Texts {
             ends.push(to_u32(end));
         }
         (end == joined.len()).then_some(Self { joined, ends, extremes: OnceLock::new() })
+    }
+}
+
+/// Words that must all occur in some text of a row, without regard to case.
+#[derive(Debug, Clone, Default)]
+pub struct SearchTerms {
+    /// The longest word, which is likely to be the rarest.
+    longest: Option<Finder<'static>>,
+    others: Vec<Finder<'static>>,
+    trigrams: Vec<Trigram>,
+}
+
+impl SearchTerms {
+    pub fn of(search: Option<&str>) -> Self {
+        let text = fold(search.unwrap_or_default());
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        words.sort_by_key(|word| word.len());
+        let trigrams = words.iter().copied().flat_map(Trigram::all_of).collect();
+        let longest = words.pop().map(|word| Finder::new(word).into_owned());
+        Self { longest, others: words.into_iter().map(|word| Finder::new(word).into_owned()).collect(), trigrams }
+    }
+
+    /// Without words, every text matches.
+    pub fn is_empty(&self) -> bool {
+        self.longest.is_none()
+    }
+
+    /// For the word to search for first.
+    pub fn finder(&self) -> Option<&Finder<'static>> {
+        self.longest.as_ref()
+    }
+
+    /// False only if a word occurs in none of the texts that the set was made of.
+    pub fn may_occur_in(&self, texts: &TrigramSet) -> bool {
+        self.trigrams.iter().all(|trigram| texts.contains(*trigram))
+    }
+
+    /// Whether all words but that of [`SearchTerms::finder`] do. `texts` must be case-folded.
+    pub fn others_occur_in(&self, texts: &str) -> bool {
+        self.others.iter().all(|word| word.find(texts.as_bytes()).is_some())
+    }
+
+    /// `texts` must be case-folded.
+    pub fn occur_in(&self, texts: &str) -> bool {
+        self.longest.iter().all(|word| word.find(texts.as_bytes()).is_some()) && self.others_occur_in(texts)
+    }
+}
+
+/// A power of two. With 256 rows of some 40 bytes, a quarter of the bits is set.
+const BITS: usize = 8192;
+const WORD_BITS: usize = u64::BITS as usize;
+
+/// The place of a trigram in a set. Others may share it.
+#[derive(Debug, Clone, Copy)]
+pub struct Trigram(u16);
+
+impl Trigram {
+    /// All trigrams of a text, none if it is shorter than three bytes.
+    pub fn all_of(text: &str) -> impl Iterator<Item = Self> {
+        text.as_bytes().array_windows().map(|[a, b, c]| {
+            // Fibonacci hashing: the upper bits of the product depend on all three bytes.
+            let hash = u32::from_le_bytes([*a, *b, *c, 0]).wrapping_mul(0x9E37_79B1);
+            Self((hash >> (u32::BITS - BITS.ilog2())) as u16)
+        })
+    }
+
+    fn place(self) -> (usize, u64) {
+        let bit = usize::from(self.0);
+        (bit / WORD_BITS, 1 << (bit % WORD_BITS))
+    }
+}
+
+/// A set that may also contain trigrams that were not added.
+#[derive(Debug)]
+pub struct TrigramSet(Box<[u64; BITS / WORD_BITS]>);
+
+impl TrigramSet {
+    pub const BYTES: usize = BITS / 8;
+
+    pub fn of(text: &str) -> Self {
+        let mut set = Self(Box::new([0; BITS / WORD_BITS]));
+        set.add(text);
+        set
+    }
+
+    pub fn add(&mut self, text: &str) {
+        for trigram in Trigram::all_of(text) {
+            let (word, bit) = trigram.place();
+            self.0.get_mut(word).into_iter().for_each(|word| *word |= bit);
+        }
+    }
+
+    pub fn contains(&self, trigram: Trigram) -> bool {
+        let (word, bit) = trigram.place();
+        self.0.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// Of [`TrigramSet::BYTES`] bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut set = Self(Box::new([0; BITS / WORD_BITS]));
+        let (words, _) = bytes.as_chunks();
+        set.0.iter_mut().zip(words).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_must_occur_in_some_text() {
+        let texts = fold("Dell XPS 13\nSN-äß");
+        let set = TrigramSet::of(&texts);
+        for words in ["xps DELL", "ÄSS 13", "  "] {
+            let terms = SearchTerms::of(Some(words));
+            assert!(terms.occur_in(&texts) && terms.may_occur_in(&set), "{words}");
+        }
+        assert!(SearchTerms::of(Some(" ")).is_empty());
+        let terms = SearchTerms::of(Some("dell mac"));
+        assert!(!terms.occur_in(&texts) && !terms.may_occur_in(&set));
     }
 }

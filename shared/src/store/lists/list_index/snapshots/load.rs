@@ -1,16 +1,29 @@
 //! Loading a list index from its snapshot. A fault of a snapshot or of the object store costs a load from the table, never a
-//! list.
+//! list. Comparing a list index with the events of the last hour before it becomes a snapshot. A load applies the events of the
+//! last minute, because the secondary index may lag that far. Should it ever lag further, an index of a function instance is
+//! wrong for an hour, but a snapshot is wrong for all of them and for a day. Bringing a snapshot's index up to the last minute,
+//! page by page: for the writer, following is always cheaper than a load. Events that are older than any replica of a partition
+//! lags are read with half the units, eventually consistently. The last minute is left for a refresh, which reads consistently
+//! and from a little earlier. The pace at which the writer of snapshots reads a tenant's partition, so that the API keeps most of
+//! it.
 
 use super::format::{
     MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, check_snapshot, decode_header, decode_index,
 };
 use crate::aws::object_store::ObjectStoreError;
-use crate::domain::record::Record;
+use crate::domain::record::{Kind, Record};
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
+use crate::store::keys::{ENTRY, Item, Keys};
+use crate::store::lists::list_index::ListIndex;
 use crate::store::lists::list_index::cache::LoadedIndex;
-use crate::store::lists::list_index::index::ListIndex;
-use crate::store::lists::list_index::refresh_error::RefreshError;
+use crate::store::lists::list_index::change_event::{ChangeEvent, apply_events};
+use crate::store::lists::list_index::refresh::RefreshError;
+use crate::store::table::times::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay_of_snapshots};
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+use tokio::time::Instant;
+use uuid::Uuid;
 
 impl TenantStore {
     pub(in crate::store::lists::list_index) fn snapshot_source<I: ListIndex>(&self) -> SnapshotSource<'_> {
@@ -74,5 +87,172 @@ impl TenantStore {
         let cause = crate::log::error_chain(&reason);
         let kind = I::Entity::KIND.noun();
         tracing::warn!(metric = "unused_snapshots", tenant_id = %self.id, kind, cause, "a snapshot is not used");
+    }
+}
+
+const RECORDS_PER_READ: usize = 100;
+
+/// The latest versions of records that events speak of; `None` if they delete the record. Little, however many events there
+/// are.
+type LatestVersions = HashMap<(Kind, Uuid), Option<u64>>;
+
+impl TenantStore {
+    /// Reads the records that the index has in an older version than the events of the last hour, or lacks, and removes those
+    /// that are deleted.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RefreshError::Store`] when the table can't be read, and [`RefreshError::Inconsistent`] when this version of
+    /// the service can't read an event or a record.
+    pub(in crate::store::lists::list_index) async fn catch_up<I: ListIndex>(
+        &self,
+        loaded: &mut LoadedIndex<I>,
+    ) -> Result<(), RefreshError> {
+        let mut behind = Vec::new();
+        for ((kind, id), latest) in self.latest_versions::<I>(loaded).await? {
+            match latest {
+                None => loaded.index.remove(kind, id),
+                Some(latest) if loaded.index.version(kind, id).unwrap_or(0) < latest => behind.push((kind, id)),
+                Some(_) => {}
+            }
+        }
+        if !behind.is_empty() {
+            let (kind, records) = (<I::Entity as Record>::KIND.noun(), behind.len());
+            tracing::warn!(tenant_id = %self.id, kind, records, "the secondary index lags far behind");
+        }
+        for records in behind.chunks(RECORDS_PER_READ) {
+            let keys: Vec<_> = records.iter().map(|(kind, id)| self.keys.record(*kind, *id)).collect();
+            let items = self.items(&keys).await?;
+            for ((kind, id), key) in records.iter().zip(&keys) {
+                match items.get(key) {
+                    Some(item) => loaded.index.load_item(*kind, item)?,
+                    None => loaded.index.remove(*kind, *id),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the events that the secondary index may lack, page by page.
+    async fn latest_versions<I: ListIndex>(&self, loaded: &LoadedIndex<I>) -> Result<LatestVersions, RefreshError> {
+        let (from, to) = Keys::events_since(loaded.loaded_at.plus(-max_secondary_index_delay_of_snapshots()));
+        // The load has read the last minute consistently, and no replica of a partition lags longer behind.
+        let query = self.events_query(from, to).consistent_read(false);
+        let query = query.projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
+        let mut latest = LatestVersions::new();
+        let mut start_key = None::<Item>;
+        loop {
+            let page = self.page(query.clone().set_exclusive_start_key(start_key)).await?;
+            for item in page.items.unwrap_or_default() {
+                let entry = item.get(ENTRY).and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
+                let Ok(event) = ChangeEvent::parse(entry)? else { continue };
+                if I::follows(event.kind) {
+                    let version = latest.entry((event.kind, event.record_id)).or_insert(Some(0));
+                    *version = version.filter(|_| !I::is_removed_by(&event)).map(|version| version.max(event.version));
+                }
+            }
+            start_key = page.last_evaluated_key;
+            if start_key.is_none() {
+                return Ok(latest);
+            }
+        }
+    }
+}
+
+impl TenantStore {
+    /// Applies the events up to a minute before `now`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RefreshError::Store`] when the table can't be read, and [`RefreshError::Inconsistent`] when this version of the
+    /// service can't read an event.
+    pub(in crate::store::lists::list_index) async fn follow_old_events<I: ListIndex>(
+        &self,
+        loaded: &mut LoadedIndex<I>,
+        now: Timestamp,
+    ) -> Result<(), RefreshError> {
+        let (since, end) = (loaded.synced_at.plus(-max_event_delay()), now.plus(-SECONDARY_INDEX_LAG));
+        if loaded.synced_at >= end {
+            return Ok(());
+        }
+        let (from, to) = (Keys::events_since(since.plus(-CLOCK_SKEW)).0, Keys::events_since(end).0);
+        let query = self.events_query(from, to).consistent_read(false);
+        let query = query.projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
+        let (mut left, mut removed) = (Vec::new(), HashSet::new());
+        let mut start_key = None::<Item>;
+        loop {
+            let page = self.page(query.clone().set_exclusive_start_key(start_key)).await?;
+            let mut events: Vec<ChangeEvent> = left;
+            for item in page.items.unwrap_or_default() {
+                let entry = item.get(ENTRY).and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
+                events.extend(ChangeEvent::parse(entry)?.ok().filter(|event| I::follows(event.kind)));
+            }
+            left = apply_page(&mut loaded.index, events, since, &mut removed)?;
+            start_key = page.last_evaluated_key;
+            if start_key.is_none() {
+                // Events that still lack an earlier one are of the last seconds, which are read again.
+                loaded.synced_at = end;
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Returns the events of records that lack an earlier event, which the next page may have. `removed` remembers records that are
+/// gone: clocks differ, so events of them may follow.
+fn apply_page<I: ListIndex>(
+    index: &mut I,
+    events: Vec<ChangeEvent>,
+    since: Timestamp,
+    removed: &mut HashSet<(Kind, Uuid)>,
+) -> Result<Vec<ChangeEvent>, RefreshError> {
+    let incomplete: HashSet<_> = apply_events(index, events.clone(), since, removed)?.into_iter().collect();
+    Ok(events.into_iter().filter(|event| incomplete.contains(&event.record())).collect())
+}
+
+/// Read units per second: a third of the 3,000 that a partition has.
+pub const UNITS_PER_SECOND: f64 = 1_000.0;
+
+/// The reads of one snapshot so far.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    began_at: Instant,
+    units: f64,
+}
+
+impl Pace {
+    pub fn begin() -> Self {
+        Self { began_at: Instant::now(), units: 0.0 }
+    }
+
+    /// Counts a read, and returns the time until the next one.
+    pub fn pause_after(&mut self, units: f64) -> Duration {
+        self.units += units;
+        pause(self.units, self.began_at.elapsed())
+    }
+}
+
+/// The time that is left of that in which `units` may be read.
+fn pause(units: f64, elapsed: Duration) -> Duration {
+    Duration::from_secs_f64((units / UNITS_PER_SECOND).max(0.0)).saturating_sub(elapsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_wait_until_their_units_are_due() {
+        let seconds = Duration::from_secs_f64;
+        for (units, elapsed, wait) in [(0.0, 0.0, 0.0), (128.0, 0.0, 0.128), (128.0, 0.1, 0.028), (1_000.0, 3.0, 0.0)] {
+            let paused = pause(units, seconds(elapsed));
+            assert!(paused.abs_diff(seconds(wait)) < Duration::from_micros(1), "{units} units in {elapsed} s: {paused:?}");
+        }
+        // 147,000 units of a million assets with 250 changes a second, page by page, without any time for the reads.
+        let (mut pace, mut waited) = (Pace::begin(), Duration::ZERO);
+        for _ in 0..1_148 {
+            waited = pace.pause_after(128.0);
+        }
+        assert!(waited > seconds(146.0) && waited < seconds(148.0), "{waited:?}");
     }
 }
