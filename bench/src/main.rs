@@ -7,7 +7,6 @@ mod compare;
 mod generated_index;
 mod import;
 mod lists;
-mod server_process;
 mod service;
 mod simulate;
 mod statistics;

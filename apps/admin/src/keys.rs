@@ -1,8 +1,8 @@
 //! API keys.
 
+use crate::check;
 use crate::options::NewKey;
 use crate::output::{Field, Output, cell};
-use crate::check;
 use crate::tenants::mark_dry_run;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};

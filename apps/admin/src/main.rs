@@ -4,7 +4,6 @@
 //! Lines otherwise.
 
 mod check;
-mod commands;
 mod deletion;
 mod doctor;
 mod environment;
@@ -26,7 +25,7 @@ async fn main() -> ExitCode {
     let options: Options = terminal::parse_arguments();
     let is_json = options.json;
     let printed = async {
-        let output = commands::run(options).await?;
+        let output = options::run(options).await?;
         output.print(is_json)?;
         anyhow::Ok(output.is_success())
     };

@@ -3,8 +3,8 @@
 //! Calls of several tasks overlap as they do over a network. No socket is involved, so that tokio's paused clock skips the
 //! pauses of the service.
 
-use crate::sample;
-use crate::table_calls::{TableEngine, TableResponse};
+use crate::table::{TableEngine, TableResponse};
+use crate::test_data;
 use anyhow::Result;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
@@ -40,7 +40,7 @@ impl InProcessEngine {
     ///
     /// Returns an error when SQLite can't open a database in memory.
     pub fn new() -> Result<Self> {
-        Ok(Self { engine: TableEngine::in_memory()?, random: Arc::new(Mutex::new(sample::random())) })
+        Ok(Self { engine: TableEngine::in_memory()?, random: Arc::new(Mutex::new(test_data::random())) })
     }
 
     /// Lets other tasks go first, a random number of times.

@@ -2,7 +2,6 @@
 //! DynamoDB costs, the table's stream, a queue, invariants and demo data. Never deployed; no function depends on it.
 
 pub mod api;
-pub mod cpu_time;
 mod data_folder;
 mod demo;
 pub mod document;
@@ -11,20 +10,15 @@ pub mod faulty_table;
 mod greeting;
 pub mod in_process;
 pub mod invariants;
-mod listen;
 pub mod log;
 pub mod meter;
 pub mod options;
 pub mod queue;
-pub mod sample;
 pub mod server;
 pub mod serving;
 pub mod simulation;
-pub mod stream;
 pub mod table;
-mod table_calls;
 pub mod test_data;
-mod token_bucket;
 pub mod webhooks;
 
 pub use data_folder::SnapshotFolder;

@@ -1,4 +1,5 @@
-//! Measures what requests cost in DynamoDB, by the consumed capacity that the table reports.
+//! Measures what requests cost in DynamoDB, by the consumed capacity that the table reports. The processor time of a thread,
+//! which doesn't depend on other work of the machine. A token bucket, as each partition of a table has one for its capacity.
 
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::operation::{batch_get_item, delete_item, get_item, put_item, query, transact_write_items, update_item};
@@ -7,9 +8,11 @@ use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::{
     BeforeSerializationInterceptorContextMut, BeforeSerializationInterceptorContextRef, FinalizerInterceptorContextRef, Input,
 };
+use rustix::time::{ClockId, clock_gettime};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tokio::time::Instant;
 
 /// An SDK interceptor that records the consumed capacity, start and end of each call.
 #[derive(Debug, Clone, Default)]
@@ -137,5 +140,42 @@ impl Meter {
             read_units: calls.iter().map(|call| call.read_units).sum(),
             write_units: calls.iter().map(|call| call.write_units).sum(),
         }
+    }
+}
+
+/// Of this thread: with that of an engine in the process, without that of one with a port, which has a thread of its own.
+#[must_use]
+pub fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_nanos(time.tv_nsec.unsigned_abs())
+}
+
+/// A token bucket that holds the units of one second. A call may take more than the rest: the bucket goes into debt.
+#[derive(Debug)]
+pub struct TokenBucket {
+    left: f64,
+    at: Instant,
+}
+
+impl TokenBucket {
+    #[must_use]
+    pub fn full(units_per_second: f64, now: Instant) -> Self {
+        Self { left: units_per_second, at: now }
+    }
+
+    pub fn has_any(&mut self, units_per_second: f64, now: Instant) -> bool {
+        self.refill(units_per_second, now);
+        self.left > 0.0
+    }
+
+    pub fn take(&mut self, units: f64, units_per_second: f64, now: Instant) {
+        self.refill(units_per_second, now);
+        self.left -= units;
+    }
+
+    /// Adds the units since the last time.
+    fn refill(&mut self, units_per_second: f64, now: Instant) {
+        self.left = (self.left + (now - self.at).as_secs_f64() * units_per_second).min(units_per_second);
+        self.at = now;
     }
 }

@@ -1,15 +1,14 @@
 //! The dev server: all functions behind one port, and the embedded engine.
 
 use crate::data_folder::{DataFolder, write_atomically};
-use crate::demo::DemoClock;
+use crate::demo::{self, DemoClock};
 use crate::greeting::{Greeting, is_installed};
-use crate::listen::{cant_listen, reachable};
 use crate::log::{self, Format};
 use crate::options::Options;
 use crate::queue::in_memory;
-use crate::serving::{self, Limits};
+use crate::serving::{self, Limits, cant_listen, reachable};
 use crate::webhooks::{Pipeline, handler};
-use crate::{demo, engine, table};
+use crate::{engine, table};
 use anyhow::{Context, Result, anyhow};
 use aws_sdk_dynamodb::Client;
 use axum::Router;
@@ -21,11 +20,10 @@ use shared::app::App;
 use shared::http::base_url::with_host_header;
 use shared::key_encryption::KeyEncryption;
 use shared::store::Store;
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 use terminal::style;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{self, SignalKind};

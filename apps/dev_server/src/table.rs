@@ -1,13 +1,21 @@
-//! Creates the table as template.yaml declares it, so that the two can't differ.
+//! Creates the table as template.yaml declares it, so that the two can't differ. The stream of the table in the embedded engine:
+//! every change of an item, in order. It is enabled only where somebody reads it, since every change is stored twice until it has
+//! been read. docs/adr/0004 lists where it differs from DynamoDB Streams. Calls of the APIs of DynamoDB and DynamoDB Streams,
+//! executed by the embedded engine.
 
+use crate::engine;
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
-    ScalarAttributeType, TimeToLiveSpecification,
+    ScalarAttributeType, StreamSpecification, StreamViewType, TimeToLiveSpecification,
 };
-use serde::Deserialize;
-use std::sync::OnceLock;
+use dynoxide::Database;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use yaml_serde::Value;
 
 /// The contents of template.yaml at build time.
@@ -125,7 +133,7 @@ async fn check_indexes(client: &Client, name: &str, declared: &TableProperties) 
     Ok(())
 }
 
-/// Creates the table, unless it exists. Its stream is enabled only where somebody reads it: [`crate::stream::enable`].
+/// Creates the table, unless it exists. Its stream is enabled only where somebody reads it: [`enable`].
 ///
 /// # Errors
 ///
@@ -155,4 +163,183 @@ pub async fn create(client: &Client, name: &str) -> Result<()> {
         TimeToLiveSpecification::builder().attribute_name(&declared.time_to_live_specification.attribute_name).enabled(true);
     client.update_time_to_live().table_name(name).time_to_live_specification(ttl.build()?).send().await?;
     Ok(())
+}
+
+#[must_use]
+pub fn client(url: &str) -> aws_sdk_dynamodbstreams::Client {
+    let config = aws_sdk_dynamodbstreams::Config::builder()
+        .behavior_version(aws_sdk_dynamodbstreams::config::BehaviorVersion::latest())
+        .region(engine::REGION)
+        .endpoint_url(url)
+        .credentials_provider(engine::credentials())
+        .http_client(aws_smithy_http_client::Builder::new().build_http());
+    aws_sdk_dynamodbstreams::Client::from_conf(config.build())
+}
+
+/// Enables the stream that template.yaml declares, also of a table that has none yet, and returns its ARN.
+///
+/// # Errors
+///
+/// Returns an error when a call to the engine fails, or when the template declares no stream.
+pub async fn enable(client: &aws_sdk_dynamodb::Client, name: &str) -> Result<String> {
+    let view = StreamViewType::from(declared()?.stream_specification.stream_view_type.as_str());
+    let described = client.describe_table().table_name(name).send().await.context("can't describe the table")?;
+    let described = described.table().context("the engine describes no table")?;
+    // A second call would give the stream another ARN, by which nobody would find what has been read of it.
+    if described.stream_specification().and_then(StreamSpecification::stream_view_type) == Some(&view)
+        && let Some(arn) = described.latest_stream_arn()
+    {
+        return Ok(arn.to_owned());
+    }
+    let stream = StreamSpecification::builder().stream_enabled(true).stream_view_type(view).build()?;
+    let updated = client.update_table().table_name(name).stream_specification(stream).send().await;
+    let updated = updated.context("can't enable the table's stream")?;
+    let arn = updated.table_description().and_then(|table| table.latest_stream_arn());
+    Ok(arn.context("the engine names no stream")?.to_owned())
+}
+
+/// More transactions than are ever under way at once, between an attempt that timed out and the SDK's next one.
+const REMEMBERED_TRANSACTIONS: usize = 256;
+
+#[derive(Debug, Clone)]
+pub struct TableResponse {
+    pub status: u16,
+    pub body: Value,
+}
+
+impl TableResponse {
+    pub fn error(status: u16, code: &str, message: &str) -> Self {
+        Self { status, body: json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message}) }
+    }
+
+    pub fn is_success(&self) -> bool {
+        self.status == 200
+    }
+}
+
+/// An embedded engine. Cheap to clone.
+#[derive(Clone)]
+pub struct TableEngine {
+    database: Database,
+    /// The latest successful transactions by `ClientRequestToken`, newest last. The engine would remember each for ten minutes,
+    /// and walk through all of them at every further one.
+    transactions: Arc<Mutex<VecDeque<(String, TableResponse)>>>,
+}
+
+impl TableEngine {
+    pub fn new(database: Database) -> Self {
+        Self { database, transactions: Arc::default() }
+    }
+
+    /// # Errors
+    ///
+    /// Returns an error when SQLite can't open a database in memory.
+    pub fn in_memory() -> Result<Self> {
+        Ok(Self::new(Database::memory()?))
+    }
+
+    /// `operation` is DynamoDB's name.
+    pub fn execute(&self, operation: &str, mut body: Value) -> TableResponse {
+        let token = body.as_object_mut().and_then(|request| request.remove("ClientRequestToken"));
+        match token.as_ref().and_then(Value::as_str) {
+            Some(token) => self.execute_once(token, operation, body),
+            None => self.call(operation, body),
+        }
+    }
+
+    /// A repeated attempt waits for the first, and gets its response.
+    fn execute_once(&self, token: &str, operation: &str, body: Value) -> TableResponse {
+        let mut transactions = self.transactions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, response)) = transactions.iter().rev().find(|(earlier, _)| earlier == token) {
+            return response.clone();
+        }
+        let response = self.call(operation, body);
+        if response.is_success() {
+            if transactions.len() == REMEMBERED_TRANSACTIONS {
+                transactions.pop_front();
+            }
+            transactions.push_back((token.to_owned(), response.clone()));
+        }
+        response
+    }
+
+    fn call(&self, operation: &str, body: Value) -> TableResponse {
+        match operation {
+            "GetItem" => respond(body, |request| self.database.get_item(request)),
+            "BatchGetItem" => respond(body, |request| self.database.batch_get_item(request)),
+            "TransactGetItems" => respond(body, |request| self.database.transact_get_items(request)),
+            "Query" => respond(body, |request| self.database.query(request)),
+            "Scan" => respond(body, |request| self.database.scan(request)),
+            "PutItem" => respond(body, |request| self.database.put_item(request)),
+            "UpdateItem" => respond(body, |request| self.database.update_item(request)),
+            "DeleteItem" => respond(body, |request| self.database.delete_item(request)),
+            "TransactWriteItems" => respond(body, |request| self.database.transact_write_items(request)),
+            "CreateTable" => respond(body, |request| self.database.create_table(request)),
+            "DeleteTable" => respond(body, |request| self.database.delete_table(request)),
+            "DescribeTable" => respond(body, |request| self.database.describe_table(request)),
+            "UpdateTable" => respond(body, |request| self.database.update_table(request)),
+            "ListTables" => respond(body, |request| self.database.list_tables(request)),
+            "DescribeTimeToLive" => respond(body, |request| self.database.describe_time_to_live(request)),
+            "BatchWriteItem" => respond(body, |request| self.database.batch_write_item(request)),
+            "UpdateTimeToLive" => respond(body, |request| self.database.update_time_to_live(request)),
+            "ListStreams" => respond(body, |request| self.database.list_streams(request)),
+            "DescribeStream" => respond(body, |request| self.database.describe_stream(request)),
+            "GetShardIterator" => respond(body, |request| self.database.get_shard_iterator(request)),
+            "GetRecords" => respond(body, |request| self.database.get_records(request)),
+            other => TableResponse::error(400, "UnknownOperationException", other),
+        }
+    }
+}
+
+fn respond<Q: DeserializeOwned, A: Serialize>(body: Value, call: impl FnOnce(Q) -> dynoxide::Result<A>) -> TableResponse {
+    let request = match serde_json::from_value(body) {
+        Ok(request) => request,
+        Err(error) => return TableResponse::error(400, "ValidationException", &error.to_string()),
+    };
+    match call(request) {
+        Ok(answer) => TableResponse { status: 200, body: serde_json::to_value(answer).unwrap_or_default() },
+        Err(error) => {
+            TableResponse { status: error.status_code(), body: serde_json::from_str(&error.to_json()).unwrap_or_default() }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> TableEngine {
+        let engine = TableEngine::in_memory().unwrap();
+        let key = json!([{"AttributeName": "id", "KeyType": "HASH"}]);
+        let attributes = json!([{"AttributeName": "id", "AttributeType": "S"}]);
+        let table =
+            json!({"TableName": "table", "KeySchema": key, "AttributeDefinitions": attributes, "BillingMode": "PAY_PER_REQUEST"});
+        assert!(engine.execute("CreateTable", table).is_success());
+        engine
+    }
+
+    fn put(engine: &TableEngine, id: usize, token: &str) -> TableResponse {
+        let put = json!({"TableName": "table", "Item": {"id": {"S": id.to_string()}}, "ConditionExpression": "attribute_not_exists(id)"});
+        engine.execute("TransactWriteItems", json!({"TransactItems": [{"Put": put}], "ClientRequestToken": token}))
+    }
+
+    #[test]
+    fn a_repeated_attempt_of_a_transaction_gets_the_first_response() {
+        let engine = table();
+        assert!(put(&engine, 1, "first").is_success());
+        assert!(put(&engine, 1, "first").is_success());
+        assert_eq!(put(&engine, 1, "second").status, 400);
+        assert_eq!(put(&engine, 1, "second").status, 400, "a failure is not remembered as a success");
+    }
+
+    #[test]
+    fn only_the_latest_transactions_are_remembered() {
+        let engine = table();
+        for id in 0..=REMEMBERED_TRANSACTIONS {
+            assert!(put(&engine, id, &id.to_string()).is_success());
+        }
+        assert_eq!(engine.transactions.lock().unwrap().len(), REMEMBERED_TRANSACTIONS);
+        assert!(put(&engine, 1, "1").is_success());
+        assert_eq!(put(&engine, 0, "0").status, 400);
+    }
 }

@@ -1,8 +1,13 @@
-//! Sample data for the tests of several programs.
+//! Sample data for the tests of several programs. The choice of cases of an exhaustive test: a sample every day, all of them in
+//! the full run.
 
+use fastrand::Rng;
 use serde_json::{Value, json};
 use shared::domain::keys::token::{BearerToken, Credential, Secret};
 use shared::domain::values::id::{ApiKeyId, Id, LinkId, TenantId};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::Location;
+use std::time::{SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
 /// Of the right form, but never created by the tenant.
@@ -31,4 +36,58 @@ pub fn unknown_tenant() -> TenantId {
 pub fn expensive_schema() -> Value {
     let rules: Vec<Value> = (0..900).map(|n| json!({"type": "string", "minLength": n})).collect();
     json!({"properties": {"list": {"items": {"not": {"anyOf": rules}}}}})
+}
+
+/// Repeats the sample of another day.
+const SEED: &str = "TEST_SEED";
+
+/// `FULL_TESTS=1` asks for every case.
+#[must_use]
+pub fn full_tests() -> bool {
+    std::env::var("FULL_TESTS").is_ok_and(|value| value == "1")
+}
+
+/// Random choices for a place in the code. Prints the seed; the output of a test is shown when it fails.
+#[must_use]
+#[track_caller]
+#[expect(clippy::print_stdout, reason = "only tests call it")]
+pub fn random() -> Rng {
+    println!("{SEED}={} repeats this sample, FULL_TESTS=1 takes every case", seed());
+    random_for(Location::caller())
+}
+
+/// Random choices for a test or a place: others get different ones.
+pub fn random_for(what: impl Hash) -> Rng {
+    let mut hasher = DefaultHasher::new();
+    (seed(), what).hash(&mut hasher);
+    Rng::with_seed(hasher.finish())
+}
+
+/// The value of `TEST_SEED`, or the day.
+#[expect(clippy::disallowed_methods, reason = "the day is the seed; the tests' own clock stands still")]
+#[expect(clippy::panic, reason = "only tests call it")]
+fn seed() -> u64 {
+    match std::env::var(SEED) {
+        Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("{SEED} must be a number, not {seed:?}")),
+        Err(_) => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() / 86_400),
+    }
+}
+
+/// In their order; all cases in the full run.
+#[must_use]
+#[track_caller]
+pub fn sample<T>(cases: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
+    let cases: Vec<T> = cases.into_iter().collect();
+    if full_tests() || cases.len() <= count {
+        return cases;
+    }
+    let mut chosen = random().choose_multiple(cases.into_iter().enumerate(), count);
+    chosen.sort_unstable_by_key(|(place, _)| *place);
+    chosen.into_iter().map(|(_, case)| case).collect()
+}
+
+/// For a test with random input: `full` in the full run, otherwise a sixteenth.
+#[must_use]
+pub fn case_count(full: u32) -> u32 {
+    if full_tests() { full } else { full.div_ceil(16) }
 }

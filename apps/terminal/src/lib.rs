@@ -1,9 +1,7 @@
 //! The output of the command lines for people: tables that fit the terminal, readable times, errors, and help with examples.
 
-mod arguments;
 mod examples;
 mod manual;
-mod notice;
 mod print;
 #[cfg(feature = "pty")]
 pub mod pty;
@@ -12,12 +10,12 @@ mod table;
 mod text;
 mod tips;
 
-pub use arguments::parse_arguments;
 pub use examples::{check_examples, examples};
-pub use notice::Notice;
+pub use manual::parse_arguments;
 pub use print::{
     ask, data, is_broken_pipe, print, print_data, print_error, print_note, print_styled, print_styled_note, ring_bell,
 };
+pub use style::Notice;
 pub use table::{Column, Table, record};
 pub use text::{clean, clean_hidden, clean_lines, pad, time};
 

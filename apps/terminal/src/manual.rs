@@ -1,10 +1,14 @@
-//! Manual pages and completions as files, which `.ci/release` puts into its archives.
+//! Manual pages and completions as files, which `.ci/release` puts into its archives. The arguments of a program.
 
-use clap::{Command, ValueEnum};
+use crate::print::{print, print_error, print_note, print_styled, print_styled_note};
+use crate::style::{is_coloured, is_output_coloured};
+use crate::text::unstyled;
+use crate::tips::without_wrong_tips;
+use clap::{Command, Error, Parser, ValueEnum};
 use clap_complete::{Shell, generate_to};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::{fs, io};
+use std::{env, fs, io, process};
 
 /// The first argument of a program that is asked for its manual; the second one is the folder. No help shows it.
 const ARGUMENT: &str = "--write-manual";
@@ -28,6 +32,38 @@ pub(crate) fn write(mut command: Command, folder: PathBuf) -> io::Result<()> {
     }
     // `help import` needs no page beside that of `import`.
     clap_mangen::generate_to(command.disable_help_subcommand(true), folder)
+}
+
+/// If they can't be parsed, or ask for help, prints clap's text and ends the program, as [`Parser::parse`] does, but without
+/// control characters, since clap echoes arguments, and without tips that mislead.
+#[must_use]
+pub fn parse_arguments<T: Parser>() -> T {
+    if let Some(folder) = folder(env::args_os().skip(1)) {
+        let written = write(T::command(), folder);
+        process::exit(match written {
+            Ok(()) => 0,
+            Err(error) => {
+                print_error(&error.to_string());
+                1
+            }
+        });
+    }
+    T::try_parse().map_err(without_wrong_tips).unwrap_or_else(|error| {
+        show(&error);
+        process::exit(error.exit_code())
+    })
+}
+
+fn show(error: &Error) {
+    let styled = error.render().ansi().to_string();
+    let (styled, plain) = (styled.trim_end(), unstyled(styled.trim_end()));
+    // Styles of an argument can't be told from clap's own. They do no harm.
+    if error.use_stderr() {
+        if is_coloured(&io::stderr()) { print_styled_note(styled) } else { print_note(&plain) }
+    } else {
+        // The exit code says the same if nothing can be written.
+        let _ = if is_output_coloured() { print_styled(styled).map(drop) } else { print(&plain) };
+    }
 }
 
 #[cfg(test)]

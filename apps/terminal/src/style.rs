@@ -1,10 +1,12 @@
-//! Colours, where people want them: on a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
+//! Colours, where people want them: on a terminal, unless `NO_COLOR` is set (<https://no-color.org>). A line about an action,
+//! while it lasts.
 
-pub use anstyle::Style;
-
+use crate::text::clean;
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
+pub use anstyle::Style;
 use anstyle::{AnsiColor, Color};
+use console::Term;
 
 /// As in the help of commands.
 pub const HEADING: Style = Style::new().bold().underline();
@@ -38,6 +40,31 @@ pub fn is_error_coloured() -> bool {
 #[must_use]
 pub fn paint(text: &str, style: Style, is_coloured: bool) -> String {
     if is_coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
+}
+
+/// A line on standard error, if that is a terminal. Dropping it erases the line.
+#[derive(Debug)]
+pub struct Notice(Term);
+
+impl Notice {
+    /// The text must fit one line.
+    #[must_use]
+    pub fn show(text: &str) -> Self {
+        let term = Term::stderr();
+        if term.is_term() {
+            // Nobody misses a line that can't be written.
+            let _ = term.write_str(&clean(text));
+        }
+        Self(term)
+    }
+}
+
+impl Drop for Notice {
+    fn drop(&mut self) {
+        if self.0.is_term() {
+            let _ = self.0.clear_line();
+        }
+    }
 }
 
 #[cfg(test)]

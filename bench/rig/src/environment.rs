@@ -1,8 +1,8 @@
-//! The environment of a function: a table with a tenant in it, behind TLS.
+//! The environment of a function: a table with a tenant in it, behind TLS. A TLS proxy in front of the embedded engine, which
+//! only speaks plain HTTP. Functions reach their table over TLS.
 
 use crate::emulator::Emulator;
 use crate::function::{Function, binaries_dir};
-use crate::tls_proxy::TlsProxy;
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::Client;
 use axum::body::{Body, to_bytes};
@@ -10,12 +10,22 @@ use axum::http::Request;
 use dev_server::engine::{self, Engine};
 use dev_server::server::{self, TABLE};
 use dev_server::table;
+use rcgen::{CertificateParams, KeyPair};
 use serde_json::Value;
 use shared::app::{App, system_clock};
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
 use std::ffi::OsStr;
+use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tower::ServiceExt;
 
 /// AWS's root certificates, which functions trust in addition to the proxy's: parsing them is part of a cold start.
@@ -108,4 +118,81 @@ async fn create_asset(store: Store, api_key: &str) -> Result<String> {
     let response = server::router(App::new(store)).oneshot(request).await?;
     let body: Value = serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await?)?;
     Ok(body["data"]["id"].as_str().with_context(|| format!("can't create the asset: {body}"))?.to_owned())
+}
+
+/// A running proxy with a self-signed certificate. Dropping it ends it.
+pub struct TlsProxy {
+    pub url: String,
+    /// Its certificate in PEM, to be trusted through `AWS_CA_BUNDLE`.
+    pub certificate: String,
+    pause: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for TlsProxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl TlsProxy {
+    /// # Errors
+    ///
+    /// Returns an error when the certificate can't be created or no port is free.
+    pub async fn start(target: SocketAddr) -> Result<Self> {
+        let key = KeyPair::generate()?;
+        let certificate = CertificateParams::new(vec!["localhost".to_owned()])?.self_signed(&key)?;
+        let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], private)?;
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("https://localhost:{}", listener.local_addr()?.port());
+        let (pause, paused) = watch::channel(false);
+        let task = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(forward(acceptor.clone(), client, target, paused.clone()));
+            }
+        });
+        Ok(Self { url, certificate: certificate.pem(), pause, task })
+    }
+
+    /// Holds back all requests, like a table that doesn't respond, or forwards them again.
+    pub fn pause(&self, is_paused: bool) {
+        self.pause.send_replace(is_paused);
+    }
+}
+
+async fn forward(acceptor: TlsAcceptor, client: TcpStream, target: SocketAddr, paused: watch::Receiver<bool>) {
+    // Errors end the connection; the client notices that by itself.
+    let _ = client.set_nodelay(true);
+    let Ok(client) = acceptor.accept(client).await else { return };
+    let Ok(server) = TcpStream::connect(target).await else { return };
+    let _ = server.set_nodelay(true);
+    let (from_client, to_client) = tokio::io::split(client);
+    let (from_server, to_server) = tokio::io::split(server);
+    let _ = tokio::try_join!(copy(from_client, to_server, Some(paused)), copy(from_server, to_client, None));
+}
+
+async fn copy(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut paused: Option<watch::Receiver<bool>>,
+) -> std::io::Result<()> {
+    let mut bytes = vec![0; 64 * 1024];
+    loop {
+        let read = from.read(&mut bytes).await?;
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        if let Some(paused) = &mut paused {
+            // Fails only when the proxy was dropped.
+            let _ = paused.wait_for(|is_paused| !is_paused).await;
+        }
+        to.write_all(&bytes[..read]).await?;
+        to.flush().await?;
+    }
 }

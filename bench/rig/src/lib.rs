@@ -7,5 +7,3 @@ pub mod events;
 pub mod fake_sqs;
 pub mod function;
 pub mod runtime_api;
-pub mod tls_proxy;
-pub mod usage;

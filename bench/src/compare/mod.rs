@@ -1,20 +1,24 @@
-//! Compares two builds of a function, or of the dev server: what did a change cost?
-//!
-//! Both run at the same time and take turns, so that other load on the machine affects both alike. Each round starts both anew.
-
-mod dollars;
-mod report;
-mod target;
+//! Compares two builds of a function, or of the dev server: what did a change cost? Both run at the same time and take turns, so
+//! that other load on the machine affects both alike. Each round starts both anew. What requests take and cost on Lambda, by the
+//! function's memory: from the processor time that was measured here. Figures of both builds, round by round. A running binary: a
+//! function behind the Runtime API, or the dev server.
 
 use crate::coldstart::FUNCTIONS;
+use crate::service::ServerProcess;
 use crate::statistics::millis;
 use anyhow::{Context, Result, bail, ensure};
-use dollars::Work;
-use report::Figures;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
 use rig::environment::Environment;
-use std::path::PathBuf;
-use std::time::Duration;
-use target::Target;
+use rig::events::request_with_query;
+use rig::function::{Function, cpu_time, memory_kilobytes};
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const ASSETS: &str = "assets";
 const ROWS: usize = 50;
@@ -110,7 +114,7 @@ pub async fn run(options: &Options) -> Result<()> {
         Some(Work { label, cpu_ms: figures.median(&kind.cpu_label(), 1)?, round_trips, weight })
     };
     // Of other functions, nobody counts the round trips here, and the dev server's processor time is also the engine's.
-    if name == ASSETS { dollars::print(&kinds.iter().filter_map(work).collect::<Vec<_>>()) } else { Ok(()) }
+    if name == ASSETS { print(&kinds.iter().filter_map(work).collect::<Vec<_>>()) } else { Ok(()) }
 }
 
 /// Starts both builds, sends them the same requests in turns, and ends them.
@@ -157,4 +161,202 @@ async fn round(
         target.stop().await?;
     }
     Ok(())
+}
+
+const SIZES_MB: [f64; 3] = [512.0, 1024.0, 1769.0];
+/// "At 1,769 MB, a function has the equivalent of one vCPU", and a share of it with less (Lambda developer guide, "Configure
+/// Lambda function memory").
+const ONE_CPU_MB: f64 = 1769.0;
+/// Assumed for DynamoDB in the same region.
+const ROUND_TRIP_MS: f64 = 4.0;
+/// As in docs/costs.md.
+const PER_MILLION_REQUESTS: f64 = 0.20;
+const PER_GB_SECOND: f64 = 0.000_016_666_7;
+
+/// A kind of request, or the row of an import.
+pub struct Work {
+    pub label: &'static str,
+    pub cpu_ms: f64,
+    pub round_trips: f64,
+    /// The number of rows in a request.
+    pub weight: usize,
+}
+
+impl Work {
+    /// The milliseconds that it takes, and the dollars of a million, with this memory.
+    fn on_lambda(&self, size_mb: f64) -> (f64, f64) {
+        let ms = self.cpu_ms * ONE_CPU_MB / size_mb + self.round_trips * ROUND_TRIP_MS;
+        (ms, PER_MILLION_REQUESTS / self.weight as f64 + ms * 1000.0 * size_mb / 1024.0 * PER_GB_SECOND)
+    }
+}
+
+pub fn print(rows: &[Work]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\nNEW on Lambda, with {ROUND_TRIP_MS} ms per round trip: milliseconds, and dollars of a million (x86_64)")?;
+    writeln!(out, "{:<20}{}", "", SIZES_MB.map(|size| format!("{:>18}", format!("{size} MB"))).concat())?;
+    for work in rows {
+        let columns = SIZES_MB.map(|size| {
+            let (ms, dollars) = work.on_lambda(size);
+            format!("{ms:>11.1}{dollars:>7.2}")
+        });
+        writeln!(out, "{:<20}{}", work.label, columns.concat())?;
+    }
+    Ok(())
+}
+
+/// The figures, in the order in which they were first added.
+#[derive(Default)]
+pub struct Figures(Vec<(String, [Vec<f64>; 2])>);
+
+impl Figures {
+    /// Adds the figure of a round: side 0 is the old build, side 1 the new one.
+    pub fn add(&mut self, label: &str, side: usize, value: f64) {
+        let known = self.0.iter().position(|(known, _)| known == label);
+        let index = known.unwrap_or_else(|| {
+            self.0.push((label.to_owned(), Default::default()));
+            self.0.len() - 1
+        });
+        self.0[index].1[side].push(value);
+    }
+
+    pub fn median(&self, label: &str, side: usize) -> Option<f64> {
+        self.0.iter().find(|(known, _)| known == label).map(|(_, sides)| quantile(&sides[side], 0.5))
+    }
+
+    /// Prints a line for each figure: the medians of both builds, and the ratios of the rounds.
+    pub fn print(&self, title: &str) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{title}; medians, and new divided by old with its quartiles")?;
+        writeln!(out, "{:<30}{:>10}{:>10}{:>8}   quartiles", "", "old", "new", "ratio")?;
+        for (label, [old, new]) in &self.0 {
+            let (ratio, [first, third]) = ratios(old, new);
+            let [old, new] = [old, new].map(|values| quantile(values, 0.5));
+            writeln!(out, "{label:<30}{old:>10.3}{new:>10.3}{ratio:>8.2}   {first:.2}–{third:.2}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The median and the quartiles of new divided by old, round by round.
+fn ratios(old: &[f64], new: &[f64]) -> (f64, [f64; 2]) {
+    let ratios: Vec<f64> = old.iter().zip(new).map(|(old, new)| new / old).collect();
+    (quantile(&ratios, 0.5), [0.25, 0.75].map(|share| quantile(&ratios, share)))
+}
+
+/// Interpolated between its neighbours.
+fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let position = share * sorted.len().saturating_sub(1) as f64;
+    let at = |index: f64| sorted.get(index as usize).copied().unwrap_or_default();
+    at(position.floor()) + (at(position.ceil()) - at(position.floor())) * position.fract()
+}
+
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+pub enum Target<'a> {
+    Function { function: Box<Function>, environment: &'a Environment },
+    Server { process: ServerProcess, client: Box<Client<HttpConnector, Body>>, asset_id: String },
+}
+
+impl<'a> Target<'a> {
+    /// Starts a binary and waits until it can be sent requests.
+    pub async fn start(binary: &Path, environment: &'a Environment) -> Result<Self> {
+        if !binary.ends_with(dev_server::options::NAME) {
+            let function = Box::new(environment.start_binary(binary).await?);
+            return Ok(Self::Function { function, environment });
+        }
+        let process = ServerProcess::start(binary)?;
+        let client = Box::new(Client::builder(TokioExecutor::new()).build_http());
+        let create = http_request("POST", &process, "/assets", "application/json", r#"{"name": "Laptop"}"#.to_owned())?;
+        let created: Value = serde_json::from_slice(&to_bytes(Body::new(client.request(create).await?), usize::MAX).await?)?;
+        let asset_id = created["data"]["id"].as_str().with_context(|| format!("can't create the asset: {created}"))?.to_owned();
+        Ok(Self::Server { process, client, asset_id })
+    }
+
+    /// Time until the function requested its first event, or the server was ready.
+    pub fn start_time(&self) -> Duration {
+        match self {
+            Self::Function { function, .. } => function.init,
+            Self::Server { process, .. } => process.start,
+        }
+    }
+
+    /// CPU time that the process has used so far, the engine's included if it is the server.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        match self {
+            Self::Function { function, .. } => function.cpu_time(),
+            Self::Server { process, .. } => cpu_time(process.pid()),
+        }
+    }
+
+    pub fn peak_memory_bytes(&self) -> Result<u64> {
+        match self {
+            Self::Function { function, .. } => function.peak_memory_bytes(),
+            Self::Server { process, .. } => Ok(memory_kilobytes(process.pid(), "VmHWM")? * 1024),
+        }
+    }
+
+    /// Sends a request, which must be successful; returns the time until it was answered.
+    pub async fn send(&self, kind: &Kind, number: usize) -> Result<Duration> {
+        let body = kind.body.as_ref().map(|body| body.replace("NUMBER", &number.to_string()));
+        let (status, duration) = match self {
+            Self::Function { function, environment } => {
+                let path = kind.path.replace("ASSET", &environment.asset_id);
+                let (path, query) = path.split_once('?').unwrap_or((&path, ""));
+                let event = request_with_query(kind.method, path, query, &environment.api_key, kind.content_type, body);
+                let invocation = function.runtime_api.invoke(&event, TIMEOUT).await?;
+                (invocation.response["statusCode"].as_u64().unwrap_or_default(), invocation.duration)
+            }
+            Self::Server { process, client, asset_id } => {
+                let path = kind.path.replace("ASSET", asset_id).replacen("/v1", "", 1);
+                let request = http_request(kind.method, process, &path, kind.content_type, body.unwrap_or_default())?;
+                let began = Instant::now();
+                let response = tokio::time::timeout(TIMEOUT, client.request(request)).await??;
+                let status = response.status();
+                to_bytes(Body::new(response), usize::MAX).await?;
+                (status.as_u16().into(), began.elapsed())
+            }
+        };
+        ensure!(matches!(status, 200 | 201), "{} was answered with {status}", kind.label);
+        Ok(duration)
+    }
+
+    /// Ends the process, so that it doesn't slow down the next one's start.
+    pub async fn stop(self) -> Result<()> {
+        match self {
+            Self::Function { function, .. } => function.kill().await,
+            Self::Server { .. } => Ok(()),
+        }
+    }
+}
+
+fn http_request(method: &str, server: &ServerProcess, path: &str, content_type: &str, body: String) -> Result<Request<Body>> {
+    let request = Request::builder().method(method).uri(format!("{}{path}", server.base_url));
+    let request = request.header("authorization", format!("Bearer {}", server.api_key)).header("content-type", content_type);
+    Ok(request.body(body.into())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_the_memory_is_half_the_processor() {
+        let work = Work { label: "", cpu_ms: 1.0, round_trips: 1.0, weight: 1 };
+        let (ms, dollars) = work.on_lambda(1769.0);
+        assert_eq!(ms, 5.0);
+        assert!((dollars - 0.3440).abs() < 0.0001, "{dollars}");
+        let (ms, dollars) = work.on_lambda(884.5);
+        assert_eq!(ms, 6.0);
+        assert!((dollars - 0.2864).abs() < 0.0001, "{dollars}");
+    }
+
+    #[test]
+    fn ratios_are_those_of_the_rounds() {
+        // A round with other load on the machine slows both down.
+        let (ratio, quartiles) = ratios(&[1.0, 10.0, 2.0, 4.0, 8.0], &[2.0, 20.0, 2.0, 6.0, 16.0]);
+        assert_eq!((ratio, quartiles), (2.0, [1.5, 2.0]));
+        assert_eq!(quantile(&[1.0, 2.0], 0.5), 1.5);
+    }
 }

@@ -1,33 +1,40 @@
-//! Deliveries to five receivers, three of which fail: the waiting time of the healthy ones, and lost events.
-//!
-//! The service runs in this process, with the functions `fanout` and `deliver` on the embedded engine's stream and the dev
-//! server's queue.
-
-mod deliver_thread;
-mod receivers;
-mod report;
+//! Deliveries to five receivers, three of which fail: the waiting time of the healthy ones, and lost events. The service runs in
+//! this process, with the functions `fanout` and `deliver` on the embedded engine's stream and the dev server's queue. The
+//! function `deliver` in a thread of its own, whose processor time is that of deliveries alone. Receivers of deliveries: healthy
+//! ones, and ones that are dead, slow, or fail half of the time until they recover. The report of the benchmark of deliveries.
 
 use crate::service::ApiClient;
+use crate::statistics::{millis, percentile};
 use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
 use deliver::{Deliver, Sender};
-use deliver_thread::DeliverThread;
 use dev_server::engine::{self, Engine};
-use dev_server::queue::{MemoryQueue, in_memory};
+use dev_server::meter::cpu_time;
+use dev_server::queue::{Handler, MemoryQueue, in_memory};
 use dev_server::server::{self, TABLE};
 use dev_server::table;
 use dev_server::webhooks::Pipeline;
 use key_encryption::FileKeyEncryption;
-use receivers::{Behaviour, Receiver};
-use report::Report;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use shared::app::{App, system_clock};
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
-use shared::domain::webhooks::{AddressPolicy, RETRY_DELAYS};
+use shared::domain::webhooks::{AddressPolicy, Message, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
-use shared::store::Store;
-use std::sync::Arc;
+use shared::store::{Clock, Store};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 /// The receivers. As many fail as are healthy and one more.
@@ -80,8 +87,8 @@ pub async fn run(options: Options) -> Result<()> {
     // No replay: what failed must arrive by the attempts that are left.
     let started = Instant::now();
     wait_for_all(&setup.receivers, &records).await;
-    report::print_end(&setup.receivers, &records, started.elapsed(), setup.queue.len())?;
-    report::print_cpu_time(setup.deliver.cpu_time_per_message())?;
+    print_end(&setup.receivers, &records, started.elapsed(), setup.queue.len())?;
+    print_cpu_time(setup.deliver.cpu_time_per_message())?;
     setup.pipeline.stop(Instant::now() + Duration::from_secs(5)).await;
 
     let lost: usize = setup.receivers.iter().map(|receiver| receiver.missing(&records)).sum();
@@ -160,4 +167,285 @@ async fn wait_for(receivers: &[&Receiver], records: &[String]) {
             (left, progress) = (now, Instant::now());
         }
     }
+}
+
+type Invocation = ((Message, bool), oneshot::Sender<bool>);
+
+/// Dropping it ends the thread.
+pub struct DeliverThread {
+    invocations: mpsc::UnboundedSender<Invocation>,
+    used: Arc<Mutex<Used>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Used {
+    messages: usize,
+    cpu_time: Duration,
+}
+
+impl DeliverThread {
+    /// The function's connections must not be used by another thread.
+    pub fn start(deliver: Deliver) -> Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (invocations, mut received) = mpsc::unbounded_channel::<Invocation>();
+        let (deliver, used) = (Arc::new(deliver), Arc::<Mutex<Used>>::default());
+        let shared = Arc::clone(&used);
+        std::thread::spawn(move || {
+            runtime.block_on(async move {
+                while let Some(((message, is_retry), respond)) = received.recv().await {
+                    let (deliver, used) = (Arc::clone(&deliver), Arc::clone(&shared));
+                    tokio::spawn(async move {
+                        let is_done = deliver.handle_message(&message, is_retry).await.is_ok();
+                        let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
+                        *used = Used { messages: used.messages + 1, cpu_time: cpu_time() };
+                        drop(used);
+                        // Nobody waits any more when the benchmark ends.
+                        let _ = respond.send(is_done);
+                    });
+                }
+            });
+        });
+        Ok(Self { invocations, used })
+    }
+
+    /// Of each message so far: first attempts and repeated ones.
+    pub fn cpu_time_per_message(&self) -> Duration {
+        let Used { messages, cpu_time } = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        cpu_time / u32::try_from(messages).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Hands messages to the thread.
+    pub fn handler(&self) -> Arc<Handler> {
+        let invocations = self.invocations.clone();
+        Arc::new(move |message, is_retry| {
+            let (respond, response) = oneshot::channel();
+            let _ = invocations.send(((message, is_retry), respond));
+            // After a panic, the message comes back.
+            Box::pin(async move { response.await.unwrap_or_default() })
+        })
+    }
+}
+
+/// The time that a slow receiver takes to respond.
+const SLOW: Duration = Duration::from_secs(10);
+
+/// The behaviour of a receiver until it recovers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behaviour {
+    /// It responds at once, always.
+    Healthy,
+    /// Nothing listens at its port.
+    Dead,
+    /// It responds after 10 seconds.
+    Slow,
+    /// It responds with 500 to every second request, at random.
+    Failing,
+}
+
+impl Behaviour {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Dead => "dead",
+            Self::Slow => "slow (10 s)",
+            Self::Failing => "500 half of the time",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Accepted {
+    /// From the time in the event to its first delivery.
+    latency: Duration,
+    count: u64,
+}
+
+/// A receiver with an address of its own.
+pub struct Receiver {
+    pub behaviour: Behaviour,
+    address: SocketAddr,
+    state: Arc<ReceiverState>,
+}
+
+struct ReceiverState {
+    clock: Clock,
+    behaviour: Behaviour,
+    has_recovered: AtomicBool,
+    refused: AtomicU64,
+    /// By the ID of the event's record.
+    accepted: Mutex<HashMap<String, Accepted>>,
+}
+
+/// The fields of a delivery that the receiver reads.
+#[derive(Deserialize)]
+struct Delivered {
+    data: Entry,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    entity_id: String,
+    at: shared::domain::values::time::Timestamp,
+}
+
+impl Receiver {
+    /// Starts a receiver. A dead one only reserves its port.
+    pub async fn start(behaviour: Behaviour) -> Result<Self> {
+        let state = ReceiverState {
+            clock: system_clock(),
+            behaviour,
+            has_recovered: AtomicBool::new(false),
+            refused: AtomicU64::new(0),
+            accepted: Mutex::default(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let receiver = Self { behaviour, address: listener.local_addr()?, state: Arc::new(state) };
+        if behaviour != Behaviour::Dead {
+            receiver.serve(listener);
+        }
+        Ok(receiver)
+    }
+
+    fn serve(&self, listener: TcpListener) {
+        let router = Router::new().route("/", post(receive)).with_state(Arc::clone(&self.state));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    pub async fn recover(&self) -> Result<()> {
+        self.state.has_recovered.store(true, Ordering::Relaxed);
+        if self.behaviour == Behaviour::Dead {
+            self.serve(TcpListener::bind(self.address).await.context("the port of the dead receiver was taken")?);
+        }
+        Ok(())
+    }
+
+    pub fn events(&self) -> usize {
+        self.state.accepted().len()
+    }
+
+    /// Accepted deliveries beyond the first of each event.
+    pub fn repetitions(&self) -> u64 {
+        self.state.accepted().values().map(|accepted| accepted.count - 1).sum()
+    }
+
+    pub fn refused(&self) -> u64 {
+        self.state.refused.load(Ordering::Relaxed)
+    }
+
+    /// The number of records without an accepted delivery.
+    pub fn missing(&self, records: &[String]) -> usize {
+        let accepted = self.state.accepted();
+        records.iter().filter(|record| !accepted.contains_key(*record)).count()
+    }
+
+    /// In ascending order.
+    pub fn latencies(&self) -> Vec<Duration> {
+        let mut latencies: Vec<Duration> = self.state.accepted().values().map(|accepted| accepted.latency).collect();
+        latencies.sort_unstable();
+        latencies
+    }
+}
+
+impl ReceiverState {
+    fn accepted(&self) -> std::sync::MutexGuard<'_, HashMap<String, Accepted>> {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn receive(State(state): State<Arc<ReceiverState>>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    if !state.has_recovered.load(Ordering::Relaxed) {
+        match state.behaviour {
+            Behaviour::Slow => tokio::time::sleep(SLOW).await,
+            Behaviour::Failing if fastrand::bool() => {
+                state.refused.fetch_add(1, Ordering::Relaxed);
+                return StatusCode::INTERNAL_SERVER_ERROR;
+            }
+            _ => {}
+        }
+    }
+    let Ok(Delivered { data }) = serde_json::from_slice(&body) else { return StatusCode::BAD_REQUEST };
+    if !headers.contains_key("webhook-id") || !headers.contains_key("webhook-signature") {
+        return StatusCode::BAD_REQUEST;
+    }
+    let latency = (state.clock)().since(data.at).to_std().unwrap_or_default();
+    let mut accepted = state.accepted();
+    let first = Accepted { latency, count: 0 };
+    accepted.entry(data.entity_id).or_insert(first).count += 1;
+    StatusCode::NO_CONTENT
+}
+
+/// The measurements while three receivers failed.
+pub struct Report {
+    events: usize,
+    created_in: Duration,
+    /// Messages that were not finished.
+    queued: usize,
+    receivers: Vec<Row>,
+}
+
+struct Row {
+    behaviour: Behaviour,
+    accepted: usize,
+    refused: u64,
+    /// The 50th, 99th and 100th percentile.
+    latencies: [Duration; 3],
+}
+
+impl Report {
+    pub fn new(receivers: &[Receiver], records: &[String], created_in: Duration, queued: usize) -> Self {
+        let row = |receiver: &Receiver| {
+            let latencies = receiver.latencies();
+            Row {
+                behaviour: receiver.behaviour,
+                accepted: receiver.events(),
+                refused: receiver.refused(),
+                latencies: [50, 99, 100].map(|percent| percentile(&latencies, percent)),
+            }
+        };
+        let receivers = receivers.iter().map(row).collect();
+        Self { events: records.len(), created_in, queued, receivers }
+    }
+
+    /// The longest 99th percentile of the healthy receivers.
+    pub fn slowest_healthy(&self) -> Duration {
+        let healthy = self.receivers.iter().filter(|row| row.behaviour == Behaviour::Healthy);
+        healthy.map(|row| row.latencies[1]).max().unwrap_or_default()
+    }
+
+    pub fn print(&self) -> Result<()> {
+        let seconds = self.created_in.as_secs_f64();
+        let mut text = format!(
+            "{} events in {seconds:.1} s ({:.0} a second), to 5 receivers, of which 3 fail:\n\n",
+            self.events,
+            self.events as f64 / seconds
+        );
+        text +=
+            &format!("{:<22}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "refused", "p50 ms", "p99 ms", "max ms");
+        for Row { behaviour, accepted, refused, latencies } in &self.receivers {
+            let [p50, p99, max] = latencies.map(|latency| latency.as_millis());
+            text += &format!("{:<22}{accepted:>10}{refused:>10}{p50:>10}{p99:>10}{max:>10}\n", behaviour.name());
+        }
+        text += &format!("\nin the queues: {} messages\n", self.queued);
+        Ok(terminal::print(&text)?)
+    }
+}
+
+pub fn print_end(receivers: &[Receiver], records: &[String], took: Duration, queued: usize) -> Result<()> {
+    let mut text = format!("\nafter all have recovered ({:.1} s):\n\n", took.as_secs_f64());
+    text += &format!("{:<22}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "repeated", "lost");
+    for receiver in receivers {
+        let (events, repeated, lost) = (receiver.events(), receiver.repetitions(), receiver.missing(records));
+        text += &format!("{:<22}{events:>10}{repeated:>10}{lost:>10}\n", receiver.behaviour.name());
+    }
+    text += &format!("\nin the queues: {queued} messages\n");
+    Ok(terminal::print(&text)?)
+}
+
+/// Of the function `deliver`, without the engine and the receivers.
+pub fn print_cpu_time(per_message: Duration) -> Result<()> {
+    Ok(terminal::print(&format!("processor time per attempt: {:.2} ms\n", millis(per_message)))?)
 }

@@ -7,7 +7,7 @@ use crate::support::{Api, call, over_http, sample};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
-use dev_server::cpu_time::cpu_time;
+use dev_server::meter::cpu_time;
 use dev_server::test_data::{made_up_key, made_up_link, unknown_tenant};
 use serde_json::json;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use crate::support::signing::step;
 use crate::support::{Api, Client, call, sample};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, Request};
-use dev_server::cpu_time::cpu_time;
+use dev_server::meter::cpu_time;
 use dev_server::test_data::{expensive_schema, made_up_key};
 use png::{BitDepth, ColorType};
 use serde_json::{Map, Value, json};

@@ -5,7 +5,7 @@ use crate::support::processes::dotted_signature;
 use crate::support::samples::{Samples, content_type};
 use crate::support::{Api, Client, UNKNOWN_ID, sample};
 use axum::body::Bytes;
-use dev_server::cpu_time::cpu_time;
+use dev_server::meter::cpu_time;
 use serde_json::{Map, Value, json};
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::domain::keys::scope::Scope;

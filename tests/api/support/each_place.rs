@@ -3,7 +3,7 @@
 use super::dropping::dropped_after;
 use super::{Api, Reply};
 use dev_server::faulty_table::planned::CallFailure;
-use dev_server::sample::{full_tests, sample};
+use dev_server::test_data::{full_tests, sample};
 use std::fmt::Debug;
 
 /// More places than any request has.

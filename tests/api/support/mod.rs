@@ -25,7 +25,7 @@ pub mod webhooks;
 
 pub use api::{Api, Replica};
 pub use client::{Client, call};
-pub use dev_server::sample::{case_count, full_tests, sample};
+pub use dev_server::test_data::{case_count, full_tests, sample};
 pub use each_place::{Disturbance, at_each_place};
 pub use gateway::deployed::over_http;
 pub use property::{paused_runtime, runtime};

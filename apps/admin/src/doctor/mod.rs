@@ -1,14 +1,21 @@
-//! Says what the table lacks, and whether the account may run enough Lambda instances.
+//! Says what the table lacks, and whether the account may run enough Lambda instances. The table's state and that of its indexes,
+//! and the settings that a restore doesn't copy.
 
 mod concurrency;
-mod table;
 
 use crate::environment;
 use crate::output::{Field, Output, cell};
 use anyhow::Result;
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::ProvideErrorMetadata;
+use aws_sdk_dynamodb::types::{
+    ContinuousBackupsDescription, IndexStatus, PointInTimeRecoveryStatus, StreamViewType, TableDescription, TableStatus,
+    TimeToLiveDescription, TimeToLiveStatus,
+};
 use serde_json::{Value, json};
-use shared::store::client;
+use shared::app::system_clock;
+use shared::store::keys::{EXPIRES, HISTORY, LIST_INDEX};
+use shared::store::{Store, client};
 use terminal::Column;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,9 +69,115 @@ pub async fn run(name: &str, limit: Option<u64>, parameters: &[(String, u64)]) -
     let concurrency = concurrency::check(parameters.to_vec(), limit)?;
     let config = environment::load().await?;
     let client = Client::from_conf(client::configure(aws_sdk_dynamodb::config::Builder::from(&config)).build());
-    let mut findings = table::check(&client, name).await;
+    let mut findings = check(&client, name).await;
     findings.push(concurrency);
     let open = findings.iter().filter(|finding| matches!(finding.state, State::Problem | State::Unknown)).count();
     let rows: Vec<Value> = findings.iter().map(Finding::row).collect();
     Ok(Output::nested(json!({"table": name, "findings": rows, "open": open}), "findings", FIELDS).with_success(open == 0))
+}
+
+/// Reports a missing table alone.
+pub(super) async fn check(client: &Client, name: &str) -> Vec<Finding> {
+    let described = match client.describe_table().table_name(name).send().await {
+        Ok(described) => described.table.unwrap_or_else(|| TableDescription::builder().build()),
+        Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => {
+            let text = "There is no such table in this account and region. Deploy the stack, and name its output TableName.";
+            return vec![Finding::new("table", State::Problem, text)];
+        }
+        Err(error) => return vec![unknown("table", &error, "dynamodb:DescribeTable")],
+    };
+    let mut findings = vec![reachable(client, name, &described).await];
+    findings.extend([LIST_INDEX, HISTORY].map(|name| index(&described, name)));
+    findings.push(match client.describe_time_to_live().table_name(name).send().await {
+        Ok(described) => expiry(described.time_to_live_description.as_ref()),
+        Err(error) => unknown("time to live", &error, "dynamodb:DescribeTimeToLive"),
+    });
+    findings.push(stream(&described));
+    findings.push(match client.describe_continuous_backups().table_name(name).send().await {
+        Ok(described) => recovery(described.continuous_backups_description.as_ref()),
+        Err(error) => unknown("point-in-time recovery", &error, "dynamodb:DescribeContinuousBackups"),
+    });
+    findings.push(Finding::of(
+        "deletion protection",
+        described.deletion_protection_enabled == Some(true),
+        "The table is protected.",
+        "A single call can delete the table: aws dynamodb update-table --deletion-protection-enabled.",
+    ));
+    findings
+}
+
+fn unknown(subject: &str, error: &impl ProvideErrorMetadata, action: &str) -> Finding {
+    let cause = [error.code(), error.message()].into_iter().flatten().collect::<Vec<_>>().join(": ");
+    let cause = if cause.is_empty() { "no response" } else { &cause };
+    Finding::new(subject, State::Unknown, format!("It could not be read, which needs {action}: {cause}"))
+}
+
+async fn reachable(client: &Client, name: &str, described: &TableDescription) -> Finding {
+    if described.table_status != Some(TableStatus::Active) {
+        let status = described.table_status.as_ref().map_or("unknown", TableStatus::as_str);
+        return Finding::new("table", State::Problem, format!("Its status is {status}. Wait until it is ACTIVE."));
+    }
+    match Store::new(client.clone(), name, system_clock()).ping().await {
+        Ok(()) => Finding::new("table", State::Fine, "It responds."),
+        Err(error) => {
+            Finding::new("table", State::Unknown, format!("It could not be read, which needs dynamodb:GetItem: {error}"))
+        }
+    }
+}
+
+fn index(described: &TableDescription, name: &str) -> Finding {
+    let subject = format!("index {name}");
+    let Some(index) = described.global_secondary_indexes().iter().find(|index| index.index_name() == Some(name)) else {
+        return Finding::new(subject, State::Problem, "It is missing. Deploy this release's template.");
+    };
+    let is_active = index.index_status.as_ref().is_none_or(|status| *status == IndexStatus::Active);
+    Finding::of(subject, is_active, "It is active.", "It is not active yet. Wait: lists and histories fail until then.")
+}
+
+fn expiry(described: Option<&TimeToLiveDescription>) -> Finding {
+    let is_enabled = described.is_some_and(|described| {
+        let is_on = matches!(described.time_to_live_status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling));
+        is_on && described.attribute_name() == Some(EXPIRES)
+    });
+    let lacking = format!(
+        "Counters and stored responses never go: aws dynamodb update-time-to-live --time-to-live-specification \
+         Enabled=true,AttributeName={EXPIRES}."
+    );
+    Finding::of("time to live", is_enabled, "Expired items are removed.", &lacking)
+}
+
+fn stream(described: &TableDescription) -> Finding {
+    let view = described.stream_specification().and_then(|stream| stream.stream_view_type());
+    let lacking =
+        "There is none with new images, so webhooks get nothing. For a restored table, see the runbook's section \"Restore\".";
+    Finding::of("stream", view == Some(&StreamViewType::NewImage), "It has new images.", lacking)
+}
+
+fn recovery(described: Option<&ContinuousBackupsDescription>) -> Finding {
+    let status = described.and_then(|backups| backups.point_in_time_recovery_description()?.point_in_time_recovery_status());
+    Finding::of(
+        "point-in-time recovery",
+        status == Some(&PointInTimeRecoveryStatus::Enabled),
+        "The table can be restored.",
+        "What is lost can't be restored: aws dynamodb update-continuous-backups --point-in-time-recovery-specification \
+         PointInTimeRecoveryEnabled=true.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_sdk_dynamodb::types::{ContinuousBackupsStatus, PointInTimeRecoveryDescription};
+
+    #[test]
+    fn a_table_must_be_restorable() {
+        let backups = |status: PointInTimeRecoveryStatus| {
+            let recovery = PointInTimeRecoveryDescription::builder().point_in_time_recovery_status(status).build();
+            let backups = ContinuousBackupsDescription::builder().continuous_backups_status(ContinuousBackupsStatus::Enabled);
+            backups.point_in_time_recovery_description(recovery).build().expect("a description")
+        };
+        assert_eq!(recovery(Some(&backups(PointInTimeRecoveryStatus::Enabled))).state, State::Fine);
+        assert_eq!(recovery(Some(&backups(PointInTimeRecoveryStatus::Disabled))).state, State::Problem);
+        assert_eq!(recovery(None).state, State::Problem);
+    }
 }

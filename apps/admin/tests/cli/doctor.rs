@@ -2,7 +2,7 @@
 
 use crate::operator::Operator;
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
-use dev_server::{server, stream};
+use dev_server::{server, table};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ async fn what_a_table_lacks_is_named_until_it_is_there() {
     let (state_of_recovery, text) = &before["point-in-time recovery"];
     assert!(state_of_recovery == "unknown" && text.contains("dynamodb:DescribeContinuousBackups"), "{before:?}");
 
-    stream::enable(&operator.client(), server::TABLE).await.unwrap();
+    table::enable(&operator.client(), server::TABLE).await.unwrap();
     let protect = operator.client().update_table().table_name(server::TABLE).deletion_protection_enabled(true);
     protect.send().await.unwrap();
     let (_, after) = findings(&operator, &arguments);

@@ -1,7 +1,9 @@
 //! Brings inventories to the real service, and takes them out again, with the real binary.
 
-use crate::support::inventory_files::{INTUNE_OPTIONS, MODELS, Mess, cut_off, german_catalog_options, german_laptops};
-use crate::support::inventory_files::{intune_utf16, is_doubled, mess, owners, plain_laptops};
+use crate::support::inventory_files::{
+    INTUNE_OPTIONS, MODELS, Mess, cut_off, german_catalog_options, german_laptops, intune_utf16, is_doubled, mess, owners,
+    plain_laptops,
+};
 use crate::support::service::Service;
 use crate::support::{Folder, Run};
 use serde_json::{Value, json};
@@ -11,7 +13,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 fn rows(short: u64, full: u64) -> u64 {
-    if dev_server::sample::full_tests() { full } else { short }
+    if dev_server::test_data::full_tests() { full } else { short }
 }
 
 fn import_owners(service: &Service, folder: &Folder) {

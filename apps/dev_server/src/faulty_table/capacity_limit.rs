@@ -1,9 +1,11 @@
-//! Partitions of any table that each allow a limited number of units per second, as DynamoDB's do.
+//! Partitions of any table that each allow a limited number of units per second, as DynamoDB's do. The rest of each partition's
+//! capacity.
 
-use super::capacity::{Capacity, Partition, Usage};
+use super::Weaknesses;
 use super::requests::write_actions;
 use crate::in_process::{http_response, table_call};
-use crate::table_calls::TableResponse;
+use crate::meter::TokenBucket;
+use crate::table::TableResponse;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
 };
@@ -13,6 +15,7 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
@@ -131,4 +134,44 @@ fn consumed_units(body: &[u8]) -> f64 {
     let capacity = &response["ConsumedCapacity"];
     let all = capacity.as_array().map_or(std::slice::from_ref(capacity), Vec::as_slice);
     all.iter().filter_map(|capacity| capacity["CapacityUnits"].as_f64()).sum()
+}
+
+/// A partition has a limit for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Usage {
+    Read,
+    Write,
+}
+
+impl Usage {
+    /// Units of a partition in a second; `None` for any number.
+    pub fn limit(self, weaknesses: &Weaknesses) -> Option<f64> {
+        let limit = match self {
+            Self::Read => weaknesses.read_units_per_second,
+            Self::Write => weaknesses.write_units_per_second,
+        };
+        (limit > 0).then_some(f64::from(limit))
+    }
+}
+
+/// The name is that of an index; `None` for the table.
+pub type Partition = (Option<String>, String);
+
+/// A token bucket for each partition. A call that finds any units left is executed, and its units are taken afterwards,
+/// when they are known.
+#[derive(Debug, Default)]
+pub struct Capacity(HashMap<(Partition, Usage), TokenBucket>);
+
+impl Capacity {
+    fn bucket(&mut self, partition: &Partition, usage: Usage, limit: f64, now: Instant) -> &mut TokenBucket {
+        self.0.entry((partition.clone(), usage)).or_insert_with(|| TokenBucket::full(limit, now))
+    }
+
+    pub fn has_any(&mut self, partition: &Partition, usage: Usage, limit: f64, now: Instant) -> bool {
+        self.bucket(partition, usage, limit, now).has_any(limit, now)
+    }
+
+    pub fn take(&mut self, partition: &Partition, usage: Usage, units: f64, limit: f64, now: Instant) {
+        self.bucket(partition, usage, limit, now).take(units, limit, now);
+    }
 }

@@ -9,21 +9,14 @@
 //! queries and batches use, and one for each secondary index. A write reaches the first at once, and each of its items
 //! reaches the others at a time of its own.
 
-mod capacity;
 mod capacity_limit;
-mod databases;
-mod http;
 mod objects;
-mod pending;
 pub mod planned;
-mod random;
 mod requests;
 mod table;
 mod weaknesses;
 
-pub use capacity::Usage;
-pub use capacity_limit::CapacityLimit;
+pub use capacity_limit::{CapacityLimit, Usage};
 pub use objects::FaultyObjects;
-pub use random::SeededRandom;
 pub use table::{FaultyTable, WHOLE_LISTS};
-pub use weaknesses::Weaknesses;
+pub use weaknesses::{SeededRandom, Weaknesses};

@@ -1,11 +1,10 @@
-//! The faulty table itself: the execution of each call.
+//! The faulty table itself: the execution of each call. Changes that not every view shows yet, and items that a transaction still
+//! holds. The copies of the engine's database.
 
-use super::capacity::{Capacity, Partition, Usage};
-use super::databases::{Databases, View};
-use super::pending::{Pending, PendingImage};
+use super::capacity_limit::{Capacity, Partition, Usage};
 use super::requests::{ItemKey, WriteAction, consumed, read_partitions, take_unprocessed, write_actions};
 use super::{SeededRandom, Weaknesses};
-use crate::table_calls::TableResponse;
+use crate::table::{self, TableEngine, TableResponse};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -281,4 +280,140 @@ fn cancelled(actions: &[WriteAction], is_reason: impl Fn(&WriteAction) -> bool, 
     let reasons: Vec<Value> = actions.iter().map(reason).collect();
     let kind = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException";
     TableResponse { status: 400, body: json!({"__type": kind, "Message": "cancelled", "CancellationReasons": reasons}) }
+}
+
+#[derive(Debug)]
+pub struct PendingImage {
+    pub view: View,
+    pub table: String,
+    pub key: ItemKey,
+    /// `None` if the item is deleted, or not in the index.
+    pub image: Option<Value>,
+}
+
+#[derive(Debug, Default)]
+pub struct Pending {
+    images: BTreeMap<(Instant, u64), PendingImage>,
+    count: u64,
+    /// The time at which the latest image of an item reaches a view. An earlier image never comes later.
+    latest: HashMap<(View, ItemKey), Instant>,
+    /// A transaction holds the item until then.
+    held: HashMap<ItemKey, Instant>,
+    /// The transaction with this `ClientRequestToken` is in progress until then.
+    tokens: HashMap<String, Instant>,
+}
+
+impl Pending {
+    /// Lets a view show an item from `at` on, or from the time of the item's previous change, if that is later.
+    pub fn add(&mut self, at: Instant, image: PendingImage) {
+        let latest = self.latest.entry((image.view, image.key.clone())).or_insert(at);
+        *latest = at.max(*latest);
+        self.count += 1;
+        self.images.insert((*latest, self.count), image);
+    }
+
+    /// Takes the next image that its view shows by `now`.
+    pub fn take_due(&mut self, now: Instant) -> Option<PendingImage> {
+        let entry = self.images.first_entry()?;
+        (entry.key().0 <= now).then(|| entry.remove())
+    }
+
+    pub fn hold(&mut self, key: ItemKey, until: Instant) {
+        self.held.insert(key, until);
+    }
+
+    pub fn is_held(&self, key: &ItemKey, now: Instant) -> bool {
+        self.held.get(key).is_some_and(|until| *until > now)
+    }
+
+    pub fn token(&self, token: &str) -> Option<Instant> {
+        self.tokens.get(token).copied()
+    }
+
+    pub fn add_token(&mut self, token: String, until: Instant) {
+        self.tokens.insert(token, until);
+    }
+}
+
+/// A copy of the table as of some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum View {
+    /// All that is committed: for writes, their conditions, and reads of single items.
+    Committed,
+    /// For queries and batches.
+    Visible,
+    /// For an index, by its place in the template.
+    Index(usize),
+}
+
+struct IndexDatabase {
+    name: &'static str,
+    range_key: &'static str,
+    database: TableEngine,
+}
+
+pub struct Databases {
+    committed: TableEngine,
+    visible: TableEngine,
+    indexes: Vec<IndexDatabase>,
+}
+
+impl Databases {
+    pub fn new() -> Result<Self> {
+        let mut indexes = Vec::new();
+        for index in &table::declared()?.global_secondary_indexes {
+            let range_key = index.key_schema.last().map_or("", |part| part.attribute_name.as_str());
+            indexes.push(IndexDatabase { name: &index.index_name, range_key, database: TableEngine::in_memory()? });
+        }
+        Ok(Self { committed: TableEngine::in_memory()?, visible: TableEngine::in_memory()?, indexes })
+    }
+
+    /// Place and name of each index, with the attribute that an item needs to be in it.
+    pub fn indexes(&self) -> impl Iterator<Item = (usize, &'static str, &'static str)> {
+        self.indexes.iter().enumerate().map(|(place, index)| (place, index.name, index.range_key))
+    }
+
+    pub fn index(&self, name: &str) -> Option<View> {
+        self.indexes.iter().position(|index| index.name == name).map(View::Index)
+    }
+
+    pub fn execute(&self, view: View, operation: &str, body: &Value) -> TableResponse {
+        let database = match view {
+            View::Committed => &self.committed,
+            View::Visible => &self.visible,
+            View::Index(place) => &self.indexes[place].database,
+        };
+        database.execute(operation, body.clone())
+    }
+
+    /// Executes a call about the table itself on all copies, and returns the response of the committed one. The others have only
+    /// the index that they show.
+    pub fn execute_on_all(&self, operation: &str, body: &Value) -> TableResponse {
+        let shown = std::iter::once((&self.visible, None));
+        let indexes = self.indexes.iter().map(|index| (&index.database, Some(index.name)));
+        for (database, index) in shown.chain(indexes) {
+            let mut body = body.clone();
+            if operation == "CreateTable" {
+                keep_index(&mut body, index);
+            }
+            database.execute(operation, body);
+        }
+        self.committed.execute(operation, body.clone())
+    }
+}
+
+/// Leaves one index in a CreateTable request, or none, and the attributes that are keys then.
+fn keep_index(body: &mut Value, name: Option<&str>) {
+    let Some(request) = body.as_object_mut() else { return };
+    let mut indexes = request.remove("GlobalSecondaryIndexes").unwrap_or_default();
+    if let Some(indexes) = indexes.as_array_mut() {
+        indexes.retain(|index| index["IndexName"].as_str() == name);
+    }
+    let keys = format!("{} {indexes}", request["KeySchema"]);
+    if let Some(attributes) = request["AttributeDefinitions"].as_array_mut() {
+        attributes.retain(|attribute| keys.contains(&attribute["AttributeName"].to_string()));
+    }
+    if indexes.as_array().is_some_and(|indexes| !indexes.is_empty()) {
+        request.insert("GlobalSecondaryIndexes".to_owned(), indexes);
+    }
 }

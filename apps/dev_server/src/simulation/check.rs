@@ -1,8 +1,8 @@
-//! The checks after all traffic has ended and every index has caught up.
+//! The checks after all traffic has ended and every index has caught up. A reader of a tenant's event feed.
 
+use super::lists;
 use super::service::Service;
 use super::tenant::Tenant;
-use super::{feed, lists};
 use crate::faulty_table::{SeededRandom, WHOLE_LISTS, Weaknesses};
 use crate::invariants::violations;
 use crate::server::TABLE;
@@ -33,7 +33,7 @@ pub async fn check(service: &Service, tenant: &Tenant, client: &Client) -> Resul
         lists::list_assets(service, tenant, &random).await;
     }
     lists::list_users(service, tenant).await;
-    feed::read_on(service, tenant).await;
+    read_on(service, tenant).await;
     // Longer than any index lags.
     service.table.set(Weaknesses::default());
     sleep(Duration::from_secs(3_600)).await;
@@ -88,6 +88,32 @@ async fn check_histories(service: &Service, tenant: &Tenant, wrong: &impl Fn(Str
         let history = service.settle(&tenant.request("GET", path.clone(), Value::Null)).await.body;
         if history["verification"]["valid"] != true || history["meta"]["total"] != changes {
             wrong(format!("{path} is {} {} after {changes} changes", history["meta"], history["verification"]));
+        }
+    }
+}
+
+const INTERVAL: Duration = Duration::from_secs(7);
+
+/// Follows the feed until the simulation is over.
+pub async fn follow(service: &Service, tenant: &Tenant) {
+    while !service.is_over() {
+        service.wait_while_idle().await;
+        read_on(service, tenant).await;
+        sleep(INTERVAL).await;
+    }
+}
+
+pub async fn read_on(service: &Service, tenant: &Tenant) {
+    loop {
+        let after = tenant.model().events.last().map(|last| format!("&after={last}")).unwrap_or_default();
+        let Some(response) = service.send(&tenant.request("GET", format!("/events?limit=20{after}"), Value::Null)).await else {
+            return;
+        };
+        let Some(events) = response.body["data"].as_array().filter(|_| response.status == 200) else { return };
+        let ids = events.iter().filter_map(|event| event["id"].as_str().map(str::to_owned));
+        tenant.model().events.extend(ids);
+        if response.body["meta"]["has_more"] != true {
+            return;
         }
     }
 }

@@ -7,15 +7,11 @@
 
 mod assets;
 mod check;
-mod client;
-mod feed;
 mod hostile;
 mod lists;
-mod model;
 mod phases;
 mod processes;
 mod service;
-mod snapshots;
 mod tenant;
 mod users;
 
@@ -64,9 +60,9 @@ pub async fn run(seed: u64, length: Length) -> Result<Report> {
     }
     let attacked = Tenant::create(&service, TENANTS, "Attacked").await?;
     let traffic = async {
-        let clients = tenants.iter().flat_map(|tenant| (0..CLIENTS).map(|n| client::run(&service, tenant, random.fork(), n)));
-        let readers = tenants.iter().map(|tenant| feed::follow(&service, tenant));
-        let writer = snapshots::write(&service, random.fork());
+        let clients = tenants.iter().flat_map(|tenant| (0..CLIENTS).map(|n| service::run(&service, tenant, random.fork(), n)));
+        let readers = tenants.iter().map(|tenant| check::follow(&service, tenant));
+        let writer = lists::write(&service, random.fork());
         let attackers = hostile::attack(&service, &attacked, &tenants, random.fork());
         futures_util::join!(join_all(clients.collect::<Vec<_>>()), join_all(readers), writer, attackers);
     };

@@ -1,13 +1,12 @@
 //! Runs the functions `fanout` and `deliver` as AWS does: the table's stream, a queue, and their connections.
 
-mod lambda_events;
 mod reader;
 #[cfg(test)]
 mod tests;
 
 use crate::engine::{self, Engine};
 use crate::queue::{Handler, MemoryQueue, Worker};
-use crate::stream;
+use crate::table;
 use anyhow::Result;
 use deliver::Deliver;
 use fanout::Fanout;
@@ -44,7 +43,7 @@ impl Pipeline {
         handler: Arc<Handler>,
     ) -> Result<Self> {
         let client = aws_sdk_dynamodb::Client::from_conf(engine::config(&engine.url).build());
-        let stream = stream::enable(&client, table).await?;
+        let stream = table::enable(&client, table).await?;
         let fanout = Fanout::new(store.clone(), Arc::new(queue.clone()));
         let reader = StreamReader::new(engine, table, stream, queue.clone(), fanout);
         let (stop, stopped) = watch::channel(false);

@@ -1,6 +1,6 @@
 //! The stream of the embedded engine, and the way from it to the queue's messages.
 
-use super::lambda_events::{is_new_event, of_stream};
+use super::reader::{is_new_event, of_stream};
 use super::*;
 use crate::queue::in_memory;
 use aws_sdk_dynamodb::Client;

@@ -3,8 +3,8 @@
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use dev_server::cpu_time::cpu_time;
 use dev_server::in_process::InProcessEngine;
+use dev_server::meter::cpu_time;
 use dev_server::{engine, server, table};
 use std::time::Duration;
 

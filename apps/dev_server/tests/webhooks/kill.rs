@@ -26,8 +26,8 @@ fn change(client: &Client, changes: &AtomicUsize) {
 
 #[test]
 fn no_change_is_lost_when_the_process_is_killed() {
-    let rounds = if dev_server::sample::full_tests() { 30 } else { 2 };
-    let mut random = dev_server::sample::random();
+    let rounds = if dev_server::test_data::full_tests() { 30 } else { 2 };
+    let mut random = dev_server::test_data::random();
     let folder = tempfile::tempdir().unwrap();
     let receiver = Receiver::start(204);
     let (changes, mut webhook) = (AtomicUsize::new(0), None);

@@ -1,12 +1,11 @@
-//! Faults that a test plans, one by one: calls to any table that fail, wait, see an old index or see only a part of a transaction.
+//! Faults that a test plans, one by one: calls to any table that fail, wait, see an old index or see only a part of a
+//! transaction. Indexes that lag behind the table. The capacity of the index `list_index`: pages of less than 1 MB, and only so
+//! many a second. Partitions that take no more writes. Reads that see only a part of a transaction.
+
 #![expect(clippy::unwrap_used, reason = "only tests plan faults")]
 
-mod frozen;
-mod index_capacity;
-mod throttled;
-mod torn;
-
 use super::capacity_limit::read;
+use crate::faulty_table::requests::write_actions;
 use crate::in_process::table_call;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
@@ -15,14 +14,11 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
-use frozen::FrozenIndexes;
-use index_capacity::IndexCapacity;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use throttled::ThrottledPartitions;
 use tokio::sync::oneshot;
-use torn::TornItems;
+use tokio::time::Instant;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallFailure {
@@ -285,4 +281,233 @@ fn response(status: u16, body: String) -> HttpResponse {
     let mut response = HttpResponse::new(status.try_into().unwrap(), SdkBody::from(body));
     response.headers_mut().insert("content-type", "application/x-amz-json-1.0");
     response
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct FrozenIndexes {
+    list_index: Arc<Mutex<Option<HashMap<char, Value>>>>,
+    history: Arc<Mutex<Option<Vec<Value>>>>,
+}
+
+impl Faults {
+    /// Freezes the index `list_index` with these rows, by the first letter of their sort keys; `None` thaws it.
+    pub fn freeze_list_index(&self, rows: Option<HashMap<char, Value>>) {
+        *self.frozen.list_index.lock().unwrap() = rows;
+    }
+
+    /// Freezes the index `history` with these rows; `None` thaws it.
+    pub fn freeze_history(&self, rows: Option<Vec<Value>>) {
+        *self.frozen.history.lock().unwrap() = rows;
+    }
+}
+
+impl FrozenIndexes {
+    /// `None` unless the request is a query of a frozen index.
+    pub(super) fn response(&self, operation: &str, request: &Value) -> Option<HttpResponse> {
+        let index = request["IndexName"].as_str().filter(|_| operation == "Query")?;
+        let rows = match index {
+            "list_index" => self.list_index_rows(request)?,
+            "history" => self.history_rows(request)?,
+            _ => return None,
+        };
+        Some(response(200, json!({"Items": rows, "Count": rows.len()}).to_string()))
+    }
+
+    fn list_index_rows(&self, request: &Value) -> Option<Vec<Value>> {
+        let frozen = self.list_index.lock().unwrap();
+        let letter = |bound: &str| request["ExpressionAttributeValues"][bound]["S"].as_str()?.chars().next();
+        let rows = (letter(":from")?..=letter(":to")?).filter_map(|letter| frozen.as_ref()?.get(&letter)?.as_array());
+        frozen.as_ref()?;
+        Some(rows.flatten().cloned().collect())
+    }
+
+    fn history_rows(&self, request: &Value) -> Option<Vec<Value>> {
+        let frozen = self.history.lock().unwrap();
+        let bound = |name: &str| request["ExpressionAttributeValues"][name]["S"].as_str().unwrap();
+        let is_within = |item: &&Value| (bound(":from")..=bound(":to")).contains(&item["HS"]["S"].as_str().unwrap());
+        let mut rows: Vec<Value> = frozen.as_ref()?.iter().filter(is_within).cloned().collect();
+        assert_eq!(request["ScanIndexForward"], false);
+        rows.sort_by_key(|row| std::cmp::Reverse(row["HS"]["S"].as_str().unwrap().to_owned()));
+        rows.truncate(request["Limit"].as_u64().map_or(usize::MAX, |limit| limit as usize));
+        Some(rows)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Pages {
+    rows: Option<usize>,
+    /// Pages before the index throttles.
+    left: Option<f64>,
+    /// More pages each second.
+    per_second: f64,
+    refilled_at: Option<Instant>,
+    delivered: usize,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct IndexCapacity(Arc<Mutex<Pages>>);
+
+impl Faults {
+    /// Cuts the pages of the index `list_index` after so many rows.
+    pub fn cut_index_pages(&self, rows: usize) {
+        self.index_capacity.0.lock().unwrap().rows = Some(rows);
+    }
+
+    /// Throttles the index `list_index` after so many pages, of which `per_second` are added each second; `None` ends it.
+    pub fn limit_index_pages(&self, pages: Option<usize>, per_second: usize) {
+        let mut capacity = self.index_capacity.0.lock().unwrap();
+        (capacity.left, capacity.per_second) = (pages.map(|pages| pages as f64), per_second as f64);
+        capacity.refilled_at = Some(Instant::now());
+    }
+
+    /// The pages that the index `list_index` has delivered since the last call.
+    pub fn take_index_pages(&self) -> usize {
+        std::mem::take(&mut self.index_capacity.0.lock().unwrap().delivered)
+    }
+}
+
+impl IndexCapacity {
+    /// Changes the request, or returns the response of a throttled one.
+    pub(super) fn limit(&self, body: &Value, request: &mut HttpRequest) -> Option<HttpResponse> {
+        if body["IndexName"] != "list_index" {
+            return None;
+        }
+        let mut pages = self.0.lock().unwrap();
+        let refill = pages.refilled_at.replace(Instant::now()).map_or(0.0, |at| at.elapsed().as_secs_f64() * pages.per_second);
+        if let Some(left) = &mut pages.left {
+            *left += refill;
+            if *left < 1.0 {
+                let code = "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException";
+                return Some(response(400, json!({"__type": code, "message": "the index is busy"}).to_string()));
+            }
+            *left -= 1.0;
+        }
+        pages.delivered += 1;
+        if let Some(rows) = pages.rows {
+            let mut cut = body.clone();
+            cut["Limit"] = rows.into();
+            let text = cut.to_string();
+            request.headers_mut().insert("content-length", text.len().to_string());
+            *request.body_mut() = SdkBody::from(text);
+        }
+        None
+    }
+}
+
+/// The partitions whose writes are throttled, and the number of throttled writes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ThrottledPartitions(Arc<Mutex<(Vec<String>, usize)>>);
+
+impl Faults {
+    /// Throttles every write to these partitions from now on, as if others used up their write units.
+    pub fn throttle_writes_to(&self, partitions: &[String]) {
+        *self.throttled.0.lock().unwrap() = (partitions.to_vec(), 0);
+    }
+
+    /// Since [`Faults::throttle_writes_to`].
+    pub fn throttled_writes(&self) -> usize {
+        self.throttled.0.lock().unwrap().1
+    }
+}
+
+impl ThrottledPartitions {
+    /// For a request that writes to one of the partitions.
+    pub(super) fn response(&self, operation: &str, request: &Value) -> Option<HttpResponse> {
+        let is_write = ["PutItem", "UpdateItem", "TransactWriteItems"].contains(&operation);
+        let mut throttled = self.0.lock().unwrap();
+        let is_throttled = |partition: &String| throttled.0.contains(partition);
+        if !is_write || !write_actions(operation, request).iter().any(|action| is_throttled(&action.key.partition)) {
+            return None;
+        }
+        throttled.1 += 1;
+        let code = "com.amazonaws.dynamodb.v20120810#ThrottlingException";
+        Some(response(400, json!({"__type": code, "message": "the partition is busy"}).to_string()))
+    }
+}
+
+/// The state of an item before a transaction, which reads see.
+#[derive(Debug)]
+struct TornItem {
+    operation: &'static str,
+    /// The record, or the record that the event is of.
+    id: String,
+    version: Option<u64>,
+    /// The attributes that differed; `None` if the item did not exist.
+    before: Option<Value>,
+    /// The number of reads that still see it so.
+    times: usize,
+}
+
+/// Items that reads see as they were before a transaction.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TornItems(Arc<Mutex<Vec<TornItem>>>);
+
+impl Faults {
+    /// Lets the next lists that read a record see it as it was: with these attributes, or for `None` not at all.
+    pub fn tear_record(&self, times: usize, id: &str, before: Option<Value>) {
+        let torn = TornItem { operation: "BatchGetItem", id: id.to_owned(), version: None, before, times };
+        self.torn.0.lock().unwrap().push(torn);
+    }
+
+    /// Hides the event that made this version of a record from the next reads of events that would find it.
+    pub fn hide_event(&self, times: usize, id: &str, version: u64) {
+        let torn = TornItem { operation: "Query", id: id.to_owned(), version: Some(version), before: None, times };
+        self.torn.0.lock().unwrap().push(torn);
+    }
+
+    /// Hides the event that made this version of a record from the next reads of single events that would find it.
+    pub fn hide_entry(&self, times: usize, id: &str, version: u64) {
+        let torn = TornItem { operation: "BatchGetItem", id: id.to_owned(), version: Some(version), before: None, times };
+        self.torn.0.lock().unwrap().push(torn);
+    }
+
+    /// Ends all torn reads. Returns the number of items that were still to be torn.
+    pub fn stop_tearing(&self) -> usize {
+        std::mem::take(&mut *self.torn.0.lock().unwrap()).len()
+    }
+}
+
+impl TornItems {
+    pub(super) fn concern(&self, operation: &str) -> bool {
+        self.0.lock().unwrap().iter().any(|torn| torn.operation == operation)
+    }
+
+    /// Removes the part of the transaction that is not visible yet.
+    pub(super) fn tear(&self, operation: &str, whole: HttpResponse) -> HttpResponse {
+        let status = whole.status().as_u16();
+        let mut body: Value = whole.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap();
+        let lists = match operation {
+            "Query" => body.get_mut("Items").into_iter().collect::<Vec<_>>(),
+            _ => body["Responses"].as_object_mut().map(|tables| tables.values_mut().collect()).unwrap_or_default(),
+        };
+        for items in lists.into_iter().filter_map(Value::as_array_mut) {
+            items.retain_mut(|item| self.is_visible(operation, item));
+        }
+        if let Some(items) = body["Items"].as_array().map(Vec::len) {
+            body["Count"] = items.into();
+        }
+        response(status, body.to_string())
+    }
+
+    /// Puts the item back to its earlier state. Returns whether it existed.
+    fn is_visible(&self, operation: &str, item: &mut Value) -> bool {
+        let event: Value = item["entry"]["S"].as_str().and_then(|entry| serde_json::from_str(entry).ok()).unwrap_or_default();
+        let is_of = |torn: &TornItem| {
+            let is_seen = match torn.version {
+                Some(version) => event["entity_id"] == torn.id.as_str() && event["version"] == version,
+                None => item["id"]["S"] == torn.id.as_str(),
+            };
+            torn.operation == operation && is_seen
+        };
+        let mut torn = self.0.lock().unwrap();
+        let Some(at) = torn.iter().position(is_of) else { return true };
+        torn[at].times -= 1;
+        let before = torn[at].before.clone();
+        if torn[at].times == 0 {
+            torn.remove(at);
+        }
+        let Some(Value::Object(before)) = before else { return false };
+        item.as_object_mut().unwrap().extend(before);
+        true
+    }
 }
