@@ -1,6 +1,7 @@
 //! Makes one document of the signing page's files, which the function sends as it is: one request, and nothing from elsewhere.
 //! Its policy names the style sheet and the script by their hashes (CSP 3 §2.3.1).
 
+mod comments;
 
 use base64_simd::STANDARD;
 use sha2::{Digest, Sha256};

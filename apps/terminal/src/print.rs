@@ -151,10 +151,10 @@ mod tests {
         "apps/terminal/src/print.rs",
         "apps/terminal/src/lib.rs",
         "apps/terminal/src/style.rs",
-        "apps/terminal/src/notice.rs",
-        "apps/terminal/src/arguments.rs",
+        "apps/terminal/src/style.rs",
+        "apps/terminal/src/manual.rs",
         "apps/dev_server/src/log/mod.rs",
-        "apps/dev_server/src/sample.rs",
+        "apps/dev_server/src/test_data.rs",
     ];
 
     fn sources(folder: &Path) -> Vec<PathBuf> {
