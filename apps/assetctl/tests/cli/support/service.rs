@@ -4,7 +4,7 @@ use super::Run;
 use aws_sdk_dynamodb::Client;
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::Request;
+use axum::http::{Request, StatusCode};
 use chrono::TimeDelta;
 use dev_server::engine::{self, Engine};
 use dev_server::server::{self, TABLE};
@@ -108,15 +108,17 @@ impl Service {
     }
 
     fn send_with(&self, key: &str, method: &str, path: &str, body: &Value) -> Value {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("/v1{path}"))
-            .header("authorization", format!("Bearer {key}"))
-            .header("content-type", "application/json")
-            .body(Body::from(body.to_string()))
-            .unwrap();
+        let request = || {
+            let request = Request::builder().method(method).uri(format!("/v1{path}"));
+            let request = request.header("authorization", format!("Bearer {key}")).header("content-type", "application/json");
+            request.body(Body::from(body.to_string())).unwrap()
+        };
         self.runtime.block_on(async {
-            let response = self.router.clone().oneshot(request).await.unwrap();
+            let mut response = self.router.clone().oneshot(request()).await.unwrap();
+            // The machine is busy.
+            while method == "GET" && response.status() == StatusCode::SERVICE_UNAVAILABLE {
+                response = self.router.clone().oneshot(request()).await.unwrap();
+            }
             let status = response.status();
             let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
             assert!(status.is_success(), "{method} {path}: {status} {}", String::from_utf8_lossy(&bytes));
