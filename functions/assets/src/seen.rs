@@ -210,7 +210,8 @@ struct Scan {
     index: usize,
     found: Found,
     location: Option<Location>,
-    at: Timestamp,
+    /// As sent.
+    at: Option<Timestamp>,
     moves: bool,
 }
 
@@ -265,7 +266,7 @@ impl Operation for Scan {
 
     fn decide(
         &self,
-        _: &Principal,
+        principal: &Principal,
         unit: &mut UnitOfWork<'_>,
         inputs: &Self::Inputs,
     ) -> Result<ScanResponse, CommitFailure<ApiError>> {
@@ -274,7 +275,8 @@ impl Operation for Scan {
             let outcome = if is_ambiguous { SeenOutcome::Ambiguous } else { SeenOutcome::Unknown };
             return Ok(self.respond(outcome, None));
         };
-        let (next, outcome) = old.value.seen(self.at, self.location.as_ref(), self.moves);
+        let at = self.at.unwrap_or_else(|| old.value.time_of_scan(principal.context.at));
+        let (next, outcome) = old.value.seen(at, self.location.as_ref(), self.moves);
         let seen = unit.update_seen(old, next)?;
         Ok(self.respond(outcome, Some(&seen.value)))
     }
@@ -296,7 +298,7 @@ impl ImportRow for Scan {}
 ///
 /// Sets `last_seen_at` of up to 100 assets, each in a transaction with an event `asset.seen`. Says of each whether it is at the
 /// place, elsewhere, or unknown; with `move`, those elsewhere get the place as their location. Unless its location changes, an
-/// asset's `updated_at` and the version that `If-Match` compares stay. A time before the last scan changes nothing.
+/// asset's `updated_at` and the version that `If-Match` compares stay. An `at` before the last scan changes nothing.
 #[utoipa::path(post, path = "/assets/seen", tag = "assets", responses(InputErrors))]
 pub async fn see_assets(caller: Caller<AssetsWrite>, body: JsonBody<SeenAssets>) -> Result<Json<SeenResult>, ApiError> {
     let SeenAssets { location, at, r#move, items: SeenItems(items) } = body.parse(&caller)?;
@@ -318,7 +320,7 @@ pub async fn see_assets(caller: Caller<AssetsWrite>, body: JsonBody<SeenAssets>)
     }
     caller.refuse_precondition()?;
     let found = find(&caller.store, &items).await?;
-    let scan = |(index, found)| Scan { index, found, location: location.clone(), at: at.unwrap_or(now), moves };
+    let scan = |(index, found)| Scan { index, found, location: location.clone(), at, moves };
     let scans: Vec<Scan> = found.into_iter().enumerate().map(scan).collect();
     let mut responses = Vec::new();
     for response in caller.execute_each(&scans).await? {

@@ -146,6 +146,25 @@ async fn a_repeated_request_does_nothing_twice_and_two_people_scan_twice() {
     assert_eq!((outcomes(&dry).len(), api.dump().await), (3, before));
 }
 
+/// The later one of two that come at once is decided again, as one that came before what is stored.
+#[tokio::test(start_paused = true)]
+async fn of_two_scans_at_once_both_count_and_the_later_one_moves() {
+    let (api, client) = Api::with_tenant().await;
+    let id = client.asset(json!({"name": "a"})).await;
+    let other = api.replica(5_000, 1 << 20).client(&client.scoped(&["assets:write"]).await);
+    let scan = |place: &str| json!({"items": [{"id": id}], "location": place, "move": true});
+    let first = other.post("/assets/seen", scan("Bonn")).await;
+    let second = client.post("/assets/seen", scan("Ulm")).await;
+    assert_eq!((outcomes(&first), outcomes(&second)), (vec!["moved".to_owned()], vec!["moved".to_owned()]));
+    let asset = client.get(&format!("/assets/{id}")).await.data();
+    assert_eq!(asset["location"], "Ulm");
+    let history = client.get(&format!("/assets/{id}/history?verify=true")).await.data();
+    let seen = |entry: &Value| (entry["type"].clone(), entry["changes"]["last_seen_at"]["new"].clone());
+    let ((newest, last), (earlier, before)) = (seen(&history[0]), seen(&history[1]));
+    assert_eq!((newest, earlier), (json!("asset.seen"), json!("asset.seen")));
+    assert!(last == asset["last_seen_at"] && last.as_str() > before.as_str(), "{history}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_scan_costs_at_most_seven_write_units() {
     let (api, client) = Api::with_tenant().await;

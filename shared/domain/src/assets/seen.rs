@@ -5,6 +5,7 @@ use crate::values::field_error::{ValueError, text_form};
 use crate::values::string_enum::string_enum;
 use crate::values::text::{Line, fold};
 use crate::values::time::Timestamp;
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 string_enum! {
@@ -24,6 +25,13 @@ string_enum! {
 }
 
 impl Asset {
+    /// The time of a scan that came at `now` and names no time: after every other, since it is stored after them. Of two that come
+    /// at once, the one that is stored later may have come earlier, or to a server whose clock is behind.
+    #[must_use]
+    pub fn time_of_scan(&self, now: Timestamp) -> Timestamp {
+        self.last_seen_at.map_or(now, |last| now.max(last.plus(TimeDelta::milliseconds(1))))
+    }
+
     /// Returns the asset after it was seen at this time. With `moves`, the place becomes its location, unless it is within the place
     /// already.
     #[must_use]
@@ -160,6 +168,15 @@ mod tests {
         assert_eq!(asset.seen(at(4), place.as_ref(), true), (asset.clone(), SeenOutcome::Seen));
         let (next, _) = asset.seen(at(5), None, false);
         assert_ne!(next, asset);
+    }
+
+    #[test]
+    fn a_scan_without_a_time_is_later_than_every_other() {
+        let asset = asset_in(Some("Bonn"));
+        for (now, expected) in [(4, 6), (5, 6), (6, 6), (9, 9)] {
+            assert_eq!(asset.time_of_scan(at(now)), at(expected));
+        }
+        assert_eq!(Asset { last_seen_at: None, ..asset }.time_of_scan(at(4)), at(4));
     }
 
     fn location(text: &str) -> Location {
