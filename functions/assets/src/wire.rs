@@ -20,7 +20,7 @@ use shared::fields::ASSET_FILTERS;
 use shared::http::openapi::{Schemas, query_parameter};
 use shared::http::requests::params::{FromParam, FromQuery, Limit, PageNumber, Params};
 use shared::store::{
-    AssetFilter, AssetRanges, AssetSort, Assignee, GroupBy, PlaceFilter, Range, Statuses, Wanted, check_field_name, literal,
+    AssetFilter, AssetRanges, AssetSort, Assignee, GroupBy, PlaceFilter, Range, Statuses, Wanted, custom_column, literal,
     wanted_field,
 };
 use utoipa::ToSchema;
@@ -281,17 +281,23 @@ impl FromQuery for TextFilters {
     fn take(params: &mut Params) -> Self {
         let text = |(name, _): &(&'static str, _)| Some((*name, params.take::<SearchText>(name)?.into()));
         let exact = ASSET_FILTERS.iter().filter_map(text).collect();
-        let mut custom_fields = Vec::new();
-        for (index, (name, values)) in params.take_prefixed(CUSTOM_FIELD, "custom_fields.<name>").into_iter().enumerate() {
-            let parameter = format!("{CUSTOM_FIELD}{name}");
-            match check_field_name(&name) {
-                Err(error) => params.refuse(&parameter, error.to_string()),
-                Ok(()) if index >= MAX_CUSTOM_FIELDS => {
-                    params.refuse(&parameter, format!("must be one of at most {MAX_CUSTOM_FIELDS} custom fields"));
+        let mut columns: Vec<(String, Vec<String>)> = Vec::new();
+        for (name, values) in params.take_prefixed(CUSTOM_FIELD, "custom_fields.<name>") {
+            let mut refuse = |detail| params.refuse(&format!("{CUSTOM_FIELD}{name}"), detail);
+            match custom_column(&name) {
+                Err(error) => refuse(error.to_string()),
+                Ok(column) => {
+                    let is_full = columns.len() == MAX_CUSTOM_FIELDS;
+                    match columns.iter_mut().find(|(known, _)| *known == column) {
+                        // The same name in another spelling.
+                        Some((_, others)) => others.extend(values),
+                        None if is_full => refuse(format!("must be one of at most {MAX_CUSTOM_FIELDS} custom fields")),
+                        None => columns.push((column, values)),
+                    }
                 }
-                Ok(()) => custom_fields.push(wanted_field(parameter, &values)),
             }
         }
+        let custom_fields = columns.into_iter().map(|(column, values)| wanted_field(column, &values)).collect();
         Self { exact, custom_fields }
     }
 

@@ -22,7 +22,7 @@ pub use history::of_record::HistoryPage;
 pub use lists::export::{AssetExport, Chunk};
 pub use lists::filters::{
     AssetFilter, AssetRanges, AssetSort, AssetTypeFilter, Assignee, InstanceFilter, ManufacturerFilter, ModelFilter, PlaceFilter,
-    ProcessFilter, Range, SortField, Statuses, UserFilter, check_field_name, literal, wanted_field,
+    ProcessFilter, Range, SortField, Statuses, UserFilter, custom_column, literal, wanted_field,
 };
 pub use lists::list_index::{MAX_SNAPSHOT_TIME, SnapshotReport, Wanted};
 pub use lists::list_pages::{Page, PageRequest};

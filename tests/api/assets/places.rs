@@ -171,6 +171,39 @@ async fn a_custom_field_that_lists_do_not_know_is_refused_and_never_missing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn custom_fields_are_asked_about_in_any_spelling_and_however_long_their_names_are() {
+    let (api, client) = Api::with_tenant().await;
+    let without_index = api.replica(0, 0).client(&client);
+    let long = "x".repeat(255);
+    client.post("/assets", json!({"name": "a", "custom_fields": {"Färg": "Blå", long.as_str(): 1}})).await.data();
+    client.post("/assets", json!({"name": "b"})).await.data();
+    // The names and values are taken apart into letters and marks.
+    let (name, value) = ("custom_fields.Fa%CC%88rg", "Bla%CC%8A");
+    for client in [&client, &without_index] {
+        let queries = [
+            format!("{name}={value}"),
+            format!("{name}=red&custom_fields.F%C3%A4rg={value}"),
+            format!("custom_fields.%20{long}=1"),
+        ];
+        for query in &queries {
+            assert_eq!(client.total(&format!("/assets?{query}")).await, 1, "{query}");
+            assert_eq!(client.get(&format!("/stats?{query}")).await.data()["assets"]["total"], 1, "{query}");
+            assert_eq!(
+                client.export(&format!("/assets/export?format=ndjson&{query}")).await.concat().lines().count(),
+                1,
+                "{query}"
+            );
+        }
+        for name in [name, &format!("custom_fields.{long}")] {
+            assert_eq!(client.get(&format!("/assets?sort={name}")).await.data()[0]["name"], "a", "{name}");
+            let groups = client.get(&format!("/stats?group_by={name}")).await.data()["groups"].clone();
+            assert_eq!(groups.as_array().unwrap().len(), 2, "{groups}");
+        }
+        assert_eq!(client.get(&format!("/assets?custom_fields.x{long}=1")).await.status, 422);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn custom_fields_that_exceed_the_memory_are_left_out_alone() {
     let (api, client) = Api::with_tenant().await;
     let body = |n: usize| json!({"name": format!("n{n}"), "location": "Bonn", "custom_fields": {"a": format!("{n:0200}"), "b": format!("b{n:0199}")}});

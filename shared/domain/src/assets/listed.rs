@@ -17,8 +17,6 @@ pub const CUSTOM_FIELD: &str = "custom_fields.";
 pub const MAX_FIELDS: usize = 20;
 /// The longest cell that lists know, in characters.
 pub const MAX_CELL_CHARS: usize = 200;
-/// The longest name of a custom field that lists know, in characters.
-pub const MAX_NAME_CHARS: usize = 100;
 /// The further names of an asset that are kept to refuse requests on them.
 const MAX_UNFIT_NAMES: usize = 20;
 
@@ -102,11 +100,7 @@ pub struct ListedCustomFields {
 impl ListedCustomFields {
     #[must_use]
     pub fn of(fields: &Map<String, Value>) -> Self {
-        let by_name: BTreeMap<&String, Cell> = fields
-            .iter()
-            .filter(|(name, _)| name.chars().nth(MAX_NAME_CHARS).is_none())
-            .filter_map(|(name, value)| Some((name, Cell::of(value)?)))
-            .collect();
+        let by_name: BTreeMap<&String, Cell> = fields.iter().filter_map(|(name, value)| Some((name, Cell::of(value)?))).collect();
         let (mut listed, mut fitting, mut unfit) = (Self::default(), 0, 0);
         for (name, cell) in by_name {
             let fits = cell != Cell::Unfit && fitting < MAX_FIELDS;

@@ -6,7 +6,7 @@ use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::string_enum::string_enum;
 use crate::domain::values::suggestions::unknown_name;
-use crate::http::bulk::rows::CUSTOM_FIELD;
+use crate::http::bulk::rows::{CUSTOM_FIELD, custom_column};
 use crate::http::error::ApiError;
 use crate::http::openapi::{Describe, Schemas};
 use crate::http::requests::receive::{Unread, VerifiedSender};
@@ -46,7 +46,7 @@ impl FromStr for SkipBad {
     /// Separated by commas.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let mut columns = Vec::new();
-        for column in text.split(',').map(|column| column.trim().to_owned()) {
+        for column in text.split(',').map(|column| custom_column(column.trim())) {
             if column.is_empty() || columns.contains(&column) {
                 return Err(ValueError::new("must be different names of columns, separated by commas"));
             }

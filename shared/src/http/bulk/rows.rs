@@ -227,7 +227,7 @@ fn parse_csv(body: &[u8], known: &[Column]) -> Result<ParsedRows, ApiError> {
 }
 
 /// The name of a column with a custom field, in the form of its field's name. One that is none stays as it is, and is an error.
-fn custom_column(column: &str) -> String {
+pub(super) fn custom_column(column: &str) -> String {
     let name = column.strip_prefix(CUSTOM_FIELD).map(field_name);
     name.and_then(Result::ok).map_or_else(|| column.to_owned(), |name| format!("{CUSTOM_FIELD}{name}"))
 }

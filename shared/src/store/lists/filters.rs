@@ -1,8 +1,9 @@
 //! Filters and orders of lists. Filters with several values, or with a value for a missing one.
 
 use crate::domain::assets::asset::Status;
-use crate::domain::assets::listed::{CUSTOM_FIELD, MAX_NAME_CHARS};
+use crate::domain::assets::listed::CUSTOM_FIELD;
 use crate::domain::assets::seen::Location;
+use crate::domain::catalog::custom_fields::field_name;
 use crate::domain::catalog::{AssetKind, TypeCode};
 use crate::domain::keys::scope::Role;
 use crate::domain::processes::instance::InstanceStatus;
@@ -11,7 +12,7 @@ use crate::domain::user::Email;
 use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, ProcessId, UserId};
 use crate::domain::values::string_enum::string_enum;
-use crate::domain::values::text::{Name, fold};
+use crate::domain::values::text::{Name, composed, fold};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::lists::list_index::{
     AssetColumns, AssetFacet, Filter, InstanceColumns, InstanceFacet, LOCATION, RowQuery, SearchTerms, SortBy, SortOrder,
@@ -75,22 +76,21 @@ impl std::str::FromStr for AssetSort {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (descending, field) = text.strip_prefix('-').map_or((false, text), |field| (true, field));
         if let Some(name) = field.strip_prefix(CUSTOM_FIELD) {
-            check_field_name(name)?;
-            return Ok(Self { field: SortKey::CustomField(field.to_owned()), descending });
+            return Ok(Self { field: SortKey::CustomField(custom_column(name)?), descending });
         }
         let hint = |error: Self::Err| Self::Err::new(format!("{error} or {CUSTOM_FIELD}<name>, optionally preceded by -"));
         Ok(Self { field: SortKey::Field(field.parse().map_err(hint)?), descending })
     }
 }
 
+/// The name of a custom field as assets have it, with its prefix.
+///
 /// # Errors
 ///
-/// Lists know no custom field of this name.
-pub fn check_field_name(name: &str) -> Result<(), ValueError> {
-    match name.chars().count() {
-        1..=MAX_NAME_CHARS => Ok(()),
-        _ => Err(ValueError::new(format!("must name a custom field of 1 to {MAX_NAME_CHARS} characters"))),
-    }
+/// No custom field can have this name.
+pub fn custom_column(name: &str) -> Result<String, ValueError> {
+    let name = field_name(name).map_err(|error| ValueError::new(format!("names a custom field that {error}")))?;
+    Ok(format!("{CUSTOM_FIELD}{name}"))
 }
 
 impl AssetSort {
@@ -506,10 +506,10 @@ fn split_values(text: &str) -> Vec<&str> {
     values
 }
 
-/// The text of a value, in which `\,` is a comma. `\none` is the word.
+/// The text of a value, composed, in which `\,` is a comma. `\none` is the word.
 #[must_use]
 pub fn literal(value: &str) -> String {
-    if value == "\\none" { NONE.to_owned() } else { value.replace("\\,", ",") }
+    if value == "\\none" { NONE.to_owned() } else { composed(&value.replace("\\,", ",")).into_owned() }
 }
 
 #[cfg(test)]
@@ -541,8 +541,22 @@ mod tests {
             (&["\\none"], &["none"], false),
             (&["a\\,b,c\\d"], &["a,b", "c\\d"], false),
             (&["a,"], &["a", ""], false),
+            (&["Bu\u{308}ro"], &["Büro"], false),
         ] {
             assert_eq!(wanted(values), (texts(expected), none), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_custom_field_has_the_name_under_which_it_is_stored() {
+        let longest = "x".repeat(255);
+        for (name, stored) in [("Fa\u{308}rg", "Färg"), (" ram_gb ", "ram_gb"), (longest.as_str(), longest.as_str())] {
+            assert_eq!(custom_column(name).as_deref(), Ok(format!("custom_fields.{stored}").as_str()), "{name}");
+        }
+        let sort = |text: &str| text.parse::<AssetSort>();
+        assert_eq!(sort("-custom_fields.Fa\u{308}rg"), sort("-custom_fields.Färg"));
+        for wrong in ["", " ", "a\u{200b}b", &"x".repeat(256)] {
+            assert!(custom_column(wrong).is_err(), "{wrong}");
         }
     }
 

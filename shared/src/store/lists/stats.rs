@@ -10,7 +10,7 @@ use crate::domain::processes::stats::InstanceStats;
 use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::Id;
 use crate::store::TenantStore;
-use crate::store::lists::filters::{AssetFilter, check_field_name};
+use crate::store::lists::filters::{AssetFilter, custom_column};
 use crate::store::lists::list_index::{AssetFacet, AssetIndex, Freshness, InstanceColumns, LOCATION, MODEL, SortedRows, summed};
 use crate::store::table::error::StoreError;
 use futures_util::try_join;
@@ -49,7 +49,7 @@ impl std::str::FromStr for GroupBy {
             "location" => Self::Location,
             "assigned_to" => Self::AssignedTo,
             text => match text.strip_prefix(CUSTOM_FIELD) {
-                Some(name) => check_field_name(name).map(|()| Self::CustomField(text.to_owned()))?,
+                Some(name) => Self::CustomField(custom_column(name)?),
                 None => {
                     let names = "status, asset_type, manufacturer, model, location, assigned_to or custom_fields.<name>";
                     return Err(ValueError::new(format!("must be one of {names}")));
