@@ -158,8 +158,8 @@ async fn a_custom_field_that_lists_do_not_know_is_refused_and_never_missing() {
                 let reply = client.get(&format!("{path}{parameter}=x")).await;
                 assert_eq!(reply.field_errors(), [parameter.as_str()], "{path}");
             }
-            assert_eq!(client.get(&format!("/assets?sort={parameter}")).await.field_errors(), [parameter.as_str()]);
-            assert_eq!(client.get(&format!("/stats?group_by={parameter}")).await.field_errors(), [parameter.as_str()]);
+            assert_eq!(client.get(&format!("/assets?sort=-{parameter}")).await.field_errors(), ["sort"]);
+            assert_eq!(client.get(&format!("/stats?group_by={parameter}")).await.field_errors(), ["group_by"]);
         }
         assert_eq!(client.total("/assets?custom_fields.short=x").await, 1);
     }

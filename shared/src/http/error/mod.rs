@@ -476,7 +476,7 @@ impl From<StoreError> for ApiError {
             StoreError::NotLoaded(seconds) => Self::Unavailable(Dependency::ListIndex(seconds), error.into()),
             StoreError::ListTooLarge(seconds) => Self::Unavailable(Dependency::ListMemory(seconds), error.into()),
             StoreError::FieldsLeftOut => Self::Unavailable(Dependency::FieldMemory, error.into()),
-            StoreError::UnfitField(field) => Self::Invalid(vec![unfit_field(&field)]),
+            StoreError::UnfitField(parameter) => Self::Invalid(vec![unfit_field(&parameter)]),
             StoreError::HistoryBehind(seconds) => Self::Unavailable(Dependency::History(seconds), error.into()),
             StoreError::TooLate => Self::timed_out(error),
             StoreError::Unsettled(_) => Self::Unavailable(Dependency::Change, error.into()),
@@ -486,11 +486,11 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// For a request about a custom field, by its parameter.
+/// For a request about a custom field that this parameter names.
 fn unfit_field(parameter: &str) -> FieldError {
     let detail = format!(
-        "can't be asked about: an asset has a value of it that is no text, number or boolean of at most {MAX_CELL_CHARS} \
-         characters, or is beyond its first {MAX_FIELDS} custom fields by name"
+        "names a custom field that can't be asked about: an asset has a value of it that is no text, number or boolean of at most \
+         {MAX_CELL_CHARS} characters, or is beyond its first {MAX_FIELDS} custom fields by name"
     );
     FieldError::parameter(parameter, detail)
 }

@@ -237,10 +237,10 @@ pub struct AssetFilter {
 }
 
 impl AssetFilter {
-    /// The coded columns that the request is about.
-    pub(in crate::store) fn columns(&self) -> impl Iterator<Item = &str> {
-        let sorted = if let SortKey::CustomField(name) = &self.sort.field { Some(name.as_str()) } else { None };
-        self.values.iter().map(|wanted| wanted.column.as_str()).chain(sorted)
+    /// The coded columns that the request is about, each with the parameter that names it.
+    pub(in crate::store) fn columns(&self) -> impl Iterator<Item = (&str, &str)> {
+        let sorted = if let SortKey::CustomField(name) = &self.sort.field { Some(("sort", name.as_str())) } else { None };
+        self.values.iter().map(|wanted| (wanted.column.as_str(), wanted.column.as_str())).chain(sorted)
     }
 
     /// The catalog must be read to decide what matches.

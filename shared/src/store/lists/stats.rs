@@ -125,7 +125,7 @@ impl TenantStore {
     /// As [`TenantStore::list_assets`].
     pub async fn asset_groups(&self, filter: &AssetFilter, group_by: &GroupBy, depth: usize) -> Result<Groups, StoreError> {
         let from_index = |index: &AssetIndex| {
-            index.check_columns(filter.columns().chain(group_by.column()))?;
+            index.check_columns(filter.columns().chain(group_by.column().map(|column| ("group_by", column))))?;
             Ok(grouped(index, filter, group_by, depth))
         };
         self.with_list_index(Freshness::Refreshed, from_index).await?.0

@@ -33,8 +33,8 @@ pub enum StoreError {
     /// The memory for a list index does not suffice for the tenant's custom fields.
     #[error("custom fields exceed the memory budget of the list index")]
     FieldsLeftOut,
-    /// Lists can't be asked about this custom field, given with its prefix: some asset has a value of it that they don't know.
-    #[error("an asset has a value of {0} that lists don't know")]
+    /// Lists can't be asked about the custom field that this parameter names: some asset has a value of it that they don't know.
+    #[error("an asset has a value of the custom field in {0} that lists don't know")]
     UnfitField(String),
     /// The index of a history lacks entries. After this many seconds it may have them.
     #[error("the latest entries of a history can't be read yet; try again")]

@@ -105,15 +105,15 @@ impl AssetIndex {
         found
     }
 
-    /// Lists can be asked about these columns.
+    /// Lists can be asked about these columns. Each comes with the parameter that names it.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::FieldsLeftOut`] for a custom field, if there is no memory for them, and [`StoreError::UnfitField`] if
     /// some asset has a value that lists don't know.
-    pub fn check_columns<'a>(&self, columns: impl IntoIterator<Item = &'a str>) -> Result<(), StoreError> {
+    pub fn check_columns<'a>(&self, columns: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), StoreError> {
         let coded = self.assets.coded();
-        for column in columns {
+        for (parameter, column) in columns {
             let Some(name) = column.strip_prefix(CUSTOM_FIELD) else { continue };
             if coded.is_left_out() {
                 return Err(StoreError::FieldsLeftOut);
@@ -121,7 +121,7 @@ impl AssetIndex {
             let may_be_later = |cell: &Cell| matches!(cell, Cell::Text(last) if name > &**last);
             let is_later = coded.column(UNFIT_AFTER).is_some_and(|unfit| coded.cells(unfit).any(may_be_later));
             if is_later || coded.column(column).is_some_and(|number| coded.has_unfit(number)) {
-                return Err(StoreError::UnfitField(column.to_owned()));
+                return Err(StoreError::UnfitField(parameter.to_owned()));
             }
         }
         Ok(())
