@@ -14,7 +14,7 @@ use crate::store::StoreError;
 use fields::{Column, same_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::str::FromStr;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::request_body::RequestBodyBuilder;
@@ -356,7 +356,10 @@ impl RowOutcome {
             extra: extra.clone(),
         };
         let all = problem["errors"].as_array().map_or(std::slice::from_ref(&problem), Vec::as_slice);
-        let mut errors: Vec<RowError> = all.iter().take(MAX_ROW_ERRORS).map(error).collect();
+        // The value by which a row is matched can have the same error once more as a field.
+        let mut seen = HashSet::new();
+        let all: Vec<&Value> = all.iter().filter(|error| seen.insert(error.to_string())).collect();
+        let mut errors: Vec<RowError> = all.iter().copied().take(MAX_ROW_ERRORS).map(error).collect();
         if all.len() > MAX_ROW_ERRORS {
             let detail = format!("There are {} more errors.", all.len() - MAX_ROW_ERRORS);
             errors.push(RowError { column: None, detail, code, extra: Map::new() });

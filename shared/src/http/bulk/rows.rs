@@ -65,8 +65,6 @@ impl Row {
             true => FieldError { detail: "can't be cleared".to_owned(), ..error },
             false => error,
         });
-        // A value by which rows are matched may have its error already.
-        let errors = errors.filter(|error| !self.errors.contains(error));
         (body, self.errors.iter().cloned().chain(errors).collect())
     }
 
