@@ -8,8 +8,8 @@ use shared::domain::assets::change::AssetChange;
 use shared::domain::assets::listed::CUSTOM_FIELD;
 use shared::domain::assets::seen::Location;
 use shared::domain::assets::tag::AssetTag;
+use shared::domain::catalog::AssetKind;
 use shared::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch};
-use shared::domain::catalog::{AssetKind, TypeCode};
 use shared::domain::record::{Patch, Stored};
 use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
@@ -18,7 +18,7 @@ use shared::domain::values::text::{Line, Name, Notes, SearchText};
 use shared::domain::values::time::{Date, Timestamp};
 use shared::fields::ASSET_FILTERS;
 use shared::http::openapi::{Schemas, query_parameter};
-use shared::http::requests::params::{FromParam, FromQuery, Limit, PageNumber, Params};
+use shared::http::requests::params::{CodeFilter, FromParam, FromQuery, Limit, PageNumber, Params};
 use shared::store::{
     AssetFilter, AssetRanges, AssetSort, Assignee, GroupBy, PlaceFilter, Range, Statuses, Wanted, custom_column, literal,
     wanted_field,
@@ -322,8 +322,8 @@ shared::query! {
         status: Statuses as Statuses,
         /// Filter by asset type.
         asset_type_id: AssetTypeId as AssetTypeId,
-        /// Filter by the code of the asset type.
-        asset_type_code: TypeCode as TypeCode,
+        /// Filter by the code of the asset type, without regard to case.
+        asset_type_code: CodeFilter as CodeFilter,
         /// Filter by kind: `physical` or `logical`.
         kind: AssetKind as AssetKind,
         /// Filter by assigned user. `none` for assets that are not assigned.
@@ -430,7 +430,7 @@ impl From<AssetFilterQuery> for AssetFilter {
             q: q.map(String::from),
             status,
             asset_type_id,
-            asset_type_code,
+            asset_type_code: asset_type_code.map(|CodeFilter(code)| code),
             kind,
             assigned_to,
             model_id,

@@ -7,29 +7,16 @@ use shared::auth::caller::{CatalogRead, CatalogWrite};
 use shared::domain::catalog::custom_fields::FieldsSchema;
 use shared::domain::catalog::{AssetKind, AssetType, AssetTypeChange, MAX_ASSET_TYPES, TypeCode};
 use shared::domain::record::Stored;
-use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::AssetTypeId;
 use shared::domain::values::text::{Name, SearchText};
 use shared::domain::values::time::Timestamp;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
 use shared::http::requests::extract::{JsonBody, Path, Query};
-use shared::http::requests::params::{self, FromParam, Limit, PageNumber};
+use shared::http::requests::params::{self, CodeFilter, Limit, PageNumber};
 use shared::http::responses::{Created, Data, Versioned};
 use shared::store::{AssetTypeFilter, Page};
 use utoipa::ToSchema;
-
-/// A code in any case.
-#[derive(Debug, ToSchema)]
-#[schema(value_type = String, pattern = "^[A-Za-z0-9]{2,8}$", examples("LAP"))]
-#[schema(as = TypeCodeFilter)]
-pub struct CodeFilter(TypeCode);
-
-impl FromParam for CodeFilter {
-    fn from_param(text: &str) -> Result<Self, ValueError> {
-        text.to_ascii_uppercase().parse().map(Self)
-    }
-}
 
 shared::query! {
     /// Asset types to list.

@@ -93,6 +93,7 @@ async fn assets_are_found_by_place_custom_fields_catalog_and_ranges() {
         ("custom_fields.room=\\none", &["a"]),
         ("custom_fields.nobody=x", &[]),
         ("asset_type_code=LAP", &["a"]),
+        ("asset_type_code=%20lap%20", &["a"]),
         ("asset_type_code=NO", &[]),
         ("manufacturer=dell", &["a", "b"]),
         ("purchase_date_from=2026-01-01&purchase_date_before=2026-02-01", &["a"]),

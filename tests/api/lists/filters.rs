@@ -37,6 +37,7 @@ async fn unique_values_find_the_one_that_has_them() {
         ("/catalog/asset-types?code=LAP", &["Laptop"]),
         ("/catalog/asset-types?code=tab", &["Tablet"]),
         ("/catalog/asset-types?code=tab&q=laptop", &none),
+        ("/catalog/asset-types?code=%20tab%20", &["Tablet"]),
         ("/catalog/asset-types?code=NO", &none),
         ("/catalog/manufacturers?name=GROSS+ag", &["Groß AG"]),
         ("/catalog/manufacturers?name=Gro%C3%9F", &none),

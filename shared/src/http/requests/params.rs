@@ -60,7 +60,7 @@ macro_rules! from_param {
 
 from_param! {
     AssetId, AssetKind, AssetSort, AssetTypeId, Assignee, Date, DeliveryStatus, EventId, GroupBy, InstanceStatus, ManufacturerId,
-    ModelId, Name, PlaceFilter, ProcessId, Role, SearchText, Slug, TenantId, TypeCode, UserId,
+    ModelId, Name, PlaceFilter, ProcessId, Role, SearchText, Slug, TenantId, UserId,
 }
 
 from_param! {
@@ -92,6 +92,18 @@ from_param! {
 impl FromParam for Price {
     fn from_param(text: &str) -> Result<Self, ValueError> {
         Self::from_decimal_text(text)
+    }
+}
+
+/// The code of an asset type, in any case.
+#[derive(Debug, utoipa::ToSchema)]
+#[schema(value_type = String, pattern = "^[A-Za-z0-9]{2,8}$", examples("LAP"))]
+#[schema(as = TypeCodeFilter)]
+pub struct CodeFilter(pub TypeCode);
+
+impl FromParam for CodeFilter {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        text.trim().to_ascii_uppercase().parse().map(Self)
     }
 }
 
