@@ -48,7 +48,8 @@ shared::query! {
         after: Start as StartText,
         /// Maximum number of events. Default 20, maximum 100.
         limit: Limit as Limit,
-        /// Types of events, separated by commas: exact ones such as `asset.created`, or all of a kind, such as `asset.*`.
+        /// Types of events, separated by commas: exact ones such as `asset.created`, all of a kind, such as `asset.*`, or `*` for
+        /// all.
         types: EventTypes as EventTypes,
         /// Only events about this resource.
         entity_id: EventId as EventId,
@@ -98,7 +99,7 @@ pub async fn list_events(caller: Caller<EventsRead>, Query(query): Query<EventQu
         Some(Start::After(id)) => Some(id),
         None => None,
     };
-    let (entity, actor) = (entity_id.map(Id::uuid), actor_id.map(Id::uuid));
+    let (types, entity, actor) = (types.and_then(EventTypes::unless_all), entity_id.map(Id::uuid), actor_id.map(Id::uuid));
     let feed = caller.store.matching_events(after, limit, &EventFilter { types, entity, actor, since, until }).await?;
     let meta = FeedMeta { limit, after: feed.last, has_more: feed.has_more };
     Ok(Json(EventFeed { data: feed_entries(&caller.store, feed.entries).await?, meta }))

@@ -109,6 +109,8 @@ async fn readers_of_the_feed_get_scans_if_they_name_them() {
     for (query, expected) in [
         ("", &["asset.created", "asset.updated"][..]),
         ("&types=asset.*", &["asset.created", "asset.updated"]),
+        ("&types=*", &["asset.created", "asset.updated"]),
+        ("&types=*,asset.seen", &["asset.created", "asset.seen", "asset.updated"]),
         ("&types=asset.seen", &["asset.seen"]),
         ("&types=asset.*,asset.seen", &["asset.created", "asset.seen", "asset.updated"]),
     ] {

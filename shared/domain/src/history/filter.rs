@@ -13,12 +13,13 @@ use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 pub(crate) const EVENT_TYPE_FILTER: &str = "EventTypeFilter";
-/// Stands for every verb.
-const ANY: &str = "*";
+/// Stands for every verb or, alone, for every type.
+pub(crate) const ANY: &str = "*";
 /// The maximum length of an unknown type's name in an error.
 const MAX_SHOWN_CHARS: usize = 64;
 
-/// Types of events: exact ones such as `asset.created`, and all of a kind, such as `asset.*`, but for those that must be named.
+/// Types of events: exact ones such as `asset.created`, and all of a kind, such as `asset.*`, or of every kind, but for those that
+/// must be named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventTypes(Vec<(Kind, Option<Verb>)>);
 
@@ -26,14 +27,15 @@ impl EventTypes {
     /// Types that this version of the service doesn't know are left out.
     #[must_use]
     pub fn of_known<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        Self(names.into_iter().filter_map(|wanted| known().find(|known| name(*known) == wanted)).collect())
+        Self(names.into_iter().flat_map(named).collect())
     }
 
-    /// All types of the kinds that this version of the service knows, and these.
+    /// `None` for all but those that must be named: what a reader without types gets.
     #[must_use]
-    pub(crate) fn and_all_kinds(mut self) -> Self {
-        self.0.extend(Kind::ALL.iter().map(|kind| (*kind, None)));
-        self
+    pub fn unless_all(self) -> Option<Self> {
+        let has_all = Kind::ALL.iter().all(|kind| self.0.contains(&(*kind, None)));
+        let has_more = self.0.iter().any(|(_, verb)| *verb == Some(Verb::Seen));
+        if has_all && !has_more { None } else { Some(self) }
     }
 
     fn contain(&self, event_type: EventType) -> bool {
@@ -58,8 +60,13 @@ fn known() -> impl Iterator<Item = (Kind, Option<Verb>)> {
     common.chain([(Kind::Asset, Some(Verb::Seen))])
 }
 
+/// The types that this name stands for; none if it is unknown.
+fn named(wanted: &str) -> Vec<(Kind, Option<Verb>)> {
+    known().filter(|known| name(*known) == wanted || wanted == ANY && known.1.is_none()).collect()
+}
+
 pub(crate) fn known_names() -> impl Iterator<Item = String> {
-    known().map(name)
+    known().map(name).chain([ANY.to_owned()])
 }
 
 impl FromStr for EventTypes {
@@ -68,11 +75,15 @@ impl FromStr for EventTypes {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let mut types = Vec::new();
         for wanted in text.split(',') {
-            let Some(found) = known().find(|known| name(*known) == wanted) else { return Err(unknown(wanted)) };
-            if types.contains(&found) {
-                return Err(ValueError::new(format!("must name {wanted} once")));
+            let found = named(wanted);
+            if found.is_empty() {
+                return Err(unknown(wanted));
             }
-            types.push(found);
+            for known in found {
+                if !types.contains(&known) {
+                    types.push(known);
+                }
+            }
         }
         Ok(Self(types))
     }
@@ -88,14 +99,14 @@ fn unknown(wanted: &str) -> ValueError {
 impl PartialSchema for EventTypes {
     fn schema() -> RefOr<Schema> {
         let name = Ref::from_schema_name(EVENT_TYPE_FILTER);
-        ArrayBuilder::new().items(name).min_items(Some(1)).unique_items(true).into()
+        ArrayBuilder::new().items(name).min_items(Some(1)).into()
     }
 }
 
 impl ToSchema for EventTypes {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(known_names()));
-        let name = name.description(Some("A type of events, or all types of a kind."));
+        let name = name.description(Some("A type of events, all types of a kind, or `*` for all."));
         schemas.push((EVENT_TYPE_FILTER.to_owned(), name.into()));
     }
 }
@@ -201,6 +212,17 @@ mod tests {
     }
 
     #[test]
+    fn a_star_stands_for_all_types_that_need_not_be_named() {
+        let types = |text: &str| text.parse::<EventTypes>().expect(text);
+        for text in ["*", "*,*", "asset.created,*", "*,user.*"] {
+            assert_eq!(types(text).unless_all(), None, "{text}");
+        }
+        let filter = EventFilter { types: types("*,asset.seen").unless_all(), ..EventFilter::default() };
+        assert!(filter.matches(&entry("asset.seen", 1)) && filter.matches(&entry("user.deleted", 1)));
+        assert!(types("asset.*,asset.*").unless_all() == Some(types("asset.*")), "a repetition means nothing");
+    }
+
+    #[test]
     fn the_changed_record_can_be_asked_for() {
         let filter = EventFilter { entity: Some(Uuid::from_u128(1)), ..EventFilter::default() };
         assert!(filter.matches(&entry("drone.created", 1)) && !filter.matches(&entry("asset.created", 2)));
@@ -239,14 +261,12 @@ mod tests {
             ("asset.craeted", "asset.created"),
             ("asset.created,process_instance.*", "instance.*"),
             ("asset.deleted.twice", "asset.deleted"),
-            ("user.created,", "key.*"),
+            ("user.created,", "*"),
         ] {
             let error = wrong.parse::<EventTypes>().expect_err(wrong).to_string();
             assert!(error.contains(&format!("there are {nearest}, ")), "{wrong}: {error}");
             assert_eq!(error.matches(".*").count() - wrong.matches(".*").count(), Kind::ALL.len(), "{error}");
         }
-        let twice = "asset.*,asset.*".parse::<EventTypes>().expect_err("a repetition");
-        assert_eq!(twice.to_string(), "must name asset.* once");
         let long = "x".repeat(100_000).parse::<EventTypes>().expect_err("too long").to_string();
         assert!(long.len() < 2_000, "{long}");
     }

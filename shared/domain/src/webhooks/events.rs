@@ -2,21 +2,17 @@
 
 use super::{DeliveryRequest, Webhook};
 use crate::history::event::EventType;
-use crate::history::filter::{self, EVENT_TYPE_FILTER, EventTypes};
+use crate::history::filter::{self, ANY, EVENT_TYPE_FILTER, EventTypes};
 use crate::values::field_error::ValueError;
 use crate::values::id::{EventId, Id, TenantId, WebhookId};
 use crate::values::suggestions::unknown_name;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{ArrayBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 pub const MAX_EVENT_TYPES: usize = 50;
-const WEBHOOK_EVENT_TYPE: &str = "WebhookEventType";
-const EVERY_EVENT: &str = "EveryEvent";
-/// Stands for all events.
-const ALL: &str = "*";
 
 /// Types of events: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +21,7 @@ pub struct WebhookEvents(pub Vec<String>);
 
 impl WebhookEvents {
     pub fn known_names() -> impl Iterator<Item = String> {
-        filter::known_names().chain([ALL.to_owned()])
+        filter::known_names()
     }
 
     /// Each error comes with the position of its type; without one, it is about all.
@@ -56,25 +52,20 @@ impl WebhookEvents {
     pub fn contain(&self, event_type: &str) -> bool {
         let kind = event_type.split_once('.').map(|(kind, _)| kind);
         let must_be_named = EventType::parse(event_type).is_some_and(filter::must_be_named);
-        let stands_for = |wanted: &String| wanted == ALL || wanted.strip_suffix(".*").is_some_and(|wanted| Some(wanted) == kind);
+        let stands_for = |wanted: &String| wanted == ANY || wanted.strip_suffix(".*").is_some_and(|wanted| Some(wanted) == kind);
         self.0.iter().any(|wanted| wanted == event_type || !must_be_named && stands_for(wanted))
     }
 
     /// A filter of the change feed; `None` for all that need not be named.
     #[must_use]
     pub fn filter(&self) -> Option<EventTypes> {
-        let is_all = self.0.iter().any(|wanted| wanted == ALL);
-        let named = EventTypes::of_known(self.0.iter().map(String::as_str).filter(|wanted| *wanted != ALL));
-        match is_all {
-            false => Some(named),
-            true => self.contain("asset.seen").then(|| named.and_all_kinds()),
-        }
+        EventTypes::of_known(self.0.iter().map(String::as_str)).unless_all()
     }
 }
 
 impl PartialSchema for WebhookEvents {
     fn schema() -> RefOr<Schema> {
-        let types = Ref::from_schema_name(WEBHOOK_EVENT_TYPE);
+        let types = Ref::from_schema_name(EVENT_TYPE_FILTER);
         let array = ArrayBuilder::new().description(Some(
             "Types of events: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for all.",
         ));
@@ -85,12 +76,6 @@ impl PartialSchema for WebhookEvents {
 impl ToSchema for WebhookEvents {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         EventTypes::schemas(schemas);
-        let all = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([ALL]));
-        schemas.push((EVERY_EVENT.to_owned(), all.description(Some("All events.")).into()));
-        let name = AnyOfBuilder::new().item(Ref::from_schema_name(EVENT_TYPE_FILTER));
-        let name = name.item(Ref::from_schema_name(EVERY_EVENT));
-        let name = name.description(Some("A type of events, all types of a kind, or `*` for all."));
-        schemas.push((WEBHOOK_EVENT_TYPE.to_owned(), name.into()));
     }
 }
 
