@@ -47,8 +47,8 @@ shared::body! {
     read_only: &[]
 }
 
-/// What was scanned.
-#[derive(Debug, Clone)]
+/// What was scanned, in the form in which it is compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum SeenItem {
     Tag(String),
     Serial(String),
@@ -173,7 +173,7 @@ pub struct SeenAsset {
 /// Number of different items by outcome.
 #[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
 pub struct SeenCounts {
-    /// All items of the request. The others count an asset that was sent twice once.
+    /// All items of the request. The others count what was sent twice once.
     items: usize,
     /// Seen.
     seen: usize,
@@ -199,7 +199,7 @@ pub struct SeenResult {
 /// What an item stands for, before the scan is stored.
 enum Found {
     Asset(Box<Stored<Asset>>),
-    /// The asset of an earlier item.
+    /// The same as an earlier item, or its asset.
     SameAs(usize),
     Several(Vec<SeenCandidate>),
     Nothing,
@@ -371,9 +371,14 @@ async fn find(store: &TenantStore, items: &[SeenItem]) -> Result<Vec<Found>, Api
     let (owners, by_serial) = tokio::try_join!(store.owners::<Asset>(&tags), store.assets_by_serial(&serials))?;
     ids.extend(owners.values().copied());
     let records = store.batch_get(BatchGet::new().with_all::<Asset>(ids)).await?;
-    let mut first: HashMap<AssetId, usize> = HashMap::new();
+    let (mut first, mut first_item) = (HashMap::<AssetId, usize>::new(), HashMap::<&SeenItem, usize>::new());
     let mut found = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
+        let earlier = *first_item.entry(item).or_insert(index);
+        if earlier < index {
+            found.push(Found::SameAs(if let Some(Found::SameAs(asset)) = found.get(earlier) { *asset } else { earlier }));
+            continue;
+        }
         let asset = match item {
             SeenItem::Tag(tag) => records.get::<Asset>(owners.get(tag).copied())?,
             SeenItem::Id(id) => records.get::<Asset>(Some(*id))?,

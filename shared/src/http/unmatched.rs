@@ -60,9 +60,18 @@ fn listed<'a>(paths: impl IntoIterator<Item = &'a (String, &'a str)>) -> String 
     named.collect::<Vec<_>>().join(", ")
 }
 
+/// The templates of paths that begin with `parts`. A path with a name, such as `/v1/assets/seen`, is no `/v1/assets/{id}`.
+fn beginning_with(parts: &[&str]) -> impl Iterator<Item = &'static (String, &'static str)> {
+    let is_named =
+        PATHS.iter().any(|(template, _)| matches(parts, template) && template.split('/').next_back() == parts.last().copied());
+    let name = parts.len().saturating_sub(1);
+    let has_name = move |template: &str| !is_named || !template.split('/').nth(name).is_some_and(|part| part.starts_with('{'));
+    PATHS.iter().filter(move |(template, _)| begins(parts, template) && has_name(template))
+}
+
 /// The text of a 405: the path's methods, and the paths below it.
 fn methods_of(parts: &[&str], allow: &str) -> String {
-    let below: Vec<_> = PATHS.iter().filter(|(template, _)| begins(parts, template) && !matches(parts, template)).collect();
+    let below: Vec<_> = beginning_with(parts).filter(|(template, _)| !matches(parts, template)).collect();
     let below = if below.is_empty() { String::new() } else { format!(" Below it: {}.", listed(below)) };
     format!("This path takes {}.{below}", allow.replace(',', ", "))
 }
@@ -73,7 +82,7 @@ fn alternatives_to(parts: &[&str]) -> String {
     for depth in (2..parts.len()).rev() {
         let (parent, missing) = (parts.get(..depth).unwrap_or_default(), parts.get(depth).copied().unwrap_or_default());
         let next = |template: &str| template.split('/').nth(depth).map(str::to_owned);
-        let below = PATHS.iter().filter(|(template, _)| begins(parent, template));
+        let below = beginning_with(parent);
         let mut below: Vec<_> = below.filter_map(|path| Some((next(&path.0)?, path))).collect();
         if !below.is_empty() {
             let names: Vec<String> = below.iter().map(|(name, _)| name.clone()).collect();
@@ -166,12 +175,15 @@ mod tests {
         let text = methods_of(&parts("/v1/processes/instances/x"), "GET,HEAD");
         assert!(text.starts_with("This path takes GET, HEAD. Below it: "), "{text}");
         assert!(text.contains("POST /v1/processes/instances/{id}/cancel"), "{text}");
-        assert_eq!(methods_of(&parts("/v1/health"), "GET,HEAD"), "This path takes GET, HEAD.");
+        for path in ["/v1/health", "/v1/assets/seen", "/v1/users/import"] {
+            assert_eq!(methods_of(&parts(path), "POST"), "This path takes POST.", "{path}");
+        }
         for (path, first) in [
             ("/v1/asset", "There are GET/POST /v1/assets,"),
             ("/v1/assets/x/histroy", "There are GET /v1/assets/{id}/history,"),
             ("/v1/catalog/model/x/y/z", "There are GET/POST /v1/catalog/models,"),
             ("/v1/movements/x/cancle", "There are POST /v1/movements/{id}/cancel,"),
+            ("/v1/assets/seen/x", "There are POST /v1/assets/seen,"),
             ("/v2/assets", "All paths begin with /v1/"),
         ] {
             let text = alternatives_to(&parts(path));

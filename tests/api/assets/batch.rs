@@ -127,6 +127,7 @@ async fn a_batch_says_which_operation_the_table_refuses() {
     for path in ["/users/batch", "/users/batch?dry_run=true"] {
         let problem = client.batch(path, &twice).await.problem(409, "DUPLICATE");
         assert_eq!(problem["errors"][0]["pointer"], "/operations/2", "{path}");
+        assert_eq!(problem["detail"], "Operation 0 of the request has the same email.", "{path}");
     }
     let (free, holder) = (client.user("Free").await, client.user("Holder").await);
     client.assigned_asset("Laptop", &holder).await;

@@ -32,8 +32,8 @@ async fn assets_are_counted_and_added_up_by_each_value() {
         for (query, expected) in [
             ("group_by=status", json!([["in_stock", 3, "0.30"], ["in_use", 1, "0.00"]])),
             ("group_by=asset_type", json!([[null, 3, "0.20"], ["Laptop", 1, "0.10"]])),
-            ("group_by=manufacturer", json!([["DELL", 2, "0.30"], [null, 2, "0.00"]])),
-            ("group_by=location", json!([["berlin", 2, "0.30"], ["Bonn", 1, "0.00"], [null, 1, "0.00"]])),
+            ("group_by=manufacturer", json!([["Dell", 2, "0.30"], [null, 2, "0.00"]])),
+            ("group_by=location", json!([["Berlin", 2, "0.30"], ["Bonn", 1, "0.00"], [null, 1, "0.00"]])),
             (
                 "group_by=location&depth=2",
                 json!([["Berlin / 1", 1, "0.10"], ["berlin / 2", 1, "0.20"], ["Bonn", 1, "0.00"], [null, 1, "0.00"]]),

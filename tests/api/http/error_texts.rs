@@ -207,6 +207,10 @@ async fn a_405_says_what_the_path_takes_and_what_is_below_it() {
     assert!(hint.contains("POST /v1/processes/instances/{id}/cancel"), "{hint}");
     let hint = detail(&client, "POST", &format!("/processes/{UNKNOWN_ID}"), 405, "METHOD_NOT_ALLOWED").await;
     assert!(hint.starts_with("This path takes GET, HEAD, PATCH, DELETE. Below it: POST /v1/processes/{id}/start"), "{hint}");
+    for path in ["/assets/seen", "/assets/import"] {
+        let hint = detail(&client, "GET", path, 405, "METHOD_NOT_ALLOWED").await;
+        assert_eq!(hint, "This path takes POST.", "{path}");
+    }
     let hint = detail(&client, "PUT", "/assets", 405, "METHOD_NOT_ALLOWED").await;
     assert!(hint.starts_with("This path takes GET, HEAD, POST."), "{hint}");
 }

@@ -232,7 +232,7 @@ pub struct AmountText(());
 /// Assets with the same value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Group {
-    /// The value, as the newest of these assets has it; null for assets without one.
+    /// The value, as the oldest of these assets has it; null for assets without one.
     #[schema(required)]
     pub value: Option<String>,
     /// ID of the catalog model or of the user. Absent in groups by other values, null without one.
@@ -276,15 +276,15 @@ pub struct GroupedAssets<'a> {
     pub count: u64,
     /// In ten-thousandths.
     pub price: u128,
-    /// The place of the newest asset in the default order of lists.
-    pub first: usize,
+    /// The place of the oldest asset in the default order of lists.
+    pub last: usize,
 }
 
 struct Sum<'a> {
     value: Option<&'a str>,
     count: u64,
     price: u128,
-    first: usize,
+    last: usize,
 }
 
 impl Groups {
@@ -292,13 +292,13 @@ impl Groups {
     #[must_use]
     pub fn of<'a>(assets: impl IntoIterator<Item = GroupedAssets<'a>>) -> Self {
         let mut sums: HashMap<(Option<String>, Option<Option<Uuid>>), Sum<'a>> = HashMap::new();
-        for GroupedAssets { value, id, count, price, first } in assets {
+        for GroupedAssets { value, id, count, price, last } in assets {
             // The name of one with an ID is that of the catalog.
             let text = value.filter(|_| id.flatten().is_none()).map(fold);
-            let sum = sums.entry((text, id)).or_insert(Sum { value, count: 0, price: 0, first });
+            let sum = sums.entry((text, id)).or_insert(Sum { value, count: 0, price: 0, last });
             (sum.count, sum.price) = (sum.count + count, sum.price + price);
-            if first < sum.first {
-                (sum.value, sum.first) = (value, first);
+            if last > sum.last {
+                (sum.value, sum.last) = (value, last);
             }
         }
         let mut sums: Vec<(Option<Option<Uuid>>, Sum<'a>)> = sums.into_iter().map(|((_, id), sum)| (id, sum)).collect();
@@ -397,8 +397,8 @@ mod tests {
         assert_eq!(finish(tally), stats(&[first]));
     }
 
-    fn assets(value: Option<&str>, count: u64, price: u128, first: usize) -> GroupedAssets<'_> {
-        GroupedAssets { value, id: None, count, price, first }
+    fn assets(value: Option<&str>, count: u64, price: u128, last: usize) -> GroupedAssets<'_> {
+        GroupedAssets { value, id: None, count, price, last }
     }
 
     fn shown(groups: &Groups) -> Vec<(Option<&str>, u64, String)> {
@@ -418,7 +418,7 @@ mod tests {
         let text = |text: &str| text.to_owned();
         assert_eq!(
             shown(&groups),
-            [(Some("ROOM 9"), 3, text("0.30")), (Some("room 10"), 1, text("0.10")), (None, 1, text("0.20"))]
+            [(Some("room 9"), 3, text("0.30")), (Some("room 10"), 1, text("0.10")), (None, 1, text("0.20"))]
         );
         assert_eq!(groups.rest, OtherGroups::default());
         assert_eq!(serde_json::to_value(&groups).expect("JSON")["rest"]["purchase_price"], "0.00");

@@ -5,9 +5,10 @@ use crate::auth::{Command, Principal, VerifiedCaller};
 use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::FieldError;
 use crate::http::bulk::operations::BatchResult;
-use crate::http::error::ApiError;
+use crate::http::error::{ApiError, ConflictCode};
 use crate::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
-use std::collections::HashSet;
+use serde_json::json;
+use std::collections::HashMap;
 
 struct Together<'a, O> {
     principal: &'a Principal,
@@ -59,12 +60,14 @@ impl<O: Operation> Command for Together<'_, O> {
         unit: &mut UnitOfWork<'_>,
         inputs: &Self::Inputs,
     ) -> Result<BatchResult, CommitFailure<ApiError>> {
-        let (mut errors, mut responses, mut values) = (OperationErrors::default(), Vec::new(), HashSet::new());
+        let (mut errors, mut responses, mut values) = (OperationErrors::default(), Vec::new(), HashMap::new());
         for (index, (operation, inputs)) in self.operations.iter().zip(inputs).enumerate() {
-            if let Some((field, value)) = operation.unique_value()
-                && !values.insert((field, value))
-            {
-                errors.add(index, WriteError::Duplicate(field, None).into());
+            if let Some((field, value)) = operation.unique_value() {
+                let earlier = *values.entry((field, value)).or_insert(index);
+                if earlier < index {
+                    let detail = format!("Operation {earlier} of the request has the same {field}.");
+                    errors.add(index, ApiError::conflict(ConflictCode::Duplicate, detail, json!({ "field": field })));
+                }
             }
             match operation.decide(principal, unit, inputs) {
                 Ok(outcome) => responses.push(O::response(&outcome)?),

@@ -142,7 +142,7 @@ pub struct Path<P: PathParameter>(pub P::Value);
 /// Any text; perhaps no step has this key.
 pub struct StepKey;
 pub struct SerialNumber;
-/// Any text; perhaps no asset has this tag.
+/// Any text; perhaps no asset has this tag. Scanners add white space around it.
 pub struct Tag;
 
 macro_rules! path_ids {
@@ -190,7 +190,7 @@ impl PathParameter for Tag {
     type Value = String;
 
     fn read(text: &str) -> Result<String, ApiError> {
-        Ok(text.to_owned())
+        Ok(text.trim().to_owned())
     }
 }
 

@@ -79,7 +79,8 @@ impl GroupBy {
 struct Alike {
     count: u64,
     price: u128,
-    first: usize,
+    /// The place of the oldest one in the default order of lists.
+    last: usize,
 }
 
 impl TenantStore {
@@ -183,8 +184,8 @@ fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: 
                 if by_value { number } else { 0 },
                 if by_user { columns.assigned_to } else { None },
             );
-            let assets = alike.entry(key).or_insert(Alike { count: 0, price: 0, first: place });
-            assets.count += 1;
+            let assets = alike.entry(key).or_insert(Alike { count: 0, price: 0, last: place });
+            (assets.count, assets.last) = (assets.count + 1, place);
             assets.price += u128::from(columns.price().unwrap_or_default());
             place += 1;
         }
@@ -212,12 +213,12 @@ fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: 
             (value, id, assets)
         })
         .collect();
-    Groups::of(named.iter().map(|(value, id, Alike { count, price, first })| GroupedAssets {
+    Groups::of(named.iter().map(|(value, id, Alike { count, price, last })| GroupedAssets {
         value: value.as_deref(),
         id: group_by.has_ids().then_some(*id),
         count: *count,
         price: *price,
-        first: *first,
+        last: *last,
     }))
 }
 
