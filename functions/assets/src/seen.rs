@@ -36,11 +36,11 @@ shared::body! {
     /// Assets that were seen.
     pub struct SeenAssets {
         /// Where they were seen.
-        optional location: Location,
+        nullable location: Location,
         /// When they were seen: not later than now, and at most 7 days ago. Default: now.
-        optional at: Timestamp,
+        nullable at: Timestamp,
         /// Whether `location` becomes the location of assets that are neither there nor below. Default false.
-        optional r#move: bool,
+        nullable r#move: bool,
         /// The assets, 1 to 100.
         required items: SeenItems,
     }
@@ -303,7 +303,8 @@ impl ImportRow for Scan {}
 pub async fn see_assets(caller: Caller<AssetsWrite>, body: JsonBody<SeenAssets>) -> Result<Json<SeenResult>, ApiError> {
     let SeenAssets { location, at, r#move, items: SeenItems(items) } = body.parse(&caller)?;
     let caller = caller.verified().await?;
-    let (now, moves) = (caller.context.at, r#move.unwrap_or_default());
+    let (location, at, moves) = (location.or(None), at.or(None), r#move.or(None).unwrap_or_default());
+    let now = caller.context.at;
     let mut errors = Vec::new();
     if let Some(at) = at {
         if at > now {

@@ -202,6 +202,8 @@ async fn bodies_are_checked() {
     ] {
         assert_eq!(client.post("/assets/seen", body.clone()).await.field_errors(), [wrong], "{body}");
     }
+    let nothing = json!({"items": item(), "location": null, "at": null, "move": null});
+    assert_eq!(outcomes(&client.post("/assets/seen", nothing).await), ["unknown"]);
     let reader = client.scoped(&["assets:read"]).await;
     assert_eq!(reader.post("/assets/seen", json!({"items": item()})).await.problem(403, "FORBIDDEN")["scope"], "assets:write");
 }

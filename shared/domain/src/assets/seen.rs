@@ -106,7 +106,7 @@ impl std::str::FromStr for Location {
         let line: Line = text.parse()?;
         let levels: Vec<&str> = line.split('/').map(str::trim).collect();
         if line.is_empty() {
-            return Err(ValueError::new("must not be empty; null clears it"));
+            return Err(ValueError::new("must not be empty"));
         }
         if levels.iter().any(|level| level.is_empty()) {
             return Err(ValueError::new("must not have an empty level, such as between two slashes"));
