@@ -103,6 +103,34 @@ async fn a_scan_spoils_nothing_that_was_read_before() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_read_before_a_scan_moved_the_asset_can_be_sent_back() {
+    let (api, client) = Api::with_tenant().await;
+    let created = client.post("/assets", json!({"name": "a", "location": "Bonn"})).await;
+    let path = format!("/assets/{}", created.id());
+    api.advance_clock(60);
+    let scan = json!({"items": [{"id": created.id()}], "location": "Ulm", "move": true});
+    client.post("/assets/seen", scan).await.data();
+    let mut read = created.data();
+    read.as_object_mut().unwrap().remove("location");
+    read["name"] = json!("b");
+    let batch = client.batch("/assets/batch", &[json!({"op": "update", "id": created.id(), "body": read})]).await.data();
+    assert_eq!((&batch[0]["data"]["name"], &batch[0]["data"]["location"]), (&json!("b"), &json!("Ulm")));
+    read["name"] = json!("c");
+    let patched = client.patch(&path, read.clone()).await.data();
+    assert_eq!((&patched["name"], &patched["location"]), (&json!("c"), &json!("Ulm")));
+    for wrong in ["2020-01-01T00:00:00.000Z", "2099-01-01T00:00:00.000Z", "x"] {
+        read["updated_at"] = json!(wrong);
+        assert_eq!(client.patch(&path, read.clone()).await.field_errors(), ["/updated_at"], "{wrong}");
+    }
+    // What no scan changes.
+    let user = client.post("/users", json!({"email": "ada@example.com", "display_name": "Ada"})).await;
+    api.advance_clock(60);
+    let path = format!("/users/{}", user.id());
+    client.patch(&path, json!({"display_name": "Eve"})).await.data();
+    assert_eq!(client.patch(&path, user.data()).await.field_errors(), ["/updated_at"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn readers_of_the_feed_get_scans_if_they_name_them() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "a"})).await;

@@ -632,10 +632,17 @@ struct ReadOnlyField {
 }
 
 impl ReadOnlyField {
-    /// A scan changes `last_seen_at`, and must not spoil what a client read before: any earlier value is ignored.
-    fn is_outdated_scan(&self, value: &Value, present: &Value) -> bool {
+    /// A scan changes `last_seen_at` and, if it moves the asset, `updated_at`. It must not spoil what a client read before: any
+    /// earlier value of an asset is ignored. Of `present`, only assets have a `last_seen_at`.
+    fn is_before_scan(&self, sent: &Value, present: &Value) -> bool {
         let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
-        self.name == "last_seen_at" && (value.is_null() || time(value).is_some_and(|sent| time(present) >= Some(sent)))
+        let is_within =
+            |from: Option<Timestamp>, until: &Value| time(sent).is_some_and(|at| from <= Some(at) && Some(at) <= time(until));
+        match (self.name.as_str(), present.get("last_seen_at")) {
+            ("last_seen_at", Some(last)) => sent.is_null() || is_within(None, last),
+            ("updated_at", Some(_)) => is_within(time(&present["created_at"]), &present["updated_at"]),
+            _ => false,
+        }
     }
 }
 
@@ -679,8 +686,8 @@ impl ReadOnlyFields {
         let text = serde_json::to_string(present).map_err(|error| ApiError::Internal(error.into()))?;
         let present = json::parse(&text).map_err(|error| ApiError::Internal(error.into()))?;
         let differs = |field: &&ReadOnlyField| {
-            let present = &present[field.compared.as_str()];
-            field.value.as_ref().is_none_or(|value| !json::equal(value, present) && !field.is_outdated_scan(value, present))
+            let is_equal = |sent: &Value| json::equal(sent, &present[field.compared.as_str()]);
+            field.value.as_ref().is_none_or(|sent| !is_equal(sent) && !field.is_before_scan(sent, &present))
         };
         let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only and can't change");
         Ok(self.0.iter().filter(differs).map(error).collect())
