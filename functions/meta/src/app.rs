@@ -1,7 +1,8 @@
 //! The page to look at the inventory: a client of the API, whose files are in `app`.
 
+use crate::packed;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use shared::app::App;
 use shared::http::error::ApiError;
@@ -55,17 +56,12 @@ pub async fn get_app(State(_): State<App>, RawQuery(query): RawQuery) -> Result<
     Ok(AppPage(HtmlPage(page)))
 }
 
-/// Compressed for every client: those that run scripts can decompress them.
-///
 /// # Errors
 ///
 /// Returns [`ApiError::NotFound`] for an unknown file.
-pub async fn get_file(Path(name): Path<String>) -> Result<ApiResponse, ApiError> {
+pub async fn get_file(Path(name): Path<String>, headers: HeaderMap) -> Result<ApiResponse, ApiError> {
     let (_, content) = FILES.iter().find(|(known, _)| *known == name).ok_or(ApiError::NotFound)?;
-    Ok(ApiResponse::new(content_type(&name), *content)
-        .with_header(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))
-        .with_header(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"))
-        .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
+    packed::response(&headers, content_type(&name), content)
 }
 
 fn content_type(name: &str) -> &'static str {

@@ -1,8 +1,9 @@
 //! The documentation page: the OpenAPI document in a viewer that can send requests (docs/adr/0018).
 
+use crate::packed;
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue};
 use shared::app::App;
 use shared::http::error::ApiError;
 use shared::http::openapi::OpenErrors;
@@ -37,10 +38,9 @@ pub async fn get_docs(State(_): State<App>) -> Result<HtmlPage, ApiError> {
     Ok(HtmlPage(html::page_with_policy(page, POLICY)))
 }
 
-/// Compressed for every client: those that run scripts can decompress them.
-pub async fn get_viewer() -> ApiResponse {
-    ApiResponse::new("text/javascript; charset=utf-8", VIEWER)
-        .with_header(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))
-        .with_header(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"))
-        .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
+/// # Errors
+///
+/// Returns [`ApiError::Internal`] if it can't be decompressed, which never happens.
+pub async fn get_viewer(headers: HeaderMap) -> Result<ApiResponse, ApiError> {
+    packed::response(&headers, "text/javascript; charset=utf-8", VIEWER)
 }

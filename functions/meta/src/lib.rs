@@ -4,6 +4,7 @@ mod app;
 mod docs;
 mod handlers;
 mod index;
+mod packed;
 mod receipt_keys;
 
 use axum::routing::get;

@@ -58,13 +58,22 @@ async fn the_page_and_its_files_come_from_here_under_a_strict_policy() {
         let (folder, _) = paths[0].rsplit_once('/').unwrap();
         let texts = ["en", "de", "fr", "es"].map(|language| format!("{folder}/{language}.json"));
         for path in paths.iter().copied().chain(texts.iter().map(String::as_str)) {
-            let file = send(router, "GET", path, &[]).await;
+            let file = send(router, "GET", path, &[("accept-encoding", "gzip, deflate, br")]).await;
             let content_type = types.iter().find(|(end, _)| path.ends_with(end)).map_or("application/json", |(_, value)| value);
             assert_eq!((file.status.as_u16(), file.header("content-type")), (200, content_type), "{path}");
             assert_eq!(file.header("content-encoding"), "gzip");
             assert_eq!(file.header("cache-control"), "public, max-age=31536000, immutable");
             assert_eq!(file.header("x-content-type-options"), "nosniff");
             assert_eq!(file.bytes[..2], [0x1f, 0x8b], "a gzip header");
+            for headers in [&[][..], &[("accept-encoding", "identity")], &[("accept-encoding", "br, gzip;q=0")]] {
+                let plain = send(router, "GET", path, headers).await;
+                assert_eq!((plain.status.as_u16(), plain.header("content-type")), (200, content_type), "{path}");
+                assert!(!plain.headers.contains_key("content-encoding") && !plain.text().is_empty(), "{path} {headers:?}");
+                assert!(content_type != "application/json" || plain.json().is_object(), "{path}");
+                for reply in [&file, &plain] {
+                    assert!(reply.headers.get_all("vary").iter().any(|value| value == "accept-encoding"), "{path} {headers:?}");
+                }
+            }
             let refused = send(router, "POST", path, &[]).await;
             refused.problem(405, "METHOD_NOT_ALLOWED");
             let missing = path.replace(".js", ".map").replace(".css", ".map").replace(".json", ".map");

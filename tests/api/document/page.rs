@@ -83,7 +83,11 @@ async fn the_documentation_names_no_other_host_and_stores_nothing_but_its_script
         let scripts = values(text, "src");
         let [script] = scripts[..] else { panic!("{scripts:?}") };
         assert!(script.starts_with("/v1/docs/"), "{script}");
-        let reply = send(router, "GET", script, "*/*").await;
+        let get = |accept_encoding: &str| {
+            let request = Request::builder().uri(script).header("accept-encoding", accept_encoding);
+            call(router, request.body(Body::empty()).unwrap())
+        };
+        let reply = get("gzip").await;
         assert_eq!((reply.status.as_u16(), reply.header("content-type")), (200, "text/javascript; charset=utf-8"));
         assert_eq!(reply.header("content-encoding"), "gzip");
         assert_eq!(reply.header("cache-control"), "public, max-age=31536000, immutable");
@@ -91,6 +95,12 @@ async fn the_documentation_names_no_other_host_and_stores_nothing_but_its_script
         assert_eq!(reply.bytes[..2], [0x1f, 0x8b], "a gzip header");
         // In Base64, it must fit a response of Lambda; and the whole function must stay below 8 MB.
         assert!((500_000..1_500_000).contains(&reply.bytes.len()), "{} bytes", reply.bytes.len());
+        let plain = get("identity").await;
+        assert!(!plain.headers.contains_key("content-encoding"));
+        assert!((reply.bytes.len()..5_500_000).contains(&plain.text().len()), "{} bytes", plain.bytes.len());
+        for reply in [&reply, &plain] {
+            assert!(reply.headers.get_all("vary").iter().any(|value| value == "accept-encoding"));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pages for people, and graphics: they can't be framed, and load and run nothing, unless a page has a policy of its own. What a
-//! client prefers: the representation, by its header `Accept` (RFC 9110 §12.5.1), and the language of pages, by `Accept-Language`
-//! (§12.5.4).
+//! client prefers: the representation, by its header `Accept` (RFC 9110 §12.5.1), compression, by `Accept-Encoding` (§12.5.3), and the language of
+//! pages, by `Accept-Language` (§12.5.4).
 
 use super::ApiResponse;
 use crate::app::App;
@@ -149,6 +149,22 @@ pub fn is_wanted(headers: &HeaderMap) -> bool {
     list_header(headers, &header::ACCEPT).is_some_and(|accept| prefers_html(&accept))
 }
 
+/// The client takes responses that are compressed by gzip (RFC 9110 §12.5.3). One that names no codings may be unable to.
+#[must_use]
+pub fn takes_gzip(headers: &HeaderMap) -> bool {
+    list_header(headers, &header::ACCEPT_ENCODING).is_some_and(|accepted| admits_gzip(&accepted))
+}
+
+/// `accepted` is the header. The name of the coding counts more than `*`.
+fn admits_gzip(accepted: &str) -> bool {
+    let codings = accepted.split(',').filter_map(|coding| {
+        let (coding, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+        let is_named = ["gzip", "x-gzip"].iter().any(|name| coding.trim().eq_ignore_ascii_case(name));
+        if is_named || coding.trim() == "*" { Some((is_named, weight(parameters)?)) } else { None }
+    });
+    codings.max_by_key(|(is_named, _)| *is_named).is_some_and(|(_, weight)| weight > 0.0)
+}
+
 /// A file to show. It would be saved under `name`, with `_` for all but ASCII letters, digits, `-` and `.`, and the extension.
 ///
 /// # Errors
@@ -232,6 +248,26 @@ mod tests {
             ("image/png, application/xml", false),
         ] {
             assert_eq!(prefers_html(accept), expected, "{accept}");
+        }
+    }
+
+    #[test]
+    fn gzip_must_be_named_and_have_a_weight() {
+        for (accepted, expected) in [
+            ("gzip, deflate, br, zstd", true),
+            ("br;q=1.0, GZIP ; q=0.1", true),
+            ("x-gzip", true),
+            ("*", true),
+            ("*;q=0, gzip", true),
+            ("gzip;q=0", false),
+            ("gzip;q=0, *", false),
+            ("*;q=0", false),
+            ("identity", false),
+            ("br", false),
+            ("gzip;q=nan", false),
+            ("", false),
+        ] {
+            assert_eq!(admits_gzip(accepted), expected, "{accepted}");
         }
     }
 

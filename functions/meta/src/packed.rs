@@ -1,0 +1,26 @@
+//! Files that are compressed at build time.
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use flate2::read::GzDecoder;
+use shared::http::error::ApiError;
+use shared::http::responses::{ApiResponse, html};
+use std::io::Read;
+
+/// A file whose path changes with its content. `content` is compressed by gzip; clients that don't take that get it decompressed.
+///
+/// # Errors
+///
+/// Returns [`ApiError::Internal`] if it can't be decompressed, which never happens.
+pub fn response(headers: &HeaderMap, content_type: &'static str, content: &'static [u8]) -> Result<ApiResponse, ApiError> {
+    let response = if html::takes_gzip(headers) {
+        ApiResponse::new(content_type, content).with_header(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))
+    } else {
+        let mut plain = Vec::new();
+        GzDecoder::new(content).read_to_end(&mut plain).map_err(|error| ApiError::Internal(error.into()))?;
+        ApiResponse::new(content_type, plain)
+    };
+    Ok(response
+        .with_header(header::VARY, HeaderValue::from_static("accept-encoding"))
+        .with_header(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"))
+        .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
+}
