@@ -66,7 +66,7 @@ fn string_len(json: &[u8]) -> usize {
 
 /// Adds the parameter to a write. The 200 of a creation's dry run is described by the parameter only: with a schema of its own, it
 /// would make what a client gets of a creation one of two types. A range of errors takes the place of the default response then,
-/// which would include that 200.
+/// which would include that 200. Where a change has a 200 as well, that says so.
 pub(super) fn describe(operation: &mut Operation) {
     let parameter = ParameterBuilder::new()
         .name(PARAMETER)
@@ -80,10 +80,15 @@ pub(super) fn describe(operation: &mut Operation) {
         ));
     operation.parameters.get_or_insert_default().push(RefOr::T(parameter.build()));
     let responses = &mut operation.responses.responses;
-    if responses.contains_key("201")
-        && !responses.contains_key("200")
-        && let Some(errors) = responses.remove(ANY_STATUS)
-    {
+    if !responses.contains_key("201") {
+        return;
+    }
+    if let Some(RefOr::T(changed)) = responses.get_mut("200") {
+        changed.description =
+            "Changed. A dry run that would create the resource has this status, too: IDs and tags that are not \
+            assigned yet are null then, whatever the schema says."
+                .to_owned();
+    } else if let Some(errors) = responses.remove(ANY_STATUS) {
         responses.extend(["4XX", "5XX"].map(|range| (range.to_owned(), errors.clone())));
     }
 }

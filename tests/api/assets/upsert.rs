@@ -1,5 +1,6 @@
 //! Upserts of assets by their serial number.
 
+use crate::support::document::served_document;
 use crate::support::{Api, over_http};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -26,6 +27,21 @@ async fn an_upsert_creates_and_then_changes_the_fields_that_are_sent() {
     let long = format!("/assets/by-serial/{}", "x".repeat(256));
     let refused = client.send("PUT", &long, Some("application/json"), "{\"name\": \"x\"}").await;
     assert_eq!(refused.field_errors(), ["serial"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_that_would_create_has_nulls_and_the_document_says_so() {
+    let client = over_http().await;
+    let put = async || client.send("PUT", &format!("{PATH}?dry_run=true"), Some("application/json"), "{\"name\": \"x\"}").await;
+    let dry = put().await;
+    let shown = dry.data();
+    assert_eq!((dry.status.as_u16(), dry.header("dry-run"), &shown["serial_number"]), (200, "true", &json!("S/1")));
+    assert_eq!((&shown["id"], &shown["asset_tag"]), (&Value::Null, &Value::Null));
+    let document = served_document();
+    let described = document["paths"]["/assets/by-serial/{serial}"]["put"]["responses"]["200"]["description"].as_str().unwrap();
+    assert!(described.contains("dry run") && described.contains("null"), "{described}");
+    let made = client.send("PUT", PATH, Some("application/json"), "{\"name\": \"x\"}").await.data();
+    assert_eq!((&put().await.data()["id"], &put().await.data()["asset_tag"]), (&made["id"], &made["asset_tag"]));
 }
 
 #[tokio::test(start_paused = true)]
