@@ -14,7 +14,7 @@ async fn custom_fields_must_match_the_schema_of_the_asset_type() {
     let body = |fields| json!({"name": "x", "asset_type_id": asset_type, "custom_fields": fields});
     assert_eq!(
         client.post("/assets", body(json!({"ram": "16", "cpu": 1}))).await.field_errors(),
-        ["/custom_fields", "/custom_fields/ram"]
+        ["/custom_fields/cpu", "/custom_fields/ram"]
     );
     assert_eq!(
         client.post("/assets", json!({"name": "x", "asset_type_id": asset_type})).await.field_errors(),
@@ -188,6 +188,15 @@ async fn the_errors_of_single_custom_fields_point_at_them() {
     assert_eq!(patch(r#"{"custom_fields_patch":{"ram_gb":null}}"#).await, ["/custom_fields_patch/ram_gb"]);
     let both = r#"{"custom_fields":{"ram_gb":"x"},"custom_fields_patch":{"color":1}}"#;
     assert_eq!(patch(both).await, ["/custom_fields/ram_gb", "/custom_fields_patch/color"]);
+    for (both, pointer) in [
+        (r#"{"custom_fields":{"foo":1},"custom_fields_patch":{"ram_gb":16}}"#, "/custom_fields/foo"),
+        (r#"{"custom_fields":{"ram_gb":16},"custom_fields_patch":{"foo":1}}"#, "/custom_fields_patch/foo"),
+        (r#"{"custom_fields":{"foo":1,"ram_gb":16},"custom_fields_patch":{"foo":2}}"#, "/custom_fields_patch/foo"),
+        (r#"{"custom_fields":{},"custom_fields_patch":{"color":"red"}}"#, "/custom_fields"),
+        (r#"{"custom_fields":{"ram_gb":16},"custom_fields_patch":{"ram_gb":null}}"#, "/custom_fields_patch/ram_gb"),
+    ] {
+        assert_eq!(patch(both).await, [pointer], "{both}");
+    }
     for (unreadable, pointers) in [
         (r#"{"a/b":9007199254740993,"c":1,"d":1e400}"#, ["/custom_fields_patch/a~1b", "/custom_fields_patch/d"].as_slice()),
         (r#"{"a":{"b":1,"b":2}}"#, &["/custom_fields_patch/a"]),

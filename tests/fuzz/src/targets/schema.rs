@@ -26,7 +26,7 @@ pub fn run(bytes: &[u8]) {
     let errors = errors.expect("an accepted schema compiles");
     assert!(errors.len() <= 100, "{} errors", errors.len());
     for fault in errors {
-        let field_error = fault.located(None);
+        let field_error = fault.located(None, true);
         let is_within_fields =
             matches!(&field_error.location, ErrorLocation::Pointer(pointer) if pointer.starts_with("/custom_fields"));
         assert!(is_within_fields && field_error.detail.chars().count() <= 301, "{field_error:?}");

@@ -181,9 +181,10 @@ impl Asset {
             custom_fields: CustomFields::default(),
             running_instance_id: None,
         };
+        let sets_all_fields = !change.custom_fields.is_absent();
         let change = &change.with_single_fields(&blank.custom_fields);
         // The type's schema applies to a new asset even if the request has no custom fields.
-        blank.apply(change, references, validations, change.errors_without_references(None), true)
+        blank.apply(change, references, validations, change.errors_without_references(None), (true, sets_all_fields))
     }
 
     /// # Errors
@@ -198,8 +199,10 @@ impl Asset {
         validations: &Validations,
         transitions: Option<&Transitions>,
     ) -> Result<Self, AssetChangeError> {
+        let sets_all_fields = !change.custom_fields.is_absent();
         let change = &change.without_unchanged(self);
-        let next = self.apply(change, references, validations, change.errors_without_references(Some(self)), false)?;
+        let errors = change.errors_without_references(Some(self));
+        let next = self.apply(change, references, validations, errors, (false, sets_all_fields))?;
         if let Some(running) = self.running_instance_id
             && (next.status != self.status || next.assigned_to != self.assigned_to)
         {
@@ -224,7 +227,7 @@ impl Asset {
         references: &AssetReferences,
         validations: &Validations,
         mut errors: Vec<FieldError>,
-        is_new: bool,
+        (is_new, sets_all_fields): (bool, bool),
     ) -> Result<Self, AssetChangeError> {
         let mut next = self.with_plain_fields(change);
         next.details = next.details.with(&change.details);
@@ -240,7 +243,7 @@ impl Asset {
             && let Some(schema) = &asset_type.value.custom_fields_schema
         {
             let faults = validations.errors(asset_type.value.id.uuid(), asset_type.version, schema, &next.custom_fields)?;
-            errors.extend(faults.iter().map(|fault| fault.located(change.custom_fields_patch.as_ref())));
+            errors.extend(faults.iter().map(|fault| fault.located(change.custom_fields_patch.as_ref(), sets_all_fields)));
         }
         if errors.is_empty() { Ok(next) } else { Err(AssetChangeError::Invalid(errors)) }
     }

@@ -28,7 +28,7 @@ fn all_errors_that_a_schema_finds_are_reported() {
             .errors(Uuid::nil(), 1, &schema, &fields)
             .expect("compiled")
             .into_iter()
-            .map(|fault| fault.located(None).location)
+            .map(|fault| fault.located(None, true).location)
             .collect::<Vec<_>>()
     };
     assert_eq!(errors(r#"{"ram":16,"os":"mac"}"#), []);
@@ -107,7 +107,7 @@ fn expensive_validations_report_one_error() {
         Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled")
     };
     assert_eq!((check(20).len(), check(1_000).len(), check(16_000).len()), (20, 1, 1));
-    assert_eq!(check(16_000)[0].located(None).location, ErrorLocation::Pointer("/custom_fields".into()));
+    assert_eq!(check(16_000)[0].located(None, true).location, ErrorLocation::Pointer("/custom_fields".into()));
     let greedy: Vec<Value> = (0..40).map(|n| serde_json::json!({"pattern": format!("x{{{}}}", 900 + n)})).collect();
     assert!(FieldsSchema::from_json(&serde_json::json!({ "allOf": greedy }).to_string()).is_err());
 }
@@ -192,7 +192,7 @@ fn a_stored_schema_is_checked_before_anything_follows_its_references() {
         let schema = FieldsSchema::try_from(refused.clone()).expect("JSON");
         let errors = Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("units");
         let [fault] = errors.as_slice() else { unreachable!("{refused}: {errors:?}") };
-        let FieldError { location, detail } = fault.located(None);
+        let FieldError { location, detail } = fault.located(None, true);
         assert_eq!(location, ErrorLocation::Pointer("/custom_fields".into()));
         assert!(detail.contains("custom_fields_schema is corrected"), "{detail}");
     }

@@ -53,12 +53,14 @@ pub struct SchemaFault {
     pointer: String,
     /// The custom fields that it is about. Without any, it is about all together.
     fields: Vec<String>,
+    /// The schema requires them.
+    are_missing: bool,
     detail: String,
 }
 
 impl SchemaFault {
     fn whole(detail: impl Into<String>) -> Self {
-        Self { pointer: String::new(), fields: Vec::new(), detail: detail.into() }
+        Self { pointer: String::new(), fields: Vec::new(), are_missing: false, detail: detail.into() }
     }
 
     fn new(error: &ValidationError<'_>) -> Self {
@@ -77,21 +79,26 @@ impl SchemaFault {
             Some(field) => vec![field.replace("~1", "/").replace("~0", "~")],
             None => fields,
         };
-        Self { pointer, fields, detail: shortened(detail) }
+        let are_missing = pointer.is_empty() && matches!(error.kind(), ValidationErrorKind::Required { .. });
+        Self { pointer, fields, are_missing, detail: shortened(detail) }
     }
 
-    /// Points to where the request sets the custom field: in `patch`, if that has it.
+    /// Points to where the request sets the custom field: in `patch`, if that has it. With `sets_all`, the request has
+    /// `custom_fields` as well, or alone.
     #[must_use]
-    pub fn located(&self, patch: Option<&CustomFieldsPatch>) -> FieldError {
-        let member = if patch.is_some() { "custom_fields_patch" } else { "custom_fields" };
+    pub fn located(&self, patch: Option<&CustomFieldsPatch>, sets_all: bool) -> FieldError {
         let set_singly = self.fields.iter().find(|field| patch.is_some_and(|patch| patch.has(field)));
-        match set_singly {
+        let of_all = || self.fields.first().filter(|_| sets_all && !self.are_missing);
+        let (member, field) = match set_singly {
+            Some(field) => ("custom_fields_patch", Some(field)),
+            None if patch.is_some() && !sets_all && self.pointer.is_empty() => ("custom_fields_patch", None),
+            None => ("custom_fields", of_all()),
+        };
+        match field {
             Some(field) if self.pointer.is_empty() => {
                 FieldError::within(member, &format!("/{}", pointer_token(field)), &self.detail)
             }
-            Some(_) => FieldError::within(member, &self.pointer, &self.detail),
-            None if self.pointer.is_empty() => FieldError::field(member, &self.detail),
-            None => FieldError::within("custom_fields", &self.pointer, &self.detail),
+            _ => FieldError::within(member, &self.pointer, &self.detail),
         }
     }
 }
