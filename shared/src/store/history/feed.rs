@@ -36,7 +36,7 @@ pub struct Feed {
 
 /// The most events that a response reads if not all of them match.
 const MAX_READ: usize = 1_000;
-/// The number of these that one request to the table reads.
+/// The number of these that one request to the table reads, also where the first one has read fewer and found too little.
 const READ_AT_ONCE: usize = 250;
 /// The least number that one request reads in a period, at whose end events of slow requests are looked for.
 const READ_AT_ONCE_IN_PERIOD: usize = 100;
@@ -118,15 +118,15 @@ impl TenantStore {
         filter: &EventFilter,
     ) -> Result<(), StoreError> {
         let Some((from, to)) = Keys::events_between(feed.last, end) else { return Ok(()) };
-        let at_once = match filter {
+        let mut at_once = match filter {
             filter if filter.is_empty() => limit + 1,
             filter if filter.entity.is_some() || filter.is_selective() => READ_AT_ONCE,
             _ => READ_AT_ONCE_IN_PERIOD.max(limit + 1),
         };
-        let mut pages = self.events_query(from, to).limit(i32::try_from(at_once).unwrap_or(i32::MAX)).into_paginator().send();
-        let mut read = 0;
-        while let Some(page) = pages.next().await {
-            let page = page?;
+        let (query, mut start, mut read) = (self.events_query(from, to), None, 0);
+        loop {
+            let query = query.clone().limit(i32::try_from(at_once).unwrap_or(i32::MAX)).set_exclusive_start_key(start);
+            let page = query.send().await?;
             for item in page.items.unwrap_or_default() {
                 let id = Key::of(&item).as_ref().and_then(keys::event_id);
                 let entry = entry_of(&item).filter(|entry| filter.matches(&entry.text));
@@ -137,12 +137,16 @@ impl TenantStore {
                 feed.last = id.or(feed.last);
                 read += 1;
             }
-            if read >= MAX_READ && page.last_evaluated_key.is_some() {
+            if page.last_evaluated_key.is_none() {
+                return Ok(());
+            }
+            if read >= MAX_READ {
                 feed.has_more = true;
                 return Ok(());
             }
+            // Few of these match, such as among many scans.
+            (start, at_once) = (page.last_evaluated_key, at_once.max(READ_AT_ONCE));
         }
-        Ok(())
     }
 
     /// Adds the events of one record that the index `history` is sure to have, so that the tenant's others need not be
