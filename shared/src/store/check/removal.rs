@@ -88,7 +88,6 @@ impl TenantStore {
             changes: changes(&replay(&events), &HistoryFields::new()),
             personal_fields: personal_fields(kind),
             previous_hash: Some(&entry.hash),
-            transaction_start: version,
         };
         let event = self.event_item(&ChangeContext::operator(self.store.now()), described)?;
         let head = HistoryHead { chain: ChainHead { version, last_hash: event.hash }, last_event: event.id };

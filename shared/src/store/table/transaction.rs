@@ -246,9 +246,6 @@ fn assignment(kind: Kind, event: &Event) -> Option<AttributeValue> {
     Some(Keys::assignment(user, AssetId::from_uuid(event.entity_id)))
 }
 
-/// The attribute of an event that is not the first of its record in its transaction: the version of the first.
-pub(in crate::store) const TRANSACTION_START: &str = "transaction_start";
-
 pub(in crate::store) struct RecordChange<'a> {
     pub(in crate::store) event_id: EventId,
     pub(in crate::store) record: (Kind, Uuid),
@@ -258,8 +255,6 @@ pub(in crate::store) struct RecordChange<'a> {
     /// The fields of the changes that are about people.
     pub(in crate::store) personal_fields: &'static [&'static str],
     pub(in crate::store) previous_hash: Option<&'a str>,
-    /// The version of the first change of the same record in the same transaction.
-    pub(in crate::store) transaction_start: u64,
 }
 
 impl TenantStore {
@@ -308,9 +303,6 @@ impl TenantStore {
         item.insert(ENTRY.to_owned(), AttributeValue::S(entry));
         item.extend(commitments_attribute(&commitments).map(|attribute| (COMMITMENTS.to_owned(), attribute)));
         item.insert("hash".to_owned(), AttributeValue::S(hash.clone()));
-        if version > change.transaction_start {
-            item.insert(TRANSACTION_START.to_owned(), number(change.transaction_start));
-        }
         Ok(NewEvent { id: event.id, hash, item })
     }
 

@@ -255,7 +255,6 @@ impl UnitOfWork<'_> {
             changes: changes(&Map::new(), &value.history_fields()),
             personal_fields: T::PERSONAL_FIELDS,
             previous_hash: None,
-            transaction_start: 1,
         };
         let place = self.items.len();
         let NewEvent { id: last_event, hash: last_hash, item } = self.store.event_item(self.context, event)?;
@@ -265,7 +264,7 @@ impl UnitOfWork<'_> {
         self.count_references(&[], &value.references());
         self.store.note_assigned(&value.id().to_string());
         let created = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, last_event };
-        let stored = self.add_changes(created, (Verb::Updated, 1), later.into_iter().zip(event_ids))?;
+        let stored = self.add_changes(created, Verb::Updated, later.into_iter().zip(event_ids))?;
         let (item, blob) = read::from_record(&self.store.keys, &stored)?;
         self.put_blob(blob);
         self.items.insert(place, TransactionItem::put_new(Purpose::RecordState, item));
@@ -338,7 +337,7 @@ impl UnitOfWork<'_> {
         }
         let place = self.items.len();
         let event_ids = self.store.event_ids(versions.len())?;
-        let stored = self.add_changes(old.clone(), (verb, old.version + 1), versions.into_iter().zip(event_ids))?;
+        let stored = self.add_changes(old.clone(), verb, versions.into_iter().zip(event_ids))?;
         let (before, _) = read::attributes(&old.value)?;
         let (after, blob) = read::attributes(&stored.value)?;
         self.updated_bytes += read::size(&after);
@@ -356,7 +355,7 @@ impl UnitOfWork<'_> {
     fn add_changes<T: Record>(
         &mut self,
         mut stored: Stored<T>,
-        (verb, transaction_start): (Verb, u64),
+        verb: Verb,
         versions: impl Iterator<Item = (T, EventId)>,
     ) -> Result<Stored<T>, StoreError> {
         for (next, event_id) in versions {
@@ -370,7 +369,6 @@ impl UnitOfWork<'_> {
                 changes,
                 personal_fields: T::PERSONAL_FIELDS,
                 previous_hash: Some(&stored.last_hash),
-                transaction_start,
             };
             let NewEvent { id: last_event, hash: last_hash, item } = self.store.event_item(self.context, change)?;
             self.items.push(TransactionItem::put_new(Purpose::Invariant, item));
@@ -399,7 +397,6 @@ impl UnitOfWork<'_> {
             changes,
             personal_fields: T::PERSONAL_FIELDS,
             previous_hash: Some(&old.last_hash),
-            transaction_start: version,
         };
         let event = self.store.event_item(self.context, change)?;
         let tombstone = self.store.tombstone_item(T::KIND, old.value.id().uuid(), version, &event);
