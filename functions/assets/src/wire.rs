@@ -2,7 +2,7 @@
 
 use crate::records::{AssignedUser, Expand};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use shared::domain::assets::asset::{Asset, AssetDetails, AssetDetailsChange, CatalogNames, Status};
 use shared::domain::assets::change::AssetChange;
 use shared::domain::assets::listed::CUSTOM_FIELD;
@@ -241,9 +241,9 @@ pub struct DeletedAsset {
 pub(crate) const DELETED: DeletedAsset = DeletedAsset { message: "Asset deleted." };
 
 const MAX_CUSTOM_FIELDS: usize = 5;
-const CUSTOM_FIELDS: &str = "Filter by custom fields: `custom_fields.<name>=<value>`, at most 5 names. Without regard to case, against the \
-    exported cell; numbers have any form. Several values are separated by commas or sent one by one, `none` is for assets without \
-    the field, `\\,` a comma and `\\none` the word.";
+const CUSTOM_FIELDS: &str = "Filter by custom fields: `custom_fields.<name>=<value>`, such as `custom_fields.ram_gb=16`, at most 5 names. \
+    Without regard to case, against the exported cell; numbers have any form. Several values are separated by commas or sent one by \
+    one, `none` is for assets without the field, `\\,` a comma and `\\none` the word.";
 
 /// A sort order.
 #[derive(ToSchema)]
@@ -306,6 +306,7 @@ impl FromQuery for TextFilters {
         let mut parameters: Vec<Parameter> = ASSET_FILTERS.iter().map(parameter).collect();
         let text = ObjectBuilder::new().schema_type(Type::String);
         let fields = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::RefOr(text.into())));
+        let fields = fields.examples([json!({"custom_fields.ram_gb": "16"})]);
         let custom_fields = ParameterBuilder::new().name("custom_fields").parameter_in(ParameterIn::Query);
         let custom_fields = custom_fields.required(Required::False).description(Some(CUSTOM_FIELDS));
         parameters.push(custom_fields.style(Some(ParameterStyle::Form)).explode(Some(true)).schema(Some(fields)).build());

@@ -96,8 +96,10 @@ pub const ASSET_COLUMNS: &[Column] = &[
 
 /// The fields that lists of assets compare exactly, with the descriptions of their query parameters. The projection of `list_index`
 /// in template.yaml names them.
-pub const ASSET_FILTERS: &[(&str, &str)] =
-    &[("asset_tag", "Filter by asset tag, exactly."), ("serial_number", "Filter by serial number, exactly.")];
+pub const ASSET_FILTERS: &[(&str, &str)] = &[
+    ("asset_tag", "Filter by asset tag, exactly."),
+    ("serial_number", "Filter by serial number, without regard to case, width and white space."),
+];
 
 const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr numérodinventaire \
     ndinventaire nºdinventaire nodinventaire númerodeinventario assetid barcode";
