@@ -241,9 +241,9 @@ pub struct DeletedAsset {
 pub(crate) const DELETED: DeletedAsset = DeletedAsset { message: "Asset deleted." };
 
 const MAX_CUSTOM_FIELDS: usize = 5;
-const CUSTOM_FIELDS: &str = "Filter by custom fields: `custom_fields.<name>=<value>`, such as `custom_fields.ram_gb=16`, at most 5 names. \
-    Without regard to case, against the exported cell; numbers have any form. Several values are separated by commas or sent one by \
-    one, `none` is for assets without the field, `\\,` a comma and `\\none` the word.";
+const CUSTOM_FIELDS: &str = "Filter by custom fields: `custom_fields.<name>=<value>`, such as `custom_fields.ram_gb=16`, at most 5 \
+    names. Without regard to case, against the exported cell; numbers have any form. Several values are separated by commas or sent \
+    one by one, `none` is for assets without the field, `\\,` a comma and `\\none` the word.";
 
 /// A sort order.
 #[derive(ToSchema)]

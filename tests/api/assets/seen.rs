@@ -23,8 +23,8 @@ async fn each_item_is_answered_in_its_place() {
     }
     api.advance_clock(60);
     let here = client.get("/assets?asset_tag=T-1").await.data()[0].clone();
-    let items = json!([{"tag": "t-1"}, {"serial_number": "s2"}, {"serial_number": "D"}, {"tag": "T-9"}, {"id": here["id"]}, {"id": UNKNOWN_ID},
-        {"tag": " t-9 "}, {"serial_number": " d"}, {"id": UNKNOWN_ID}, {"id": here["id"]}]);
+    let items = json!([{"tag": "t-1"}, {"serial_number": "s2"}, {"serial_number": "D"}, {"tag": "T-9"}, {"id": here["id"]},
+        {"id": UNKNOWN_ID}, {"tag": " t-9 "}, {"serial_number": " d"}, {"id": UNKNOWN_ID}, {"id": here["id"]}]);
     let body = |moves: bool| json!({"location": "berlin / 3", "items": items, "move": moves});
     let reply = client.post("/assets/seen", body(false)).await;
     let different = ["seen", "elsewhere", "ambiguous", "unknown", "seen", "unknown"];

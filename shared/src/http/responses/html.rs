@@ -1,6 +1,6 @@
 //! Pages for people, and graphics: they can't be framed, and load and run nothing, unless a page has a policy of its own. What a
-//! client prefers: the representation, by its header `Accept` (RFC 9110 §12.5.1), compression, by `Accept-Encoding` (§12.5.3), and the language of
-//! pages, by `Accept-Language` (§12.5.4).
+//! client prefers: the representation, by its header `Accept` (RFC 9110 §12.5.1), compression, by `Accept-Encoding` (§12.5.3), and
+//! the language of pages, by `Accept-Language` (§12.5.4).
 
 use super::ApiResponse;
 use crate::app::App;
