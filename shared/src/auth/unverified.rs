@@ -1,7 +1,7 @@
 //! A request whose credential is not verified yet. The headers that make a change repeatable or conditional: `Idempotency-Key`
 //! and `If-Match`.
 
-use super::verify::KeyCheck;
+use super::verify::{CheckedKey, KeyCheck};
 use super::{Principal, VerifiedCaller};
 use crate::app::App;
 use crate::domain::keys::scope::Scope;
@@ -54,8 +54,8 @@ impl<C: Credential> UnverifiedRequest<C> {
 
 impl UnverifiedRequest<ApiKeyId> {
     /// Begins the check of a key that this instance has verified lately: the rest of it is returned, with a store whose first reads
-    /// join the batch that reads the key. Any other key is verified first, alone; the rest is to look up the request by its
-    /// idempotency key.
+    /// join the batch that reads the key. Any other key is read first, alone; the rest is to count the request, and to look it up by
+    /// its idempotency key.
     ///
     /// # Errors
     ///
@@ -66,21 +66,16 @@ impl UnverifiedRequest<ApiKeyId> {
     ) -> Result<(TenantStore, impl Future<Output = Result<VerifiedCaller, ApiError>> + Send + use<>), ApiError> {
         let batch = Arc::<KeyBatch>::default();
         let check = self.key_check(scopes);
-        let (reads, read) = match check.known() {
-            Some(known) => (self.store.joining(&batch), Err(known)),
-            None => (self.store.clone(), Ok(check.verify_alone().await?)),
+        let (reads, key) = match check.known() {
+            Some(known) => (self.store.joining(&batch), CheckedKey::Known(known)),
+            None => (self.store.clone(), check.begin_alone().await?),
         };
         let store = reads.clone();
         let rest = async move {
-            let (idempotency, caller) = match read {
-                Ok(caller) => (self.idempotency(&reads).await, caller),
-                Err(known) => {
-                    let check = self.key_check(scopes);
-                    // The look-up is polled first, so that it joins the batch. An error of the key ends it.
-                    let look_up = async { Ok(self.idempotency(&reads).await) };
-                    futures_util::try_join!(look_up, check.verify_in(&batch, known))?
-                }
-            };
+            let check = self.key_check(scopes);
+            // The look-up is polled first, so that it joins the batch. An error of the key ends it.
+            let look_up = async { Ok(self.idempotency(&reads).await) };
+            let (idempotency, caller) = futures_util::try_join!(look_up, check.verify(key, &batch))?;
             let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
             Ok(VerifiedCaller { is_resumed, ..caller.with_context(context) })
         };

@@ -30,8 +30,17 @@ pub(super) struct KeyCheck<'a> {
     pub(super) notes: &'a RequestContext,
 }
 
+/// What is known of a key before the handler runs.
+pub(super) enum CheckedKey {
+    /// Verified lately, not yet for this request.
+    Known(KnownKey),
+    /// Read for this request, which is not counted yet.
+    Read(Box<Credentials>),
+    Verified(Box<VerifiedCaller>),
+}
+
 /// A key's record and the user whom it is bound to, as they are now.
-struct Credentials {
+pub(super) struct Credentials {
     key: ApiKey,
     /// `None` for a key of the tenant.
     owner: Option<User>,
@@ -93,29 +102,48 @@ impl KeyCheck<'_> {
         RequestCount { store: self.store, credential: self.token.id.uuid(), at: self.store.store().now() }
     }
 
-    /// Verifies a key that is not known, and counts the request.
+    /// Reads a key that is not known. A request that it does not permit is refused before the handler reads.
     ///
     /// # Errors
     ///
-    /// As [`KeyCheck::credentials`], then [`ApiError::RateLimited`], [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
-    pub(super) async fn verify_alone(&self) -> Result<VerifiedCaller, ApiError> {
-        let (credentials, count) = (self.credentials().await?, self.count());
-        let begun = count.begin(credentials.key.rate_limit_per_minute).await;
-        self.verify(credentials, &count, begun).await
+    /// As [`KeyCheck::credentials`], then as [`KeyCheck::verify`].
+    pub(super) async fn begin_alone(&self) -> Result<CheckedKey, ApiError> {
+        let credentials = Box::new(self.credentials().await?);
+        if self.known().is_some() {
+            return Ok(CheckedKey::Read(credentials));
+        }
+        Ok(CheckedKey::Verified(Box::new(self.count_and_verify(*credentials).await?)))
     }
 
-    /// Verifies a known key, which is read with all that has joined the batch, and counts the request meanwhile.
+    /// Verifies the key, and counts the request. A known key is read with all that has joined the batch.
     ///
     /// # Errors
     ///
-    /// As [`KeyCheck::verify_alone`].
-    pub(super) async fn verify_in(&self, batch: &KeyBatch, known: KnownKey) -> Result<VerifiedCaller, ApiError> {
+    /// Returns [`ApiError::Unauthorized`], [`ApiError::RateLimited`], [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
+    pub(super) async fn verify(&self, key: CheckedKey, batch: &KeyBatch) -> Result<VerifiedCaller, ApiError> {
+        match key {
+            CheckedKey::Known(known) => {
+                let count = self.count();
+                let (read, begun) = futures_util::join!(self.credentials_in(batch, known.owner), count.begin(known.rate_limit));
+                self.verify_counted(read?, &count, begun).await
+            }
+            CheckedKey::Read(credentials) => self.count_and_verify(*credentials).await,
+            CheckedKey::Verified(caller) => Ok(*caller),
+        }
+    }
+
+    async fn count_and_verify(&self, credentials: Credentials) -> Result<VerifiedCaller, ApiError> {
         let count = self.count();
-        let (read, begun) = futures_util::join!(self.credentials_in(batch, known.owner), count.begin(known.rate_limit));
-        self.verify(read?, &count, begun).await
+        let begun = count.begin(credentials.key.rate_limit_per_minute).await;
+        self.verify_counted(credentials, &count, begun).await
     }
 
-    async fn verify(&self, credentials: Credentials, count: &RequestCount<'_>, begun: Begun) -> Result<VerifiedCaller, ApiError> {
+    async fn verify_counted(
+        &self,
+        credentials: Credentials,
+        count: &RequestCount<'_>,
+        begun: Begun,
+    ) -> Result<VerifiedCaller, ApiError> {
         let (store, token, known, now) = (self.store, self.token, self.app.verified_keys(), count.at);
         let (key, owner) = (&credentials.key, credentials.owner.as_ref());
         self.notes.note_caller(token.tenant, token.id);
