@@ -1,7 +1,5 @@
 //! The OpenAPI document and the page that shows it.
 
-pub mod app;
 pub mod examples;
 pub mod file;
 pub mod page;
-pub mod service;

@@ -1,12 +1,18 @@
-//! The history of a resource.
+//! The history of a resource, and its verification, which finds every change that was made behind the service's back.
 
 use crate::support::processes::{advance, create_process, start};
 use crate::support::samples::SIGNATURE;
-use crate::support::table::history::{changed_asset, readers_hash, versions};
+use crate::support::table::history::{
+    append_event, changed_asset, delete_item, event_key, readers_hash, set_text, text_attribute, versions,
+};
 use crate::support::{Api, UNKNOWN_ID, over_http};
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
+use shared::domain::history::event::hash;
+use shared::domain::record::Kind;
 use shared::domain::values::id::{AssetId, Id};
+use shared::store::StoreError;
+use shared::store::keys::Keys;
 
 #[tokio::test(start_paused = true)]
 async fn a_history_lists_who_changed_what_newest_first() {
@@ -128,22 +134,6 @@ async fn a_deleted_resource_keeps_its_history_and_an_unknown_id_has_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_would_be_too_large_leaves_out_changes() {
-    let client = over_http().await;
-    let id = client.asset(json!({"name": "x"})).await;
-    for n in 0..60 {
-        let notes: String = std::iter::repeat_n(char::from_u32(0x4e00 + n).unwrap(), 10_000).collect();
-        let fields = json!({"a": "ä".repeat(15_000 + n as usize)});
-        client.patch(&format!("/assets/{id}"), json!({"notes": notes, "custom_fields": fields})).await.data();
-    }
-    let reply = client.get(&format!("/assets/{id}/history?limit=100")).await;
-    assert!(reply.bytes.len() < 5 * 1024 * 1024, "{} bytes", reply.bytes.len());
-    let data = reply.data();
-    assert_eq!(data.as_array().unwrap().len(), 61);
-    assert!(data[0]["changes"].is_object() && data[60]["changes"].is_null());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_history_is_found_only_below_its_own_collection() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -164,4 +154,132 @@ async fn a_history_is_found_only_below_its_own_collection() {
     client.delete(&format!("/assets/{asset}")).await;
     client.get(&format!("/processes/instances/{asset}/history")).await.problem(404, "NOT_FOUND");
     assert_eq!(client.total(&format!("/assets/{asset}/history")).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_changed_byte_of_any_event_is_found() {
+    for version in 1..=3 {
+        let (api, client) = Api::with_tenant().await;
+        let (_, path) = changed_asset(&client).await;
+        let history = client.get(&path).await.json();
+        let key = event_key(&client, &history, version);
+        let entry = text_attribute(&api, &key, "entry").await;
+        set_text(&api, &key, "entry", entry.replacen("first key", "First key", 1)).await;
+        let found = client.get(&format!("{path}?verify=true")).await.json();
+        let event = history["data"][3 - version as usize]["id"].clone();
+        let broken = json!({"event_id": event, "version": version, "reason": "wrong_hash"});
+        assert_eq!(found["verification"], json!({"valid": false, "checked": version - 1, "broken": broken}));
+        // With a matching hash, the next event or the record itself shows the change.
+        set_text(&api, &key, "hash", hash(&text_attribute(&api, &key, "entry").await)).await;
+        let found = client.get(&format!("{path}?verify=true")).await.json();
+        let (place, reason) = if version == 3 { (3, "wrong_head") } else { (version + 1, "wrong_previous") };
+        assert_eq!(
+            (&found["verification"]["broken"]["version"], &found["verification"]["broken"]["reason"]),
+            (&json!(place), &json!(reason))
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_was_removed_without_an_event_is_found() {
+    let (api, client) = Api::with_tenant().await;
+    let (id, path) = changed_asset(&client).await;
+    let key = Keys::of(client.tenant).record(Kind::Asset, id.parse().unwrap()).item();
+    delete_item(&api, &key).await;
+    client.get(&format!("{path}?verify=true")).await.problem(503, "UNAVAILABLE");
+    api.advance_clock(11);
+    let found = client.get(&format!("{path}?verify=true")).await.json();
+    assert_eq!(found["verification"]["broken"], json!({"event_id": null, "version": 4, "reason": "gone"}));
+}
+
+/// Without the tombstone, the chain of a deleted record could be cut off unnoticed.
+#[tokio::test(start_paused = true)]
+async fn a_deleted_record_whose_last_entries_were_removed_is_found() {
+    let (api, client) = Api::with_tenant().await;
+    let (id, path) = changed_asset(&client).await;
+    client.delete(&format!("/assets/{id}")).await.data();
+    let history = client.get(&path).await.json();
+    for version in [3, 4] {
+        delete_item(&api, &event_key(&client, &history, version)).await;
+    }
+    api.advance_clock(3_700);
+    let found = client.get(&format!("{path}?verify=true")).await.json();
+    assert_eq!(found["verification"]["broken"], json!({"event_id": null, "version": 3, "reason": "missing"}));
+    let verification = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    assert_eq!(verification.broken_links.len(), 1, "the operator's check must find it, too");
+    let tombstone = Keys::of(client.tenant).tombstone(Kind::Asset, id.parse().unwrap()).item();
+    delete_item(&api, &tombstone).await;
+    let found = client.get(&format!("{path}?verify=true")).await.json();
+    assert_eq!(found["verification"]["broken"], json!({"event_id": null, "version": 3, "reason": "gone"}));
+    let verification = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    assert_eq!(verification.broken_links.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unreadable_event_is_left_out_and_found() {
+    let (api, client) = Api::with_tenant().await;
+    let (_, path) = changed_asset(&client).await;
+    let history = client.get(&path).await.json();
+    set_text(&api, &event_key(&client, &history, 2), "entry", "{}".into()).await;
+    let found = client.get(&format!("{path}?verify=true")).await.json();
+    assert_eq!(versions(&found), [3, 1]);
+    assert_eq!(found["verification"]["broken"]["reason"], "unreadable");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_after_the_last_is_found() {
+    let (api, client) = Api::with_tenant().await;
+    let (_, path) = changed_asset(&client).await;
+    let history = client.get(&path).await.json();
+    append_event(&api, &client, &history, "asset.approved").await;
+    // The record may still follow.
+    client.get(&format!("{path}?verify=true")).await.problem(503, "UNAVAILABLE");
+    let unsettled = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await;
+    assert!(matches!(unsettled, Err(StoreError::Unsettled(_))), "{unsettled:?}");
+    api.advance_clock(11);
+    let checked = client.get(&format!("{path}?verify=true")).await.json();
+    let verification = &checked["verification"];
+    assert_eq!((&verification["valid"], &verification["broken"]["reason"]), (&json!(false), &json!("wrong_head")), "{checked}");
+    let verification = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    assert!(!verification.broken_links.is_empty(), "the operator's check must find it, too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_without_the_scope_starts_no_verification() {
+    let (api, client) = Api::with_tenant().await;
+    let (_, path) = changed_asset(&client).await;
+    let lacking = client.scoped(&["users:read"]).await;
+    api.faults.take_requests();
+    lacking.get(&format!("{path}?verify=true")).await.problem(403, "FORBIDDEN");
+    let batches = api.faults.take_requests().into_iter().filter(|(operation, _)| operation == "BatchGetItem").count();
+    assert!(batches <= 1, "{batches} batches were read for a refused request");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_can_be_verified_while_others_write() {
+    let (api, client) = Api::with_tenant().await;
+    let writers = [0, -1_500, 1_500].map(|skew| {
+        let client = api.replica(skew, 0).client(&client);
+        tokio::spawn(async move {
+            for n in 0..12 {
+                let (id, _) = changed_asset(&client).await;
+                if n % 3 == 0 {
+                    client.delete(&format!("/assets/{id}")).await;
+                }
+            }
+        })
+    });
+    let store = api.store.tenant(client.tenant);
+    let mut checks = 0;
+    while !writers.iter().all(tokio::task::JoinHandle::is_finished) {
+        let verification = store.verify_chains(|done, of| assert!(done <= of)).await.unwrap();
+        assert_eq!(verification.broken_links, [], "after {checks} checks");
+        checks += 1;
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let verification = store.verify_chains(|_, _| {}).await.unwrap();
+    assert_eq!((verification.broken_links, verification.records, verification.events), (vec![], 9 + 36, 9 + 36 * 3 + 12));
+    assert!(checks > 1, "no check ended while others were writing");
 }

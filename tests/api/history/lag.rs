@@ -1,10 +1,15 @@
-//! Histories while the index `history` lags behind the table.
+//! Histories while the index `history` lags behind the table, and while reads see a transaction's items one by one.
 
 use crate::support::processes::{advance, cancel, complete_onboarding, create_process, start};
 use crate::support::table::history::{changed_asset, delete_item, event_key, versions};
-use crate::support::{Api, Client};
+use crate::support::{Api, Client, all_items};
 use serde_json::{Value, json};
+use shared::domain::assets::asset::Asset;
 use shared::domain::values::id::{AssetId, Id};
+use shared::store::StoreError;
+use shared::store::keys::{Item, Key};
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 /// The index as it was before the asset was created, after each of its changes, and with gaps.
 #[tokio::test(start_paused = true)]
@@ -170,12 +175,17 @@ async fn a_receipt_is_right_or_unavailable_while_the_index_is_late() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_entry_is_reported_after_an_hour_also_of_a_deleted_record() {
-    for version in 1..=4 {
+    for (events, version) in [(3, 1), (3, 2), (3, 3), (4, 1), (4, 2), (4, 3), (4, 4)] {
         let (api, client) = Api::with_tenant().await;
         let (id, path) = changed_asset(&client).await;
-        client.delete(&format!("/assets/{id}")).await.data();
+        if events == 4 {
+            client.delete(&format!("/assets/{id}")).await.data();
+        }
         let history: Value = client.get(&path).await.json();
         delete_item(&api, &event_key(&client, &history, version)).await;
+        if events == 3 {
+            client.get(&path).await.problem(503, "UNAVAILABLE");
+        }
         for wait in [0, 75, 30 * 60] {
             api.advance_clock(wait);
             client.get(&format!("{path}?verify=true")).await.problem(503, "UNAVAILABLE");
@@ -184,8 +194,8 @@ async fn a_lost_entry_is_reported_after_an_hour_also_of_a_deleted_record() {
         let found = client.get(&format!("{path}?verify=true")).await.json();
         let broken = json!({"event_id": null, "version": version, "reason": "missing"});
         assert_eq!(found["verification"], json!({"valid": false, "checked": version - 1, "broken": broken}));
-        assert_eq!(versions(&found), (1..=4).rev().filter(|known| *known != version).collect::<Vec<_>>());
-        assert_eq!(found["meta"]["total"], 4);
+        assert_eq!(versions(&found), (1..=events).rev().filter(|known| *known != version).collect::<Vec<_>>());
+        assert_eq!(found["meta"]["total"], events);
     }
 }
 
@@ -201,4 +211,100 @@ async fn an_index_that_is_too_far_behind_is_503_and_not_a_broken_chain() {
     }
     api.faults.freeze_history(None);
     assert_eq!(versions(&client.get(&path).await.json()), [3, 2, 1]);
+}
+
+/// The time that an item stays as it was before the transaction.
+const LATE_BY: Duration = Duration::from_millis(250);
+
+async fn items(api: &Api) -> HashMap<String, Item> {
+    all_items(api).await.into_iter().filter_map(|item| Some((Key::of(&item)?.sort().to_owned(), item))).collect()
+}
+
+/// Sets an item to an earlier or the present state.
+async fn set_item(api: &Api, present: &Item, wanted: Option<&Item>) {
+    match wanted {
+        Some(item) => {
+            api.dynamo.put_item().table_name(&api.table).set_item(Some(item.clone())).send().await.unwrap();
+        }
+        None => delete_item(api, &Key::of(present).unwrap().item()).await,
+    }
+}
+
+/// Creates, updates or deletes an asset; returns its id.
+async fn change(client: &Client, kind: &str, asset: &str) -> String {
+    let path = format!("/assets/{asset}");
+    match kind {
+        "create" => return client.asset(json!({"name": "new"})).await,
+        "update" => client.patch(&path, json!({"name": "d"})).await.data(),
+        _ => client.delete(&path).await.data(),
+    };
+    asset.to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_is_visible_in_part_is_never_a_verdict() {
+    for kind in ["create", "update", "delete"] {
+        let (api, client) = Api::with_tenant().await;
+        let (asset, _) = changed_asset(&client).await;
+        let before = items(&api).await;
+        let asset = change(&client, kind, &asset).await;
+        let after = items(&api).await;
+        let changed = before.keys().chain(after.keys()).collect::<BTreeSet<_>>().into_iter();
+        let changed = changed.filter(|sort| ["ASSET#", "EVENT#", "DELETED#"].iter().any(|prefix| sort.starts_with(prefix)));
+        let changed: Vec<_> = changed.filter(|sort| before.get(*sort) != after.get(*sort)).collect();
+        assert_eq!(changed.len(), if kind == "delete" { 3 } else { 2 });
+        for sort in changed {
+            let (old, new) = (before.get(sort), after.get(sort));
+            let present = new.or(old).unwrap();
+            set_item(&api, present, old).await;
+            let store = api.store.tenant(client.tenant);
+            let late = async {
+                tokio::time::sleep(LATE_BY).await;
+                set_item(&api, present, new).await;
+            };
+            let chain = store.verify_history::<Asset>(asset.parse().unwrap());
+            let (chains, chain, ()) = tokio::join!(store.verify_chains(|_, _| {}), chain, late);
+            assert_eq!(chains.unwrap().broken_links, [], "{kind} without {sort}");
+            match chain {
+                Ok(verification) => assert!(verification.is_none_or(|it| it.valid), "{kind} without {sort}"),
+                Err(error) => assert!(matches!(error, StoreError::Unsettled(_)), "{kind} without {sort}: {error:?}"),
+            }
+            let whole = client.get(&format!("/assets/{asset}/history?verify=true")).await.json();
+            assert_eq!(whole["verification"]["valid"], true, "{kind} after {sort}");
+        }
+    }
+}
+
+/// The record names its latest event, which is not visible yet: neither by its key nor among the recent events.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_visible_after_its_record_is_waited_for() {
+    let (api, client) = Api::with_tenant().await;
+    let (asset, path) = changed_asset(&client).await;
+    api.faults.hide_entry(3, &asset, 3);
+    api.faults.hide_event(1, &asset, 3);
+    let history = client.get(&format!("{path}?verify=true")).await.json();
+    assert_eq!((&history["meta"]["total"], &history["verification"]["checked"]), (&json!(3), &json!(3)), "{history}");
+    assert_eq!(api.faults.stop_tearing(), 0);
+}
+
+/// The same for a transaction whose rest never becomes visible: for as long as it may be in flight, there is no verdict.
+#[tokio::test(start_paused = true)]
+async fn what_may_be_in_flight_is_unavailable() {
+    for kind in ["create", "update"] {
+        let (api, client) = Api::with_tenant().await;
+        let (asset, _) = changed_asset(&client).await;
+        let before = items(&api).await;
+        let asset = change(&client, kind, &asset).await;
+        let after = items(&api).await;
+        let (sort, record) =
+            after.iter().find(|(sort, item)| sort.starts_with("ASSET#") && before.get(*sort) != Some(item)).unwrap();
+        set_item(&api, record, before.get(sort)).await;
+        let store = api.store.tenant(client.tenant);
+        let path = format!("/assets/{asset}/history?verify=true");
+        client.get(&path).await.problem(503, "UNAVAILABLE");
+        assert!(matches!(store.verify_chains(|_, _| {}).await, Err(StoreError::Unsettled(_))), "{kind}");
+        api.advance_clock(11);
+        assert_eq!(client.get(&path).await.json()["verification"]["valid"], false, "{kind}");
+        assert_eq!(store.verify_chains(|_, _| {}).await.unwrap().broken_links.len(), 1, "{kind}");
+    }
 }

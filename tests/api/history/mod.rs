@@ -2,9 +2,5 @@
 
 pub mod as_of;
 pub mod entries;
-pub mod events;
 pub mod feed;
-pub mod feed_filters;
 pub mod lag;
-pub mod torn_reads;
-pub mod verification;

@@ -1,10 +1,20 @@
-//! Conventions for every route: reading bodies and paths, the order of checks, and errors of the service itself.
+//! Conventions for every route: bodies, paths, headers, deadlines, and values at the bounds of every field.
 
-use crate::support::{Api, call, log, over_http};
+use crate::support::document::{at, is_dry_run_of_creation, response};
+use crate::support::functions::{Function, resource};
+use crate::support::operations::{METHODS, Operation, by_method, operations};
+use crate::support::samples::{Samples, content_type};
+use crate::support::{Api, Client, Reply, call, log, over_http, property, runtime};
 use axum::body::Body;
-use axum::http::Request;
-use serde_json::json;
+use axum::http::{HeaderMap, Request};
+use lambda_http::{Context, RequestExt};
+use serde_json::{Map, Value, json};
 use shared::app::App;
+use shared::store::CheckMode;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::timeout;
 
 #[tokio::test(start_paused = true)]
 async fn malformed_bodies_are_400_and_change_nothing() {
@@ -142,4 +152,365 @@ async fn half_a_surrogate_pair_is_refused_with_an_explanation() {
     assert!(refused.text().contains("half of a character"), "{}", refused.text());
     let refused = client.post_text("/assets", r#"{"name":"x","custom_fields":{"\ud800":1}}"#).await;
     assert!(refused.text().contains("half of a character"), "{}", refused.text());
+}
+
+/// Checks the headers of a response against its description. Returns their described names.
+fn described(document: &Value, description: &Value, reply: &Reply, name: &str) -> Vec<String> {
+    let status = reply.status.as_str();
+    let described = response(description, status).unwrap_or_else(|| panic!("{name}: no {status}"));
+    let none = Map::new();
+    let known = described["headers"].as_object().unwrap_or(&none);
+    let mut names = Vec::new();
+    // The document describes the first two with the body, two by the parameters that cause them, and the last ones for all responses
+    // at once; CORS is for browsers.
+    let is_skipped = |header: &str| {
+        let elsewhere =
+            ["content-type", "content-length", "vary", "dry-run", "idempotent-replayed", "cache-control", "x-request-id"];
+        elsewhere.contains(&header) || header.starts_with("access-") || header.starts_with("x-ratelimit-")
+    };
+    for (header, value) in reply.headers.iter().filter(|(header, _)| !is_skipped(header.as_str())) {
+        let (known, reference) = known
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(header.as_str()))
+            .unwrap_or_else(|| panic!("{name} {status} has the header {header}, which is not described"));
+        let schema = &document.pointer(&reference["$ref"].as_str().unwrap()[1..]).unwrap()["schema"];
+        let text = value.to_str().unwrap();
+        let value = if schema["type"] == "integer" { text.parse::<u64>().unwrap().into() } else { Value::from(text) };
+        assert!(jsonschema::is_valid(schema, &value), "{name} {status}: {header}: {text}");
+        names.push(known.clone());
+    }
+    names
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_header_of_a_response_is_described() {
+    let (_api, client) = Api::with_tenant().await;
+    let (document, operations) = operations(&client).await;
+    let samples = Samples::create(&client).await;
+    let lacking = client.scoped(&["settings:read"]).await;
+    let mut seen = BTreeSet::new();
+    for operation in by_method(&operations, &METHODS) {
+        let (path, body) = samples.request(&operation.method, &operation.path);
+        let name = operation.to_string();
+        let method = operation.method.as_str();
+        let content_type = Some(content_type(&operation.path));
+        let sent: Vec<String> = operation.description["parameters"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+            .iter()
+            .filter(|parameter| parameter["in"] == "header")
+            .map(|parameter| parameter["name"].as_str().unwrap().to_owned())
+            .collect();
+        let reads = |header: &str| sent.iter().any(|known| known == header);
+        let send = async |key: &str, headers: &[(&str, &str)]| {
+            let reply = client.with_key(key).send_with(method, &path, content_type, body.clone(), headers).await;
+            (described(&document, &operation.description, &reply, &name), reply)
+        };
+        send("", &[]).await;
+        send(&lacking.key, &[]).await;
+        let needs_key = operation.needs_key;
+        assert_eq!(reads("Idempotency-Key"), method == "POST", "{name}");
+        if reads("If-Match") {
+            assert_eq!(send(&client.key, &[("if-match", "\"999-0\"")]).await.1.status, 412, "{name}");
+        }
+        if operation.is_write() {
+            let dry_run = operation.send_dry_run(&client, &samples).await;
+            if !is_dry_run_of_creation(&operation.description, &dry_run) {
+                described(&document, &operation.description, &dry_run, &name);
+            }
+        }
+        let (found, reply) = send(&client.key, &[("idempotency-key", &name)]).await;
+        assert!(reply.status.is_success(), "{name}: {}", reply.text());
+        // A success has every header that is described, except those of an export with another part or with damaged records.
+        let promised = operation.description["responses"][reply.status.as_str()]["headers"].as_object();
+        let is_rare = |header: &&String| ["Link", "X-Unreadable"].contains(&header.as_str());
+        for header in promised.into_iter().flat_map(Map::keys).filter(|header| !is_rare(header)) {
+            assert!(found.contains(header), "{name} lacks {header}");
+        }
+        for header in ["x-request-id", "cache-control"] {
+            assert!(!reply.header(header).is_empty(), "{name} lacks {header}");
+        }
+        for header in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
+            assert_eq!(reply.header(header).parse::<u64>().is_ok(), needs_key, "{name} {header}");
+        }
+        assert_eq!(reads("If-None-Match"), method == "GET" && !reply.header("etag").is_empty(), "{name}");
+        if reads("If-None-Match") {
+            let (found, again) = send(&client.key, &[("if-none-match", reply.header("etag"))]).await;
+            assert_eq!(again.status, 304, "{name}");
+            assert!(found.contains(&"ETag".to_owned()));
+        }
+        if method == "POST" {
+            let (_, again) = send(&client.key, &[("idempotency-key", &name)]).await;
+            assert_eq!(again.header("idempotent-replayed"), "true", "{name}");
+        }
+        seen.extend(found);
+    }
+    assert!(seen.contains("Location") && seen.contains("ETag"), "{seen:?}");
+}
+
+/// Splits a list of names, in lower case.
+fn names(text: &str) -> BTreeSet<String> {
+    text.split(',').map(|name| name.trim().to_lowercase()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_of_other_origins_may_send_and_read_the_described_headers() {
+    let (api, client) = Api::with_tenant().await;
+    let (document, _) = operations(&client).await;
+    let components = |kind: &str| document["components"][kind].as_object().unwrap();
+    let parameters = components("parameters").values().filter(|parameter| parameter["in"] == "header");
+    // What the service sends itself.
+    let parameters = parameters.filter(|parameter| !parameter["name"].as_str().unwrap().starts_with("webhook-"));
+    let mut sent: BTreeSet<String> = parameters.map(|parameter| parameter["name"].as_str().unwrap().to_lowercase()).collect();
+    sent.extend(["authorization".to_owned(), "content-type".to_owned()]);
+    // Browsers show the first to every page, and the others are of no use to one.
+    let hidden = ["www-authenticate", "x-content-type-options", "content-security-policy", "referrer-policy"];
+    let read = components("headers").keys().map(|name| name.to_lowercase()).filter(|name| !hidden.contains(&name.as_str()));
+    let read: BTreeSet<String> = read.chain(["dry-run", "idempotent-replayed"].map(str::to_owned)).collect();
+
+    let send = async |method: &str, more: &[(&str, &str)]| -> HeaderMap {
+        let request = Request::builder().method(method).uri("/v1/health").header("origin", "https://example.com");
+        let request = more.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        call(&api.router, request.body(Body::empty()).unwrap()).await.headers
+    };
+    let preflight = send("OPTIONS", &[("access-control-request-method", "POST")]).await;
+    let response = send("GET", &[]).await;
+    let list = |headers: &HeaderMap, name: &str| names(headers[name].to_str().unwrap());
+    assert_eq!(list(&preflight, "access-control-allow-headers"), sent);
+    assert_eq!(list(&response, "access-control-expose-headers"), read);
+
+    let gateway = &resource("Api")["Properties"]["CorsConfiguration"];
+    let listed = |name: &str| -> BTreeSet<String> {
+        gateway[name].as_sequence().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!((listed("AllowHeaders"), listed("ExposeHeaders")), (sent, read));
+}
+
+fn request(method: &str, key: &str, body: &str, deadline: i64) -> Request<Body> {
+    let request = Request::builder().method(method).uri("/v1/assets").header("authorization", format!("Bearer {key}"));
+    let mut context = Context::default();
+    context.request_id = "8476a536-e9f4-11e8-9739-2dfe598c3fcd".into();
+    context.deadline = deadline.try_into().unwrap();
+    request.header("content-type", "application/json").body(Body::from(body.to_owned())).unwrap().with_lambda_context(context)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_takes_too_long_is_a_503_before_the_deadline() {
+    let (api, client) = Api::with_tenant().await;
+    client.use_key_once().await;
+    let router = Function::named("assets").router(api.store.clone());
+    let before = api.dump().await;
+    let held = api.faults.hold("TransactWriteItems");
+    let deadline = api.now().millis() + 800;
+    let reply = call(&router, request("POST", &client.key, r#"{"name": "slow"}"#, deadline));
+    let reply = timeout(Duration::from_millis(800), reply).await.expect("a response before the deadline");
+    let problem = reply.problem(503, "UNAVAILABLE");
+    assert_eq!(problem["request_id"], "8476a536-e9f4-11e8-9739-2dfe598c3fcd");
+    assert_eq!((reply.header("retry-after"), reply.header("cache-control")), ("1", "no-store"));
+    drop(held);
+    // The counter of asset tags has moved; nothing of the asset was written.
+    let after = api.dump().await;
+    assert_eq!(after.0.iter().filter(|item| !before.0.contains(item)).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_with_enough_time_left_changes_nothing() {
+    let (api, client) = Api::with_tenant().await;
+    let router = Function::named("assets").router(api.store.clone());
+    let deadline = api.now().millis() + 15_000;
+    assert_eq!(call(&router, request("POST", &client.key, r#"{"name": "quick"}"#, deadline)).await.status.as_u16(), 201);
+    // With less time than the response needs, no call to the table is started.
+    call(&router, request("GET", &client.key, "", api.now().millis() + 300)).await.problem(503, "UNAVAILABLE");
+    // A small number is no deadline: `cargo lambda watch` sends one.
+    assert_eq!(call(&router, request("GET", &client.key, "", 600_000)).await.status.as_u16(), 200);
+}
+
+/// Values at the bounds of some field, as JSON texts.
+fn values() -> Vec<String> {
+    let long = |c: &str, n: usize| format!("\"{}\"", c.repeat(n));
+    let mut values: Vec<String> = [
+        "null",
+        "true",
+        "false",
+        "0",
+        "-0",
+        "1",
+        "-1",
+        "0.0001",
+        "999999999999.9999",
+        "1e11",
+        "1E-4",
+        "10000e-8",
+        "1000000",
+        "1000001",
+        "604800",
+        "9007199254740991",
+        "9007199254740993.0",
+        "1e300",
+        "5e-324",
+        "[]",
+        "{}",
+        "[[]]",
+        r#""""#,
+        r#"" ""#,
+        r#""\t""#,
+        r#""a""#,
+        r#"" a ""#,
+        r#""\u0000""#,
+        r#""\ud83d\ude00""#,
+        r#""\u202e""#,
+        r#""\u200b""#,
+        r#""\ufeffa""#,
+        r#""a@b""#,
+        r#""A@b.c""#,
+        r#""\u00fc@b""#,
+        r#""u\u0308@b""#,
+        r#""https://a""#,
+        r#""http://\u00fc""#,
+        r#""A0""#,
+        r#""ABCDEFGH""#,
+        r#""1900-01-01""#,
+        r#""2199-12-31""#,
+        r#""2200-01-01""#,
+        r#""0000-01-01""#,
+        r#""2199-12-31T23:59:59.999Z""#,
+        r#""2199-12-31T23:59:60Z""#,
+        r#""2199-12-31T23:59:60.999Z""#,
+        r#""2199-12-31T23:59:60-00:00""#,
+        r#""2200-01-01T00:59:60+01:00""#,
+        r#""2030-06-30T23:59:60Z""#,
+        r#""1900-01-01T00:00:00Z""#,
+        r#""2100-01-01T00:00:00.9999999999Z""#,
+        r#""NNN""#,
+        r#""{PREFIX}NNNNNNNNNNNN{TYPE_CODE}{YYYY}{YY}{MM}""#,
+        r#""NNNNNNNNNNNNN-NNN""#,
+        r#""\u00fc NNN \u00df""#,
+        r#""a-b""#,
+        r#"["assets:read"]"#,
+        r#"["assets:read","assets:read"]"#,
+        r#"{"in_use":[]}"#,
+        r#"{"in_use":["in_use","in_use"]}"#,
+        r#"{"a":1e300,"b":5e-324,"":null,"\u0000":"\u0000","c":[[[[[[[]]]]]]]}"#,
+        r#"{"a":0.1,"b":-0.0,"c":9007199254740992}"#,
+        r#"{"type":"object","properties":{"a":{"type":"number","maximum":1e300}}}"#,
+        r#"[{"type":"text","key":"a","label":"\ud83d\ude00"}]"#,
+        r#"[{"type":"select","key":"a","label":"L","options":[" x "]}]"#,
+        "[{\"type\":\"date\",\"key\":\"a\",\"label\":\"L\",\"required\":false}]",
+        r#""in_use""#,
+        r#""admin""#,
+        r#""logical""#,
+        r#""inactive""#,
+    ]
+    .map(str::to_owned)
+    .into();
+    for n in [16, 17, 64, 65, 255, 256, 10_000, 10_001] {
+        values.extend([long("a", n), long("ä", n), long("\u{1f600}", n)]);
+    }
+    values.push(format!("\"{}@{}\"", "a".repeat(64), "b".repeat(189)));
+    values.push(format!("\"https://{}\"", "a".repeat(2040)));
+    values.push(format!("{{\"a\":{}}}", long("ä", 16_000)));
+    values
+}
+
+fn properties<'a>(document: &'a Value, operation: &'a Operation) -> Vec<&'a String> {
+    let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
+    at(document, schema)["properties"].as_object().map(|properties| properties.keys().collect()).unwrap_or_default()
+}
+
+/// Operations that create or change a resource with a path of its own.
+fn is_covered(operation: &Operation) -> bool {
+    let is_in_bulk = ["/batch", "/import", "/seen"].iter().any(|end| operation.path.ends_with(end));
+    let is_creation = operation.method == "POST" && !operation.path.contains("{id}") && !is_in_bulk;
+    is_creation || operation.method == "PATCH"
+}
+
+/// Sends the operation with one field that has this value, and uses the resource in every way.
+async fn send(client: &Client, samples: &Samples, operation: &Operation, field: &str, value: &str, n: usize) {
+    let context = format!("{operation} {field}: {}", value.chars().take(60).collect::<String>());
+    let (path, body) = samples.request(&operation.method, &operation.path);
+    let mut body: Value = serde_json::from_str(&body).unwrap();
+    for (field, unique) in [("email", format!("u{n}@example.com")), ("name", format!("n{n}")), ("code", format!("C{n}"))] {
+        if operation.method == "POST" && body.get(field).is_some() {
+            body[field] = unique.into();
+        }
+    }
+    body.as_object_mut().unwrap().remove(field);
+    let others = body.to_string();
+    let comma = if others == "{}" { "" } else { "," };
+    let text = format!("{}{comma}\"{field}\":{value}}}", others.strip_suffix('}').unwrap());
+    let reply = client.send(&operation.method, &path, Some("application/json"), text).await;
+    assert!(reply.status.as_u16() < 500, "{context}: {}", reply.text());
+    if !reply.status.is_success() {
+        return;
+    }
+    let (resource, collection) = match reply.header("location").strip_prefix("/v1") {
+        Some(resource) => (resource.to_owned(), path.clone()),
+        None => (
+            path.clone(),
+            path.rsplit_once('/')
+                .map_or(path.clone(), |(parent, _)| if parent.is_empty() { path.clone() } else { parent.to_owned() }),
+        ),
+    };
+    let read = client.get(&resource).await;
+    assert_eq!(read.status.as_u16(), 200, "{context}: {}", read.text());
+    let mut shown = reply.data();
+    for shown_once in ["api_key", "secret"] {
+        shown.as_object_mut().unwrap().remove(shown_once);
+    }
+    assert_eq!(read.data(), shown, "{context}");
+    let list = client.get(&collection).await;
+    assert_eq!(list.status.as_u16(), 200, "{context}: {}", list.text());
+    assert!(list.json()["meta"].get("unreadable").is_none(), "{context}: {}", list.text());
+    if resource.starts_with("/assets") {
+        let history = client.get(&format!("{resource}/history?verify=true")).await.json();
+        assert_eq!(history["verification"]["valid"], true, "{context}: {history}");
+    }
+    if resource.starts_with("/keys") {
+        client.post(&format!("{resource}/rotate"), serde_json::json!({"grace_seconds": 604_800})).await.data();
+    } else {
+        client.patch(&resource, read.data()).await.data();
+    }
+    if operation.method == "POST" {
+        let deleted = client.delete(&resource).await;
+        assert_eq!(deleted.status.as_u16(), 200, "{context}: {}", deleted.text());
+    }
+}
+
+#[test]
+fn whatever_is_accepted_can_be_read_changed_verified_and_deleted() {
+    let runtime = runtime();
+    let (api, client, samples, document, all) = runtime.block_on(async {
+        let (api, client) = Api::with_tenant().await;
+        let samples = Samples::create(&client).await;
+        let (document, operations) = operations(&client).await;
+        (api, client, samples, document, operations)
+    });
+    let covered: Vec<&Operation> = all.iter().filter(|operation| is_covered(operation)).collect();
+    let fields: Vec<(&Operation, &String)> = covered
+        .iter()
+        .flat_map(|operation| properties(&document, operation).into_iter().map(|field| (*operation, field)))
+        .collect();
+    assert!(fields.len() > 60, "{} fields", fields.len());
+    let (values, count) = (values(), RefCell::new(0));
+    let next = || {
+        *count.borrow_mut() += 1;
+        *count.borrow()
+    };
+    // The times: these were once accepted and could not be read.
+    for (operation, field) in fields.iter().filter(|(_, field)| field.as_str() == "expires_at") {
+        for value in values.iter().filter(|value| value.contains('T') && value.contains(':')) {
+            runtime.block_on(send(&client, &samples, operation, field, value, next()));
+        }
+    }
+    property::check(&runtime, 4_000, &(0..fields.len(), 0..values.len()), async |(field, value)| {
+        let (operation, field) = fields[field];
+        send(&client, &samples, operation, field, &values[value], next()).await;
+        Ok(())
+    });
+    runtime.block_on(async {
+        let store = api.store.tenant(client.tenant);
+        assert_eq!(store.verify_chains(|_, _| ()).await.unwrap().broken_links, []);
+        assert_eq!(store.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap().findings, []);
+    });
 }

@@ -2,11 +2,19 @@
 
 use crate::support::bulk::outcomes;
 use crate::support::operations::{Operation, dry_run, operations};
-use crate::support::processes::create_process;
+use crate::support::processes::{advance, create_process, start};
 use crate::support::samples::{SIGNATURE, Samples};
-use crate::support::{Api, Client, Reply, over_http};
+use crate::support::{Api, Client, Reply, UNKNOWN_ID, over_http, paused_runtime};
+use dev_server::faulty_table::Weaknesses;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
+use shared::domain::catalog::{AssetType, Model};
+use shared::domain::keys::scope::Role;
+use shared::domain::record::Stored;
+use shared::domain::user::User;
+use shared::domain::values::id::Id;
 use shared::domain::values::time::Timestamp;
+use shared::store::{ChangeContext, DryRun, StoreError, TenantStore, UnitOfWork, WriteError};
 
 /// The writes in an order in which each still finds the sample resources: deletions come last.
 fn writes(operations: &[Operation]) -> Vec<&Operation> {
@@ -111,7 +119,9 @@ async fn what_only_the_request_in_earnest_assigns_is_null_and_nothing_else() {
     let instances = ["id", "instances/0/id", "instances/0/movement_id", "instances/1/id", "instances/1/movement_id", "number"];
     let (_, movement) = check_nulls(&client, &start, &json!({"asset_ids": assets}), &instances).await;
     assert!(movement["number"].as_str().unwrap().ends_with("000001"), "a dry run took a number: {movement}");
-    let advance = format!("/movements/{}/advance", movement["id"].as_str().unwrap());
+    let movement = format!("/movements/{}", movement["id"].as_str().unwrap());
+    check_nulls(&client, &format!("{movement}/links"), &json!({"signer": {"name": "Ada"}}), &["id", "url"]).await;
+    let advance = format!("{movement}/advance");
     let (dry, _) = check_nulls(&client, &advance, &json!({"step_data": {"sign": SIGNATURE}}), &[]).await;
     assert_eq!(dry["instances"][1]["step_data"]["sign"], SIGNATURE, "an image that is not stored");
 }
@@ -204,4 +214,278 @@ async fn an_idempotency_key_is_refused_and_nothing_is_replayed() {
     assert_eq!(api.dump().await, before);
     // The rest of the query is a part of the request; this parameter changes nothing.
     assert_eq!(send("/assets?dry_run=false", "k").await.header("idempotent-replayed"), "true");
+}
+
+/// Sends a request as a dry run and as a real request. Both must be refused alike, and neither must change the table.
+async fn check(api: &Api, client: &Client, (method, path, body): (&str, &str, Value), status: u16, code: &str) -> Value {
+    // The numbers that a request takes before it is refused are not given back.
+    let before = api.dump().await.without("counter");
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let mut problems = Vec::new();
+    for path in [dry_run(path), path.to_owned()] {
+        let reply = client.send(method, &path, Some("application/json"), body.clone()).await;
+        assert_eq!(reply.header("dry-run"), "", "{method} {path}: only a success is marked");
+        let mut problem = reply.problem(status, code);
+        problem.as_object_mut().unwrap().remove("request_id");
+        problems.push(problem);
+    }
+    assert_eq!(api.dump().await.without("counter"), before, "{method} {path}");
+    assert_eq!(problems[0], problems[1], "{method} {path}");
+    problems.remove(0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_are_refused_alike() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let inactive = client.user("Grace").await;
+    client.patch(&format!("/users/{inactive}"), json!({"is_active": false})).await.data();
+    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
+    client.model("Dell", "XPS", &laptop).await;
+    let asset = client.assigned_asset("assigned", &user).await;
+    client.patch("/settings", json!({"status_transitions": {"in_stock": ["preparing"]}})).await.data();
+    let (asset, user, unknown) = (format!("/assets/{asset}"), format!("/users/{user}"), format!("/assets/{UNKNOWN_ID}"));
+    let new_user = json!({"email": "ADA@example.com", "display_name": "A"});
+    let duplicate = check(&api, &client, ("POST", "/users", new_user), 409, "DUPLICATE").await;
+    assert!(duplicate.to_string().contains(&user[7..]), "names the owner: {duplicate}");
+    let email = json!({"email": "grace@example.com"});
+    check(&api, &client, ("PATCH", &user, email), 409, "DUPLICATE").await;
+    let same_code = json!({"name": "x", "code": "LAP", "kind": "logical"});
+    check(&api, &client, ("POST", "/catalog/asset-types", same_code), 409, "DUPLICATE").await;
+    check(&api, &client, ("POST", "/catalog/manufacturers", json!({"name": "DELL"})), 409, "DUPLICATE").await;
+    assert_eq!(check(&api, &client, ("DELETE", &user, Value::Null), 409, "IN_USE").await["count"], 1);
+    let laptop = format!("/catalog/asset-types/{laptop}");
+    check(&api, &client, ("DELETE", &laptop, Value::Null), 409, "IN_USE").await;
+    let scrapped = json!({"status": "scrapped"});
+    let refused = check(&api, &client, ("PATCH", &asset, scrapped), 409, "TRANSITION_NOT_ALLOWED").await;
+    assert_eq!(refused["allowed"], json!(["preparing"]));
+    check(&api, &client, ("PATCH", &unknown, json!({"name": "x"})), 404, "NOT_FOUND").await;
+    check(&api, &client, ("DELETE", &unknown, Value::Null), 404, "NOT_FOUND").await;
+    for body in [
+        json!({"assigned_to": inactive}),
+        json!({"assigned_to": UNKNOWN_ID}),
+        json!({"nmae": "x", "purchase_price": -1}),
+        json!({"model_id": UNKNOWN_ID}),
+    ] {
+        check(&api, &client, ("PATCH", &asset, body), 422, "VALIDATION_ERROR").await;
+    }
+    check(&api, &client, ("POST", "/assets", json!({"asset_type_id": UNKNOWN_ID})), 422, "VALIDATION_ERROR").await;
+    let path = dry_run(&asset);
+    for (method, body) in [("PATCH", r#"{"name":"x"}"#), ("DELETE", "")] {
+        client.send_json(method, &path, body, ("if-match", "\"7-0\"")).await.problem(412, "PRECONDITION_FAILED");
+        let reply = client.send_json(method, &path, body, ("if-match", client.get(&asset).await.header("etag"))).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_are_refused_alike() {
+    let (api, client) = Api::with_tenant().await;
+    let step = |key: &str| json!({"type": "text", "key": key, "label": "L"});
+    let process = create_process(&client, json!([step("a"), step("b")])).await;
+    let (busy, free) = (client.asset(json!({"name": "busy"})).await, client.asset(json!({"name": "free"})).await);
+    let in_use = client.asset(json!({"name": "in use", "status": "in_use"})).await;
+    let instance = start(&client, &process, &busy).await;
+    advance(&client, &instance, json!({"a": "x"})).await.data();
+    let (start, asset) = (format!("/processes/{process}/start"), format!("/assets/{busy}"));
+    for (method, path, body) in [
+        ("POST", &start, json!({"asset_id": busy})),
+        ("POST", &start, json!({"asset_ids": [free, busy]})),
+        ("PATCH", &asset, json!({"status": "scrapped"})),
+        ("DELETE", &asset, Value::Null),
+    ] {
+        let running = check(&api, &client, (method, path, body), 409, "PROCESS_RUNNING").await;
+        assert!(running.to_string().contains(&instance), "{running}");
+    }
+    check(&api, &client, ("POST", &start, json!({"asset_id": in_use})), 409, "WRONG_ASSET_STATUS").await;
+    let advance = format!("/processes/instances/{instance}/advance");
+    let earlier = json!({"step_data": {"a": "other"}});
+    check(&api, &client, ("POST", &advance, earlier), 409, "STEP_SUBMITTED").await;
+    let moved = json!({"step_data": {}, "current_step": 0});
+    check(&api, &client, ("POST", &advance, moved), 409, "STEP_MOVED").await;
+    check(&api, &client, ("DELETE", &format!("/processes/{process}"), Value::Null), 409, "IN_USE").await;
+    client.post(&dry_run(&format!("/processes/instances/{instance}/cancel")), json!({})).await.data();
+    client.post(&format!("/processes/instances/{instance}/cancel"), json!({})).await.data();
+    check(&api, &client, ("POST", &advance, json!({"step_data": {}})), 409, "INSTANCE_CLOSED").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_refused_alike_before_anything_is_decided() {
+    let client = over_http().await;
+    let path = dry_run("/assets");
+    client.with_key("").post(&path, json!({"name": "x"})).await.problem(401, "UNAUTHORIZED");
+    let reader = client.scoped(&["assets:read"]).await;
+    reader.post(&path, json!({"name": "x"})).await.problem(403, "FORBIDDEN");
+    client.post_text(&path, "{").await.problem(400, "MALFORMED_REQUEST");
+    client.send("POST", &path, Some("text/plain"), "{}").await.problem(415, "UNSUPPORTED_MEDIA_TYPE");
+    let too_large = " ".repeat((1 << 20) + 1);
+    client.post_text(&path, &too_large).await.problem(413, "PAYLOAD_TOO_LARGE");
+    let limited = client.post("/keys", json!({"name": "k", "scopes": ["assets:write"], "rate_limit_per_minute": 2})).await;
+    let limited = client.with_key_of(&limited.data());
+    for _ in 0..2 {
+        limited.post(&path, json!({"name": "x"})).await.data();
+    }
+    limited.post(&path, json!({"name": "x"})).await.problem(429, "RATE_LIMITED");
+}
+
+#[tokio::test(start_paused = true)]
+async fn writers_and_dry_runs_of_one_record_do_each_other_no_harm() {
+    let client = over_http().await;
+    let path = format!("/assets/{}", client.asset(json!({"name": "0"})).await);
+    let tried = dry_run(&path);
+    let tries = async {
+        for round in 0..4 {
+            let all = join_all((0..4).map(|n| client.patch(&tried, json!({"notes": format!("{round} {n}")})))).await;
+            for reply in all.iter().filter(|reply| reply.status != 200) {
+                reply.problem(409, "CONFLICT");
+            }
+        }
+    };
+    let writes = async {
+        for n in 1..=8 {
+            client.patch(&path, json!({"name": n.to_string()})).await.data();
+        }
+    };
+    tokio::join!(tries, writes);
+    let asset = client.get(&path).await;
+    assert!(asset.header("etag").starts_with("\"9-"));
+    assert_eq!((&asset.data()["name"], &asset.data()["notes"]), (&json!("8"), &json!(null)));
+}
+
+#[test]
+fn dry_runs_on_a_faulty_table_get_an_answer_and_write_nothing() {
+    paused_runtime().block_on(async {
+        let api = Api::on_faulty_table(5, Weaknesses { conflict_per_mille: 300, ..Weaknesses::ordinary() }).await;
+        let client = api.tenant().await;
+        let path = format!("/users/{}", client.user("Ada").await);
+        for n in 0..10 {
+            let body = json!({"email": format!("u{n}@example.com"), "display_name": "U"});
+            assert_eq!(client.post("/users?dry_run=true", body).await.data()["id"], json!(null));
+            client.patch(&dry_run(&path), json!({"display_name": "renamed"})).await.data();
+            client.delete(&dry_run(&path)).await.data();
+        }
+        assert_eq!(client.get(&path).await.header("etag").split_once('-').unwrap().0, "\"1");
+        assert_eq!(client.total("/users").await, 1);
+    });
+}
+
+fn viewer(store: &TenantStore, context: &ChangeContext, email: &str) -> User {
+    let (id, display_name) = (store.new_id(context.at).unwrap(), "U".parse().unwrap());
+    User { id, email: email.parse().unwrap(), display_name, role: Role::Viewer, is_active: true, erased_at: None }
+}
+
+/// Several units of work on behalf of one dry run.
+struct Units {
+    store: TenantStore,
+    context: ChangeContext,
+}
+
+impl Units {
+    fn new(api: &Api, client: &Client) -> Self {
+        let store = api.store.tenant(client.tenant).in_dry_run(DryRun::default());
+        Self { store, context: ChangeContext::operator(api.now()) }
+    }
+
+    async fn create(&self, email: &str) -> Result<Stored<User>, WriteError> {
+        let mut unit = UnitOfWork::new(&self.store, &self.context);
+        let user = unit.create(viewer(&self.store, &self.context, email))?;
+        unit.commit().await.map(|()| user)
+    }
+
+    async fn update(&self, old: &Stored<User>, email: &str) -> Result<Stored<User>, WriteError> {
+        let mut unit = UnitOfWork::new(&self.store, &self.context);
+        let user = unit.update(old, User { email: email.parse().unwrap(), ..old.value.clone() })?;
+        unit.commit().await.map(|()| user)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn units_of_one_dry_run_see_what_earlier_ones_would_have_written() {
+    let (api, client) = Api::with_tenant().await;
+    client.user("Ada").await;
+    let before = api.dump().await;
+    let units = Units::new(&api, &client);
+    let state = |user: Stored<User>| (user.value, user.version, user.last_hash);
+    let get = async |id| units.store.get::<User>(id).await.unwrap().map(state);
+
+    let first = units.create("first@example.com").await.unwrap();
+    let id = first.value.id;
+    assert_eq!(get(id).await, Some(state(first.clone())));
+    let taken = units.create("FIRST@example.com").await;
+    assert!(matches!(taken, Err(WriteError::Duplicate("email", Some((_, owner)))) if owner == id.uuid()), "{taken:?}");
+    assert!(matches!(units.create("ada@example.com").await, Err(WriteError::Duplicate("email", Some(_)))));
+
+    let second = units.update(&first, "second@example.com").await.unwrap();
+    assert_eq!(get(id).await, Some(state(second.clone())));
+    assert!(matches!(units.update(&first, "third@example.com").await, Err(WriteError::Stale)), "its version is the second");
+    units.create("first@example.com").await.unwrap();
+    assert!(matches!(units.create("second@example.com").await, Err(WriteError::Duplicate(..))));
+
+    units.store.delete(&second, &units.context).await.unwrap();
+    assert_eq!(get(id).await, None);
+    assert!(matches!(units.store.delete(&second, &units.context).await, Err(WriteError::Stale)));
+    units.create("second@example.com").await.unwrap();
+    assert_eq!(api.dump().await, before);
+    // Another dry run knows nothing of it.
+    assert!(Units::new(&api, &client).create("second@example.com").await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn units_of_one_dry_run_count_the_references_of_earlier_ones() {
+    let (api, client) = Api::with_tenant().await;
+    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
+    let model = client.model("Dell", "XPS", &laptop).await;
+    let before = api.dump().await;
+    let Units { store, context } = Units::new(&api, &client);
+    let laptop = store.get::<AssetType>(laptop.parse().unwrap()).await.unwrap().unwrap();
+    let model = store.get::<Model>(model.parse().unwrap()).await.unwrap().unwrap();
+    let refused = store.delete(&laptop, &context).await;
+    assert!(matches!(refused, Err(WriteError::InUse(1))), "{refused:?}");
+    store.delete(&model, &context).await.unwrap();
+    store.delete(&laptop, &context).await.unwrap();
+    assert_eq!(api.dump().await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_unit_that_is_refused_leaves_nothing_to_later_ones() {
+    let (api, client) = Api::with_tenant().await;
+    client.user("Ada").await;
+    let units = Units::new(&api, &client);
+    let mut unit = UnitOfWork::new(&units.store, &units.context);
+    for email in ["new@example.com", "ada@example.com"] {
+        unit.create(viewer(&units.store, &units.context, email)).unwrap();
+    }
+    assert!(matches!(unit.commit().await, Err(WriteError::Duplicate(..))));
+    units.create("new@example.com").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_unit_that_writes_an_item_twice_is_refused() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    let units = Units::new(&api, &client);
+    for store in [&units.store, &api.store.tenant(client.tenant)] {
+        let user = store.get::<User>(ada.parse().unwrap()).await.unwrap().unwrap();
+        let mut unit = UnitOfWork::new(store, &units.context);
+        for name in ["A", "B"] {
+            unit.update(&user, User { display_name: name.parse().unwrap(), ..user.value.clone() }).unwrap();
+        }
+        let refused = unit.commit().await;
+        assert!(matches!(refused, Err(WriteError::Store(StoreError::Internal(_)))), "{refused:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_unit_that_no_transaction_can_hold_is_refused() {
+    let (api, client) = Api::with_tenant().await;
+    let units = Units::new(&api, &client);
+    let earnest = api.store.tenant(client.tenant);
+    for store in [&units.store, &earnest] {
+        let mut unit = UnitOfWork::new(store, &units.context);
+        // A user is four items.
+        for n in 0..26 {
+            unit.create(viewer(store, &units.context, &format!("u{n}@example.com"))).unwrap();
+        }
+        assert!(matches!(unit.commit().await, Err(WriteError::TooLarge)));
+    }
 }

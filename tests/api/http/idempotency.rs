@@ -1,7 +1,7 @@
-//! Idempotency keys: a repeated POST is executed once.
+//! Idempotency keys: a repeated POST is executed once. `ETag`, `If-Match` and `If-None-Match`.
 
 use crate::support::bulk::outcomes;
-use crate::support::operations::operations;
+use crate::support::operations::{WRITE_METHODS, by_method, operations};
 use crate::support::processes::{create_process, start_movement};
 use crate::support::samples::{SIGNATURE, Samples, content_type, event_count};
 use crate::support::signing::{Link, id_of, signature_step, started, step};
@@ -16,11 +16,6 @@ const COPIES: usize = 16;
 const PARTS: [&str; 3] = ["/import", "/offboard", "/seen"];
 /// Requests whose copies are never refused.
 const WAITING: [&str; 4] = ["/import", "/test", "/replay", "/retry"];
-
-pub async fn post(client: &Client, path: &str, body: &Value, key: &str) -> Reply {
-    let headers = [("idempotency-key", key)];
-    client.send_with("POST", path, Some("application/json"), body.to_string(), &headers).await
-}
 
 /// The member that a creation shows once: the text of a key, the URL of a signing link, the secret of a webhook.
 fn shown_once(path: &str) -> Option<&'static str> {
@@ -142,26 +137,26 @@ async fn a_response_is_stored_for_a_day_and_for_one_api_key() {
     let (api, client) = Api::with_tenant().await;
     let other = client.scoped(&["assets:read", "assets:write"]).await;
     let body = json!({"name": "n"});
-    let first = post(&client, "/assets", &body, "k").await.id();
-    assert_ne!(post(&other, "/assets", &body, "k").await.id(), first, "it is stored for one API key");
+    let first = client.post_once("/assets", &body, "k").await.id();
+    assert_ne!(other.post_once("/assets", &body, "k").await.id(), first, "it is stored for one API key");
     assert_eq!(
-        post(&client, "/users", &json!({"email": "a@b.c", "display_name": "A"}), "k").await.field_errors(),
+        client.post_once("/users", &json!({"email": "a@b.c", "display_name": "A"}), "k").await.field_errors(),
         ["Idempotency-Key"]
     );
     api.advance_clock(24 * 3600 - 60);
-    assert_eq!(post(&client, "/assets", &body, "k").await.id(), first);
+    assert_eq!(client.post_once("/assets", &body, "k").await.id(), first);
     api.advance_clock(120);
-    assert_ne!(post(&client, "/assets", &body, "k").await.id(), first, "a day has passed");
+    assert_ne!(client.post_once("/assets", &body, "k").await.id(), first, "a day has passed");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_request_may_be_corrected_under_the_same_key() {
     let (_api, client) = Api::with_tenant().await;
-    assert_eq!(post(&client, "/assets", &json!({"name": ""}), "k").await.field_errors(), ["/name"]);
-    assert_eq!(post(&client, "/assets", &json!({"name": "n"}), "k").await.status, 201);
+    assert_eq!(client.post_once("/assets", &json!({"name": ""}), "k").await.field_errors(), ["/name"]);
+    assert_eq!(client.post_once("/assets", &json!({"name": "n"}), "k").await.status, 201);
     for invalid in ["", "ä", &"x".repeat(256)] {
         assert_eq!(
-            post(&client, "/assets", &json!({"name": "n"}), invalid).await.field_errors(),
+            client.post_once("/assets", &json!({"name": "n"}), invalid).await.field_errors(),
             ["Idempotency-Key"],
             "{invalid}"
         );
@@ -185,9 +180,9 @@ async fn a_replayed_response_contains_the_signature() {
     let movement = client.post(&start, json!({"asset_ids": assets[1..]})).await.id();
     for path in [format!("/processes/instances/{instance}/advance"), format!("/movements/{movement}/advance")] {
         let body = json!({"step_data": {"s": SIGNATURE}});
-        let first = post(&client, &path, &body, &path).await;
+        let first = client.post_once(&path, &body, &path).await;
         client.post(&path, json!({"step_data": {"t": "a later step changes nothing"}})).await.data();
-        let again = post(&client, &path, &body, &path).await;
+        let again = client.post_once(&path, &body, &path).await;
         assert!(first.text().contains(SIGNATURE), "{}", first.text());
         assert_eq!((again.text(), again.header("idempotent-replayed")), (first.text(), "true"));
     }
@@ -203,7 +198,7 @@ async fn a_request_whose_response_is_too_long_to_store_is_refused_before_it_is_e
     let advance = format!("/movements/{}/advance", movement["id"].as_str().unwrap());
     let body = json!({"step_data": {"a": "x".repeat(9_500), "b": "x".repeat(9_500)}});
     let before = api.dump().await;
-    assert_eq!(post(&client, &advance, &body, "k").await.field_errors(), ["Idempotency-Key"]);
+    assert_eq!(client.post_once(&advance, &body, "k").await.field_errors(), ["Idempotency-Key"]);
     assert_eq!(api.dump().await, before);
     client.post(&advance, body).await.data();
 }
@@ -220,4 +215,97 @@ async fn the_same_text_as_csv_and_as_ndjson_are_two_requests() {
     assert_eq!(outcomes(&send("Application/X-NDJSON; charset=utf-8").await), ["created"; 2]);
     assert_eq!(send("text/csv").await.field_errors(), ["Idempotency-Key"]);
     assert_eq!(client.total("/assets").await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_etag_is_the_same_in_every_response_until_the_resource_changes() {
+    let client = over_http().await;
+    let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
+    let model = client.model("Dell", "XPS", &asset_type).await;
+    let made = client.post("/assets", json!({"name": "a", "model_id": model})).await;
+    let path = format!("/assets/{}", made.id());
+    let shown = client.get(&path).await;
+    let tag = shown.header("etag").to_owned();
+    assert!(tag.starts_with("\"1-"), "a strong tag: {tag}");
+    assert_eq!(made.header("etag"), tag);
+    assert_eq!(client.send("HEAD", &path, None, "").await.header("etag"), tag);
+    let unchanged = client.send_json("GET", &path, "", ("if-none-match", &tag)).await;
+    assert_eq!((unchanged.status.as_u16(), unchanged.text(), unchanged.header("etag")), (304, "", tag.as_str()));
+    assert_eq!(client.send_json("HEAD", &path, "", ("if-none-match", "*")).await.status, 304);
+    assert_eq!(client.send_json("GET", &path, "", ("if-none-match", "\"1-0\"")).await.status, 200);
+    assert_eq!(client.send_json("GET", &path, "", ("if-none-match", "nonsense")).await.status, 200);
+    let lines = [("if-none-match", "\"x\""), ("if-none-match", tag.as_str())];
+    assert_eq!(
+        client.send_with("GET", &path, None, "", &lines).await.status,
+        304,
+        "a list may be spread over several header lines"
+    );
+    // Names from the catalog are part of the asset, so they change its ETag, but not its version.
+    client.patch(&format!("/catalog/models/{model}"), json!({"name": "XPS 14"})).await.data();
+    assert_eq!(client.send_json("GET", &path, "", ("if-none-match", &tag)).await.status, 200);
+    let changed = client.send_json("PATCH", &path, r#"{"name":"b"}"#, ("if-match", &tag)).await;
+    assert_eq!(changed.status, 200);
+    assert!(changed.header("etag").starts_with("\"2-"));
+    assert_eq!(client.get(&path).await.header("etag"), changed.header("etag"));
+    client.send_json("PATCH", &path, r#"{"name":"c"}"#, ("if-match", &tag)).await.problem(412, "PRECONDITION_FAILED");
+    client.send_json("DELETE", &path, "", ("if-match", &tag)).await.problem(412, "PRECONDITION_FAILED");
+    assert_eq!(client.get(&path).await.data()["name"], "b");
+    let list = format!("\"x\", {}", changed.header("etag"));
+    assert_eq!(client.send_json("DELETE", &path, "", ("if-match", &list)).await.status, 200);
+}
+
+/// For every write, an ETag that does not match is a 412 and changes nothing; a matching one lets the request pass.
+#[tokio::test(start_paused = true)]
+async fn every_write_checks_if_match() {
+    let (api, client) = Api::with_tenant().await;
+    let samples = Samples::create(&client).await;
+    let (_, operations) = operations(&client).await;
+    let mut matched = 0;
+    let mut before = api.dump().await;
+    for operation in by_method(&operations, &WRITE_METHODS) {
+        let (path, body) = samples.request(&operation.method, &operation.path);
+        let send = async |tag: &str| {
+            let content_type = Some(content_type(&operation.path));
+            client.send_with(&operation.method, &path, content_type, body.clone(), &[("if-match", tag)]).await
+        };
+        let has_parts = ["/batch", "/import", "/offboard", "/seen"].iter().any(|end| path.ends_with(end));
+        for tag in ["\"999-0\"", "W/\"1-0\"", "\"nonsense\""] {
+            match has_parts {
+                // The header can't say which of several records it speaks of.
+                true => assert_eq!(send(tag).await.field_errors(), ["If-Match"], "{operation}"),
+                false => drop(send(tag).await.problem(412, "PRECONDITION_FAILED")),
+            }
+        }
+        send("1-0").await.problem(400, "MALFORMED_REQUEST");
+        // Numbers for tags and movements are taken before the precondition is checked.
+        let after = api.dump().await;
+        assert_eq!(after.without("last_number"), before.without("last_number"), "{operation} changed the table");
+        // A resource that the path names by its id has a version, and so have the settings. Movements have none.
+        let is_action = ["/advance", "/cancel", "/rotate"].iter().any(|end| path.ends_with(end));
+        if operation.method != "POST" || is_action && !path.starts_with("/movements") {
+            if operation.method == "PUT" {
+                // Before it has created the asset, there is no version.
+                send("*").await.problem(412, "PRECONDITION_FAILED");
+                operation.send(&client, &samples).await.data();
+            }
+            let reply = send("*").await;
+            assert!(reply.status.is_success(), "{operation}: {}", reply.text());
+            matched += 1;
+        }
+        before = api.dump().await;
+    }
+    assert!(matched >= 16, "only {matched} writes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_changes_with_the_same_etag_one_is_refused() {
+    let (api, client) = Api::with_tenant().await;
+    let path = format!("/assets/{}", client.asset(json!({"name": "a"})).await);
+    let tag = client.get(&path).await.header("etag").to_owned();
+    let first = client.send_json("PATCH", &path, r#"{"name":"first"}"#, ("if-match", &tag));
+    let second = client.send_json("PATCH", &path, r#"{"name":"second"}"#, ("if-match", &tag));
+    let (first, second) = api.faults.overtake("TransactWriteItems", first, second).await;
+    assert_eq!(second.status, 200);
+    first.problem(412, "PRECONDITION_FAILED");
+    assert_eq!(client.get(&path).await.data()["name"], "second");
 }

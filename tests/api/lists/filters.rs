@@ -1,7 +1,8 @@
 //! Exact filters of lists and exports.
 
-use crate::support::{Api, Client, Replica, over_http};
-use serde_json::{Value, json};
+use crate::assets::places::check;
+use crate::support::{Api, Client, over_http};
+use serde_json::json;
 
 /// The names of all entries, which must be on the first page.
 async fn names(client: &Client, path: &str) -> Vec<String> {
@@ -124,18 +125,6 @@ async fn models_are_found_by_name_without_regard_to_case() {
     assert_eq!(names(&client, &format!("/catalog/models?name=strasse+1&manufacturer_id={dell}")).await, ["Straße 1"]);
 }
 
-/// Checks a filter of assets in lists from an index and from the table, and in exports.
-async fn check_assets(client: &Client, without_index: &Replica, query: &str, expected: &[&str]) {
-    for client in [client, &without_index.client(client)] {
-        assert_eq!(names(client, &format!("/assets?sort=name&{query}")).await, expected, "{query}");
-    }
-    let lines = client.export(&format!("/assets/export?format=ndjson&{query}")).await.concat();
-    let mut exported: Vec<String> =
-        lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].as_str().unwrap().to_owned()).collect();
-    exported.sort();
-    assert_eq!(exported, expected, "an export with {query}");
-}
-
 #[tokio::test(start_paused = true)]
 async fn assets_are_found_by_several_statuses_and_by_having_no_user() {
     let (api, client) = Api::with_tenant().await;
@@ -154,10 +143,10 @@ async fn assets_are_found_by_several_statuses_and_by_having_no_user() {
         (&of_ada, &["a"]),
         ("assigned_to=none&status=in_use,in_stock", &["c"]),
     ] {
-        check_assets(&client, &without_index, query, expected).await;
+        check(&client, &without_index, query, expected).await;
     }
     client.patch(&format!("/assets/{assigned}"), json!({"assigned_to": null})).await.data();
-    check_assets(&client, &without_index, "assigned_to=none", &["a", "b", "c"]).await;
+    check(&client, &without_index, "assigned_to=none", &["a", "b", "c"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -176,10 +165,10 @@ async fn assets_are_found_by_when_they_were_changed() {
         ("2026-03-05T09:00:00Z", &["new", "old"]),
         ("2026-03-05T12:00:00%2B02:00", &["new", "old"]),
     ] {
-        check_assets(&client, &without_index, &format!("updated_since={since}"), expected).await;
+        check(&client, &without_index, &format!("updated_since={since}"), expected).await;
     }
     client.patch(&format!("/assets/{old}"), json!({"notes": "changed"})).await.data();
-    check_assets(&client, &without_index, &format!("updated_since={at}"), &["new", "old"]).await;
+    check(&client, &without_index, &format!("updated_since={at}"), &["new", "old"]).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,18 +1,17 @@
-//! List indexes: their reads, repeated loads, and memory.
+//! List indexes: their reads, repeated loads, and the limits of time, memory and concurrency.
 
-use crate::support::table::history::{delete_item, set_attribute};
-use crate::support::{Api, Client, Replica, UNKNOWN_ID, log};
+use super::index_reads;
+use crate::support::{Api, Client, Replica, UNKNOWN_ID, call, log, sample};
 use aws_sdk_dynamodb::types::AttributeValue;
+use axum::body::Body;
+use axum::http::Request;
 use dev_server::faulty_table::planned::CallFailure;
+use futures_util::future::join_all;
+use lambda_http::{Context, RequestExt};
 use serde_json::{Value, json};
-use shared::domain::values::id::{AssetId, EventId, Id};
+use shared::domain::values::id::{EventId, Id};
 use shared::store::keys::Keys;
-
-/// The requests that have read the index `list_index` since the last call.
-fn index_reads(api: &Api) -> usize {
-    let seen = api.faults.take_requests();
-    seen.iter().filter(|(_, request)| request["IndexName"] == "list_index").count()
-}
+use std::time::Duration;
 
 /// Sorted.
 async fn names(client: &Client) -> Vec<String> {
@@ -176,20 +175,6 @@ async fn an_event_of_an_unknown_resource_leads_to_one_load() {
     assert!(!seen.iter().any(|(_, request)| is_load(request)), "neither the index nor the table is read for it again");
 }
 
-/// Changes of records without an event, which only a mistake of an operator can cause.
-#[tokio::test(start_paused = true)]
-async fn a_list_index_that_missed_a_change_is_loaded_again() {
-    let (api, client, _) = two_assets().await;
-    names(&client).await;
-    let id: AssetId = client.get("/assets?sort=name").await.data()[0]["id"].as_str().unwrap().parse().unwrap();
-    let key = Keys::of(client.tenant).record(shared::domain::record::Kind::Asset, id.uuid()).item();
-    set_attribute(&api, &key, "name", AttributeValue::S("z".into())).await;
-    set_attribute(&api, &key, "version", AttributeValue::N("9".into())).await;
-    assert_eq!(names(&client).await, ["b", "z"]);
-    delete_item(&api, &key).await;
-    assert_eq!(names(&client).await, ["b"]);
-}
-
 /// An index that is too large is refused at once, and by everything that needs it.
 #[tokio::test(start_paused = true)]
 async fn lists_above_the_memory_budget_are_refused_without_reading() {
@@ -247,4 +232,251 @@ async fn an_unauthorized_caller_causes_no_load() {
     let seen = api.faults.take_requests();
     assert!(seen.iter().all(|(operation, _)| operation != "Query"), "{seen:?}");
     assert_eq!(replica.store.list_index_bytes(), 0);
+}
+
+/// Reads of the index, the events and the table since the last call.
+fn reads(api: &Api) -> (usize, usize, usize) {
+    let seen = api.faults.take_requests();
+    let values = |request: &Value, name: &str| request["ExpressionAttributeValues"][name]["S"].as_str().map(str::to_owned);
+    let count = |of: &dyn Fn(&Value) -> bool| seen.iter().filter(|(_, request)| of(request)).count();
+    let events = |request: &Value| values(request, ":from").is_some_and(|from| from.starts_with("EVENT#"));
+    let table = |request: &Value| values(request, ":sk").is_some_and(|sort| sort == "ASSET#");
+    (count(&|request| request["IndexName"] == "list_index"), count(&events), count(&table))
+}
+
+/// It comes from the list index alone: no record is read that could show a mistake.
+async fn total_past_the_end(client: &Client) -> u64 {
+    client.total("/assets?limit=1&page=9").await
+}
+
+/// A tenant with two assets, and a third that one replica created and another, whose clock is `skew` milliseconds behind,
+/// deleted: the deletion's event has the earlier id.
+async fn tenant_with_deleted_asset(skew: i64, seen_before: bool) -> (Api, Client) {
+    let (api, client) = Api::with_tenant().await;
+    client.asset(json!({"name": "a"})).await;
+    client.asset(json!({"name": "b"})).await;
+    let reader = api.replica(0, usize::MAX).client(&client);
+    let behind = api.replica(-skew, usize::MAX).client(&client);
+    api.advance_clock(600);
+    if seen_before {
+        reader.get("/assets").await.data();
+    }
+    let id = client.asset(json!({"name": "deleted"})).await;
+    assert!(behind.delete(&format!("/assets/{id}")).await.status.is_success());
+    (api, reader)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_asset_is_not_listed_wherever_reading_the_events_begins() {
+    // At one of these moments, reading begins between the two ids: when the list index is loaded, and when new events are read.
+    let loaded = (68_000..=70_100).step_by(350).chain([69_980, 70_000, 70_020]).map(|wait| (wait, false));
+    let moments = loaded.chain((8_000..=10_100).step_by(350).map(|wait| (wait, true)));
+    let cases = moments.flat_map(|(wait, is_followed)| [1_900, 700, 50].map(|skew| (skew, wait, is_followed)));
+    for (skew, wait, is_followed) in sample(cases, 8) {
+        let (api, reader) = tenant_with_deleted_asset(skew, is_followed).await;
+        api.advance_clock_millis(wait);
+        let what = if is_followed { "followed" } else { "loaded" };
+        assert_eq!(total_past_the_end(&reader).await, 2, "{what} {wait} ms later, clocks {skew} ms apart");
+        if is_followed {
+            api.advance_clock(80);
+            assert_eq!(total_past_the_end(&reader).await, 2, "after a pause");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_recent_events_are_read_without_loading_the_list_index_again() {
+    let (api, client) = Api::with_tenant().await;
+    let id = client.asset(json!({"name": "a"})).await;
+    let reader = api.replica(0, usize::MAX).client(&client);
+    api.advance_clock(600);
+    reader.get("/assets").await.data();
+    // Two pages of events, although the list index itself is one page.
+    for n in 0..40 {
+        client.patch(&format!("/assets/{id}"), json!({"notes": format!("😀{n}").repeat(2_400)})).await.data();
+    }
+    reads(&api);
+    for _ in 0..2 {
+        reader.get("/assets").await.data();
+        let (index, events, table) = reads(&api);
+        assert!(index == 0 && events >= 2 && table == 0, "{index} {events} {table}");
+    }
+}
+
+/// The replica holds the list index after a list.
+async fn holds_list_index(replica: &Replica, client: &Client) -> bool {
+    replica.client(client).get("/assets").await;
+    replica.store.list_index_bytes() > 0
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_index_that_fits_into_the_budget_is_held() {
+    let (api, client) = Api::with_tenant().await;
+    for n in 0..300 {
+        client.asset(json!({"name": format!("asset number {n}"), "serial_number": format!("SER-{n:06}")})).await;
+    }
+    api.advance_clock(600);
+    let unlimited = api.replica(0, usize::MAX);
+    assert!(holds_list_index(&unlimited, &client).await);
+    let bytes = unlimited.store.list_index_bytes();
+    assert!(holds_list_index(&api.replica(0, bytes), &client).await);
+    assert!(!holds_list_index(&api.replica(0, bytes - 1), &client).await);
+    let tight = api.replica(0, bytes + 5_000);
+    for n in 0..20 {
+        client.asset(json!({"name": format!("one more, {n}")})).await;
+        assert!(holds_list_index(&tight, &client).await, "after {n} more");
+    }
+    let before = unlimited.store.list_index_bytes();
+    unlimited.client(&client).get("/assets").await.data();
+    assert!(unlimited.store.list_index_bytes() < before + 20 * 400, "20 assets take little more memory");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_keeps_changing_is_listed_without_reading_the_whole_table() {
+    let (api, client) = Api::with_tenant().await;
+    let id = client.asset(json!({"name": "hot"})).await;
+    client.asset(json!({"name": "cold"})).await;
+    let reader = api.replica(0, usize::MAX).client(&client);
+    reader.get("/assets").await.data();
+    // A new key is read alone, so that the page is the first batch.
+    let reader = reader.scoped(&["assets:read"]).await;
+    reads(&api);
+    let mut held = api.faults.hold("BatchGetItem");
+    let reading = async { reader.get("/assets?status=in_stock").await.json() };
+    let changing = async {
+        for n in 0..5 {
+            held.arrived().await;
+            let last = if n == 4 { json!({"status": "in_use"}) } else { json!({"name": format!("hot {n}")}) };
+            let path = format!("/assets/{id}");
+            client.send("PATCH", &path, Some("application/json"), last.to_string()).await.data();
+            let next = api.faults.hold("BatchGetItem");
+            std::mem::replace(&mut held, next).release();
+        }
+        api.faults.clear_holds();
+    };
+    let (listed, ()) = tokio::join!(reading, changing);
+    assert_eq!((listed["data"][0]["name"].as_str(), &listed["meta"]["total"]), (Some("cold"), &json!(1)), "{listed}");
+    assert_eq!(reads(&api).2, 0, "the whole table was read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_that_lags_is_not_read_with_every_list() {
+    let (api, client) = Api::with_tenant().await;
+    client.asset(json!({"name": "a"})).await;
+    let id = client.asset(json!({"name": "b"})).await;
+    api.advance_clock(600);
+    api.faults.freeze_list_index(Some(api.list_index_rows(client.tenant).await));
+    client.delete(&format!("/assets/{id}")).await;
+    api.advance_clock(120);
+    let reader = api.replica(0, usize::MAX).client(&client);
+    reads(&api);
+    assert_eq!(reader.get("/assets").await.json()["meta"]["total"], 1);
+    assert!(reads(&api).0 <= 2);
+    for _ in 0..3 {
+        assert_eq!(reader.get("/assets").await.json()["meta"]["total"], 1);
+        let (index, _, table) = reads(&api);
+        assert!(index == 0 && table == 1, "{index} {table}");
+    }
+    api.faults.freeze_list_index(None);
+    api.advance_clock(80);
+    assert_eq!(reader.get("/assets").await.json()["meta"]["total"], 1);
+    reads(&api);
+    assert_eq!(reader.get("/assets").await.json()["meta"]["total"], 1);
+    let (index, _, table) = reads(&api);
+    assert!(index == 0 && table == 0, "the index has caught up");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_capital_sharp_s_is_found_by_every_spelling() {
+    let (_api, client) = Api::with_tenant().await;
+    client.asset(json!({"name": "GROẞE KISTE"})).await;
+    for word in ["gro%C3%9Fe", "GRO%E1%BA%9EE", "grosse", "GROSSE"] {
+        assert_eq!(client.total(&format!("/assets?q={word}")).await, 1, "{word}");
+    }
+}
+
+const ASSETS: usize = 60;
+
+/// A tenant whose index is read in many pages, and the number of pages.
+async fn tenant_with_pages() -> (Api, Client, usize) {
+    let (api, client) = Api::with_tenant().await;
+    for n in 0..ASSETS {
+        client.asset(json!({"name": format!("a{n}")})).await;
+    }
+    api.advance_clock(600);
+    api.faults.cut_index_pages(4);
+    assert_eq!(api.replica(0, usize::MAX).client(&client).total("/assets").await, ASSETS as u64);
+    let pages = api.faults.take_index_pages();
+    assert!(pages >= ASSETS / 4);
+    (api, client, pages)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_load_that_was_cut_off_goes_on_with_the_next_list() {
+    let (api, client, pages) = tenant_with_pages().await;
+    let replica = api.replica(0, usize::MAX);
+    let reader = replica.client(&client);
+    for part in [3, 5] {
+        api.faults.limit_index_pages(Some(part), 0);
+        let cut = tokio::time::timeout(Duration::from_secs(2), reader.get("/assets")).await;
+        assert!(cut.is_err(), "the list waits for the index");
+        assert!(replica.store.list_index_bytes() > 0, "the part that is loaded counts for the budget");
+        client.asset(json!({"name": "more"})).await;
+    }
+    api.faults.limit_index_pages(None, 0);
+    assert_eq!(reader.total("/assets").await, ASSETS as u64 + 2);
+    let read = api.faults.take_index_pages();
+    // The new assets can add a page to a range.
+    assert!((pages..=pages + 2).contains(&read), "{read} pages were read instead of {pages}");
+    assert_eq!(reader.total("/assets").await, ASSETS as u64 + 2);
+    assert_eq!(api.faults.take_index_pages(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_is_too_old_is_loaded_again() {
+    let (api, client, pages) = tenant_with_pages().await;
+    let reader = api.replica(0, usize::MAX).client(&client);
+    api.faults.limit_index_pages(Some(5), 0);
+    assert!(tokio::time::timeout(Duration::from_secs(2), reader.get("/assets")).await.is_err());
+    api.faults.limit_index_pages(None, 0);
+    api.faults.take_index_pages();
+    api.advance_clock(601);
+    assert_eq!(reader.total("/assets").await, ASSETS as u64);
+    assert_eq!(api.faults.take_index_pages(), pages);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_must_wait_says_for_how_long() {
+    let (api, client, _) = tenant_with_pages().await;
+    let reader = api.replica(0, usize::MAX).client(&client);
+    let list = |seconds: i64| {
+        let mut context = Context::default();
+        context.deadline = (api.now().millis() + seconds * 1000).try_into().unwrap();
+        let request = Request::builder().uri("/v1/assets").header("authorization", format!("Bearer {}", client.key));
+        request.body(Body::empty()).unwrap().with_lambda_context(context)
+    };
+    api.faults.limit_index_pages(Some(10), 0);
+    let reply = call(&reader.router, list(3)).await;
+    let problem = reply.problem(503, "UNAVAILABLE");
+    assert!(problem["detail"].as_str().unwrap().starts_with("The list is being prepared."), "{problem}");
+    let seconds: u64 = reply.header("retry-after").parse().unwrap();
+    assert!((1..=30).contains(&seconds), "{seconds} s");
+    api.faults.limit_index_pages(Some(0), 4);
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    let reply = call(&reader.router, list(15)).await;
+    assert_eq!(reply.json()["meta"]["total"], ASSETS);
+}
+
+/// Function instances that start together share the index's read units: 3,000 read units a second are 23 pages of 1 MB, and the
+/// index of 100,000 assets has 27 pages.
+#[tokio::test(start_paused = true)]
+async fn functions_that_start_together_all_get_their_lists() {
+    let (api, client, pages) = tenant_with_pages().await;
+    api.faults.limit_index_pages(Some(pages), pages * 2);
+    let list = async |_| {
+        let reader = api.replica(0, usize::MAX).client(&client);
+        assert_eq!(reader.total("/assets").await, ASSETS as u64);
+    };
+    join_all((0..13).map(list)).await;
+    assert_eq!(api.faults.take_index_pages(), 13 * pages, "no page was read twice");
 }

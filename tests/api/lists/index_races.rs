@@ -1,8 +1,18 @@
-//! Lists of several replicas at once, with clocks that differ, writes that take effect late and an index that lags.
+//! Lists beside writes: several replicas at once, clocks that differ, late writes, an index that lags, and reads that see only a
+//! part of a transaction.
 
-use crate::support::{Api, Client};
+use super::index_reads;
+use crate::support::processes::{cancel, create_process};
+use crate::support::table::history::{delete_item, set_attribute};
+use crate::support::{Api, Client, case_count};
+use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
+use shared::domain::record::Kind;
+use shared::domain::values::id::{AssetId, EventId, Id, InstanceId};
+use shared::domain::values::time::Timestamp;
+use shared::store::keys::Keys;
 
 /// The longest time of a write on its way, and the longest lag of the index, in milliseconds: see docs/adr/0008.
 pub const MAX_WRITE_MILLIS: i64 = 8_000;
@@ -88,8 +98,7 @@ async fn a_lagging_index_leads_to_no_wrong_list() {
     let listed = api.replica(0, usize::MAX).client(&client).get("/assets?sort=name").await.data();
     let names: Vec<&Value> = listed.as_array().unwrap().iter().map(|asset| &asset["name"]).collect();
     assert_eq!(names, ["c", "d"]);
-    let loads = api.faults.take_requests().iter().filter(|(_, request)| request["IndexName"] == "list_index").count();
-    assert_eq!(loads, 1, "the first attempt succeeds");
+    assert_eq!(index_reads(&api), 1, "the first attempt succeeds");
 }
 
 /// A reader whose list index has just applied 150 events.
@@ -158,4 +167,351 @@ async fn a_late_write_among_many_is_listed() {
         api.advance_clock(3);
         assert_eq!(reader.total("/assets?limit=1&page=9").await, 1);
     }
+}
+
+const OPEN: &str = "/processes/instances?status=in_progress";
+const CANCELLED: &str = "/processes/instances?status=cancelled";
+
+async fn start(client: &Client, process: &str) -> String {
+    let asset = client.asset(json!({"name": "a"})).await;
+    client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id()
+}
+
+async fn process(client: &Client) -> String {
+    create_process(client, json!([{"type": "complete", "key": "c", "label": "C"}])).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn ended_instances_cost_a_cold_list_of_open_ones_nothing() {
+    const ENDED: u64 = 5_000;
+    let (api, client) = Api::with_tenant().await;
+    let process = process(&client).await;
+    let ended: InstanceId = start(&client, &process).await.parse().unwrap();
+    cancel(&client, &ended.to_string()).await.data();
+    for _ in 0..20 {
+        start(&client, &process).await;
+    }
+    let keys = Keys::of(client.tenant);
+    let get = api.dynamo.get_item().table_name(&api.table).set_key(Some(keys.record(Kind::Instance, ended.uuid()).item()));
+    let sample = get.send().await.unwrap().item.unwrap();
+    let copies: Vec<WriteRequest> = (1..ENDED)
+        .map(|n| {
+            let id = InstanceId::new(Timestamp::from_millis(api.now().millis() - n as i64), [n as u8; 10]);
+            let mut item = sample.clone();
+            item.extend(keys.record(Kind::Instance, id.uuid()).item());
+            item.insert("id".into(), AttributeValue::S(id.to_string()));
+            item.insert("LS".into(), Keys::list_index(Kind::Instance, id.uuid(), true).unwrap());
+            WriteRequest::builder().put_request(PutRequest::builder().set_item(Some(item)).build().unwrap()).build()
+        })
+        .collect();
+    let batches = copies.chunks(25).map(|batch| api.dynamo.batch_write_item().request_items(&api.table, batch.to_vec()).send());
+    let written: Vec<_> = stream::iter(batches).buffer_unordered(4).collect().await;
+    assert!(
+        written
+            .iter()
+            .all(|batch| batch.as_ref().is_ok_and(|batch| batch.unprocessed_items().is_none_or(|left| left.is_empty())))
+    );
+    api.advance_clock(600);
+    api.meter.take();
+    let reader = api.replica(0, usize::MAX).client(&client);
+    assert_eq!(reader.total(OPEN).await, 20);
+    let open = api.meter.take();
+    assert!(open.read_units <= 30.0, "{open:?}");
+    assert_eq!(reader.total(CANCELLED).await, ENDED);
+    let all = api.meter.take();
+    assert!(all.read_units > 100.0, "{all:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_open_instances_follows_starts_and_ends() {
+    let (api, client) = Api::with_tenant().await;
+    let process = process(&client).await;
+    let first = start(&client, &process).await;
+    let reader = api.replica(0, usize::MAX).client(&client);
+    assert_eq!(reader.total(OPEN).await, 1);
+    start(&client, &process).await;
+    assert_eq!(reader.total(OPEN).await, 2);
+    cancel(&client, &first).await.data();
+    for _ in 0..4 {
+        assert_eq!((reader.total(OPEN).await, reader.total(CANCELLED).await), (1, 1));
+        api.advance_clock(4);
+    }
+    assert_eq!(index_reads(&api), 2, "each of the two list indexes was loaded once");
+}
+
+/// An erasure can change an ended instance. The index of open instances doesn't have it, and doesn't need it.
+#[tokio::test(start_paused = true)]
+async fn a_change_of_an_ended_instance_does_not_concern_the_open_ones() {
+    let (api, client) = Api::with_tenant().await;
+    let process = process(&client).await;
+    let ended = start(&client, &process).await;
+    start(&client, &process).await;
+    cancel(&client, &ended).await.data();
+    api.advance_clock(600);
+    let reader = api.replica(0, usize::MAX).client(&client);
+    assert_eq!(reader.total(OPEN).await, 1);
+    let feed = client.get("/events?limit=100").await.data();
+    let entry = feed.as_array().unwrap().iter().rfind(|event| event["entity_id"] == ended.as_str()).unwrap();
+    let mut entry = entry.clone();
+    let id = EventId::new(api.now(), [7; 10]);
+    (entry["id"], entry["version"]) = (json!(id), json!(3));
+    entry["changes"] = json!({"step_data": {"old": {}, "new": {"c": true}}});
+    let mut item = Keys::of(client.tenant).event(id).item();
+    item.insert("entry".into(), AttributeValue::S(entry.to_string()));
+    api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
+    api.faults.take_requests();
+    assert_eq!(reader.total(OPEN).await, 1);
+    let requests = api.faults.take_requests();
+    assert!(requests.iter().all(|(_, request)| request["IndexName"] != "list_index"), "the index was loaded again");
+    assert_eq!(requests.iter().filter(|(operation, _)| operation == "Query").count(), 1, "the events were read again");
+}
+
+/// The row of an instance that ends moves to another section of the index. A load that reads the sections meanwhile may
+/// find it in both or in neither, and a lagging index has it where it was.
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_ends_while_the_index_is_read_is_listed_once() {
+    let (api, client) = Api::with_tenant().await;
+    let process = process(&client).await;
+    let id = start(&client, &process).await;
+    start(&client, &process).await;
+    api.advance_clock(600);
+    let before = api.list_index_rows(client.tenant).await;
+    cancel(&client, &id).await.data();
+    let after = api.list_index_rows(client.tenant).await;
+    assert_eq!((rows(&before, 'I'), rows(&before, 'J')), (2, 0));
+    assert_eq!((rows(&after, 'I'), rows(&after, 'J')), (1, 1));
+    for (open, ended) in [(&before, &before), (&after, &before), (&before, &after), (&after, &after)] {
+        let mut seen = after.clone();
+        seen.insert('I', open[&'I'].clone());
+        seen.insert('J', ended[&'J'].clone());
+        api.faults.freeze_list_index(Some(seen));
+        let reader = api.replica(0, usize::MAX).client(&client);
+        for _ in 0..2 {
+            let totals = [reader.total(OPEN).await, reader.total(CANCELLED).await, reader.total("/processes/instances").await];
+            assert_eq!(totals, [1, 1, 1]);
+        }
+    }
+}
+
+fn rows(index: &std::collections::HashMap<char, Value>, letter: char) -> usize {
+    index[&letter].as_array().unwrap().len()
+}
+
+/// Reads of the index `list_index` and of the whole table since the last call.
+fn large_reads(api: &Api) -> (usize, usize) {
+    let seen = api.faults.take_requests();
+    let count = |of: &dyn Fn(&Value) -> bool| seen.iter().filter(|(_, request)| of(request)).count();
+    let is_table = |request: &Value| request["ExpressionAttributeValues"][":sk"]["S"] == "ASSET#";
+    (count(&|request| request["IndexName"] == "list_index"), count(&is_table))
+}
+
+async fn listed(client: &Client) -> (Vec<String>, u64) {
+    let page = client.get("/assets?sort=name&limit=100").await.json();
+    let whole = page["data"].as_array().unwrap_or_else(|| panic!("{page}")).iter();
+    (whole.map(|asset| asset["name"].as_str().unwrap().to_owned()).collect(), page["meta"]["total"].as_u64().unwrap())
+}
+
+fn whole(whole: &[&str]) -> (Vec<String>, u64) {
+    (whole.iter().map(|name| (*name).to_owned()).collect(), whole.len() as u64)
+}
+
+/// A tenant with the assets `a`, `b` and `c`, the client that writes, and one whose list index is loaded.
+async fn three_assets() -> (Api, Client, Client, Vec<String>) {
+    let (api, writer) = Api::with_tenant().await;
+    let mut ids = Vec::new();
+    for name in ["a", "b", "c"] {
+        ids.push(writer.asset(json!({"name": name})).await);
+    }
+    api.advance_clock(600);
+    let reader = api.replica(0, usize::MAX).client(&writer);
+    assert_eq!(listed(&reader).await, whole(&["a", "b", "c"]));
+    large_reads(&api);
+    api.meter.take();
+    (api, writer, reader, ids)
+}
+
+/// The first list sees only a part of the transaction; it may show the state before or after it.
+async fn assert_lists(api: &Api, reader: &Client, before: &[&str], after: &[&str], round_trips: usize) {
+    api.meter.take();
+    let list = listed(reader).await;
+    assert!(list == whole(before) || list == whole(after), "{list:?}");
+    assert_eq!(api.faults.stop_tearing(), 0, "the list did not read the torn items");
+    assert!(api.meter.take().round_trips <= round_trips);
+    assert_eq!(listed(reader).await, whole(after));
+    assert_eq!(large_reads(api), (0, 0), "a list read the whole index or the whole table");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_is_visible_in_part_leads_to_no_load() {
+    let (api, writer, reader, _) = three_assets().await;
+    let id = writer.asset(json!({"name": "d"})).await;
+    api.faults.tear_record(1, &id, None);
+    assert_lists(&api, &reader, &["a", "b", "c"], &["a", "b", "c", "d"], 3).await;
+    let id = writer.asset(json!({"name": "e"})).await;
+    api.faults.tear_record(3, &id, None);
+    assert_lists(&api, &reader, &["a", "b", "c", "d"], &["a", "b", "c", "d", "e"], 5).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_that_is_visible_in_part_leads_to_no_load() {
+    let (api, writer, reader, ids) = three_assets().await;
+    writer.patch(&format!("/assets/{}", ids[1]), json!({"name": "x"})).await.data();
+    let before = json!({"version": {"N": "1"}, "name": {"S": "b"}});
+    api.faults.tear_record(1, &ids[1], Some(before));
+    assert_lists(&api, &reader, &["a", "b", "c"], &["a", "c", "x"], 3).await;
+    writer.patch(&format!("/assets/{}", ids[1]), json!({"name": "y"})).await.data();
+    api.faults.hide_event(1, &ids[1], 3);
+    assert_lists(&api, &reader, &["a", "c", "x"], &["a", "c", "y"], 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_is_visible_in_part_leads_to_no_load() {
+    let (api, writer, reader, ids) = three_assets().await;
+    writer.delete(&format!("/assets/{}", ids[1])).await.json();
+    api.faults.hide_event(1, &ids[1], 2);
+    assert_lists(&api, &reader, &["a", "b", "c"], &["a", "c"], 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_that_are_visible_without_earlier_ones_lead_to_no_load() {
+    let (api, writer, reader, ids) = three_assets().await;
+    let old_rows = api.list_index_rows(writer.tenant).await;
+    large_reads(&api);
+    for name in ["x", "y"] {
+        writer.patch(&format!("/assets/{}", ids[1]), json!({"name": name})).await.data();
+    }
+    api.faults.hide_event(1, &ids[1], 2);
+    assert_lists(&api, &reader, &["a", "c", "y"], &["a", "c", "y"], 3).await;
+    let id = writer.asset(json!({"name": "z"})).await;
+    writer.patch(&format!("/assets/{id}"), json!({"name": "zz"})).await.data();
+    api.faults.hide_event(2, &id, 1);
+    assert_lists(&api, &reader, &["a", "c", "y", "zz"], &["a", "c", "y", "zz"], 4).await;
+    // The same while a list index is loaded.
+    api.faults.freeze_list_index(Some(old_rows));
+    let cold = api.replica(0, usize::MAX).client(&writer);
+    api.faults.hide_event(1, &ids[1], 2);
+    assert_eq!(listed(&cold).await, whole(&["a", "c", "y", "zz"]));
+    assert_eq!((api.faults.stop_tearing(), large_reads(&api)), (0, (1, 0)));
+}
+
+/// The wait for one transaction leaves as much time for the next.
+#[tokio::test(start_paused = true)]
+async fn a_change_that_shows_after_a_wait_for_another_is_waited_for_too() {
+    let (api, writer, reader, ids) = three_assets().await;
+    for (id, name) in [(&ids[0], "aa"), (&ids[1], "z")] {
+        writer.patch(&format!("/assets/{id}"), json!({"name": name})).await.data();
+    }
+    api.faults.tear_record(4, &ids[0], Some(json!({"version": {"N": "1"}, "name": {"S": "a"}})));
+    api.faults.hide_event(4, &ids[1], 2);
+    api.faults.tear_record(1, &ids[1], Some(json!({"version": {"N": "1"}, "name": {"S": "b"}})));
+    assert_eq!(listed(&reader).await, whole(&["aa", "c", "z"]));
+    assert_eq!((api.faults.stop_tearing(), large_reads(&api)), (0, (0, 0)));
+}
+
+/// The list gives up after five changes, and shows one of the records as it was before: where it was before.
+#[tokio::test(start_paused = true)]
+async fn a_page_whose_records_keep_changing_is_sorted() {
+    let (api, writer, reader, mut ids) = three_assets().await;
+    for name in ["d", "e"] {
+        ids.push(writer.asset(json!({"name": name})).await);
+    }
+    assert_eq!(listed(&reader).await, whole(&["a", "b", "c", "d", "e"]));
+    for (place, (id, (old, new))) in ids.iter().zip([("a", "v"), ("b", "w"), ("c", "x"), ("d", "y"), ("e", "z")]).enumerate() {
+        writer.patch(&format!("/assets/{id}"), json!({"name": new})).await.data();
+        if place > 0 {
+            api.faults.hide_event(place, id, 2);
+        }
+        api.faults.tear_record(1, id, Some(json!({"version": {"N": "1"}, "name": {"S": old}})));
+    }
+    assert_eq!(listed(&reader).await, whole(&["e", "v", "w", "x", "y"]));
+    assert_eq!(api.faults.stop_tearing(), 0);
+    assert_eq!(listed(&reader).await, whole(&["v", "w", "x", "y", "z"]));
+}
+
+/// Changes without events, which no transaction explains: the index is loaded again. If that doesn't help, lists read the
+/// table itself.
+#[tokio::test(start_paused = true)]
+async fn a_contradiction_that_persists_is_first_loaded_again_and_then_refused() {
+    let (api, writer, reader, ids) = three_assets().await;
+    let key = |id: &str| Keys::of(writer.tenant).record(Kind::Asset, id.parse::<AssetId>().unwrap().uuid()).item();
+    set_attribute(&api, &key(&ids[0]), "name", AttributeValue::S("z".into())).await;
+    set_attribute(&api, &key(&ids[0]), "version", AttributeValue::N("9".into())).await;
+    large_reads(&api);
+    assert_eq!(listed(&reader).await, whole(&["b", "c", "z"]));
+    assert_eq!(large_reads(&api), (1, 0), "the index is loaded again");
+    api.faults.freeze_list_index(Some(api.list_index_rows(writer.tenant).await));
+    large_reads(&api);
+    delete_item(&api, &key(&ids[1])).await;
+    assert_eq!(listed(&reader).await, whole(&["c", "z"]));
+    assert_eq!(large_reads(&api), (1, 1), "the index is loaded in vain, and the table read");
+    assert_eq!(listed(&reader).await, whole(&["c", "z"]));
+    assert_eq!(large_reads(&api), (0, 1), "the index is refused");
+}
+
+/// Lists after random changes of which one read in twenty sees only a part. A list may then show the state before the
+/// change; the next one shows it.
+#[tokio::test(start_paused = true)]
+async fn lists_that_see_transactions_in_part_are_right_and_cheap() {
+    let (api, writer, reader, ids) = three_assets().await;
+    let mut assets: Vec<(String, u64)> = ids.into_iter().map(|id| (id, 1)).collect();
+    for n in 0..12 {
+        assets.push((writer.asset(json!({"name": format!("n{n}")})).await, 1));
+    }
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) % below
+    };
+    let lists = case_count(600) as usize;
+    let mut before = listed(&writer).await;
+    listed(&reader).await;
+    large_reads(&api);
+    let (mut torn, mut round_trips) = (0, 0);
+    for list in 0..lists {
+        // Lists read the events of the last seconds again: without this, those of the whole test.
+        api.advance_clock_millis(500);
+        let place = random(assets.len() as u64) as usize;
+        let (id, version) = assets[place].clone();
+        let path = format!("/assets/{id}");
+        let (id, version, before_write) = match random(4) {
+            0 => {
+                let id = writer.asset(json!({"name": format!("l{list}")})).await;
+                assets.push((id.clone(), 1));
+                (id, 1, Some(None))
+            }
+            1 if assets.len() > 10 => {
+                writer.delete(&path).await.json();
+                assets.swap_remove(place);
+                (id, version + 1, None)
+            }
+            _ => {
+                let old = writer.get(&path).await.data();
+                writer.patch(&path, json!({"name": format!("l{list}")})).await.data();
+                assets[place].1 += 1;
+                (id, version + 1, Some(Some(json!({"version": {"N": version.to_string()}, "name": {"S": old["name"]}}))))
+            }
+        };
+        let after = listed(&writer).await;
+        if random(20) == 0 {
+            api.faults.hide_event(1, &id, version);
+            torn += 1;
+        }
+        if let Some(image) = before_write.filter(|_| random(20) == 0) {
+            api.faults.tear_record(1, &id, image);
+            torn += 1;
+        }
+        large_reads(&api);
+        api.meter.take();
+        let list = listed(&reader).await;
+        round_trips += api.meter.take().round_trips;
+        assert!(list == before || list == after, "list {list:?}, before {before:?}, after {after:?}");
+        api.faults.stop_tearing();
+        assert_eq!(listed(&reader).await, after);
+        assert_eq!(large_reads(&api), (0, 0), "a list read the whole index or the whole table");
+        before = after;
+    }
+    assert!(torn > lists / 20, "{torn} reads were torn");
+    assert!(round_trips <= lists * 21 / 10, "{round_trips} round trips for {lists} lists, of which {torn} were torn");
 }

@@ -1,15 +1,16 @@
 //! Lists, their index and its snapshots.
 
+use crate::support::Api;
+
 pub mod filters;
 pub mod index;
-pub mod index_edges;
-pub mod index_instances;
-pub mod index_loads;
 pub mod index_model;
 pub mod index_races;
-pub mod index_torn;
 pub mod pages;
-pub mod snapshot_policies;
-pub mod snapshot_writer;
 pub mod snapshots;
-pub mod snapshots_s3;
+
+/// The requests that have read the index `list_index` since the last call.
+fn index_reads(api: &Api) -> usize {
+    let seen = api.faults.take_requests();
+    seen.iter().filter(|(_, request)| request["IndexName"] == "list_index").count()
+}

@@ -1,17 +1,27 @@
-//! Snapshots of list indexes: the reads of cold lists, and the refusal of wrong snapshots.
+//! Snapshots of list indexes: the reads of cold lists, the refusal of wrong snapshots, the writer, and its permissions. Those
+//! in something with S3's API need `.ci/aws/snapshots`: `SNAPSHOTS_TEST_URL` is the URL of an empty bucket.
 
+use super::index_reads;
+use crate::deployment::policies::{allows_partition, granted, needed, statements, texts};
+use crate::support::functions::{resource, resources};
 use crate::support::processes::{create_process, start};
 use crate::support::table::history::delete_item;
 use crate::support::{Api, Client, Replica};
+use aws_sdk_dynamodb::config::{Credentials, Region};
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use dev_server::faulty_table::FaultyObjects;
 use dev_server::faulty_table::planned::CallFailure;
 use serde_json::json;
+use shared::app::system_clock;
+use shared::aws::environment::operator_environment;
+use shared::aws::object_store::ObjectStore;
+use shared::aws::s3::S3;
 use shared::domain::record::Kind;
 use shared::domain::values::id::{AssetId, EventId, Id};
 use shared::store::SnapshotReport;
 use shared::store::keys::Keys;
+use std::sync::Arc;
 
 /// The service with snapshots: one copy of the functions writes them, another reads them.
 pub struct Snapshots {
@@ -60,8 +70,7 @@ impl Snapshots {
         let text = |value: &serde_json::Value| value.as_str().unwrap_or("-").to_owned();
         let names =
             listed.as_array().unwrap().iter().map(|asset| text(&asset["name"]) + "/" + &text(&asset["catalog_model_name"]));
-        let requests = self.api.faults.take_requests();
-        (names.collect(), requests.iter().any(|(_, request)| request["IndexName"] == "list_index"))
+        (names.collect(), index_reads(&self.api) > 0)
     }
 
     /// Checks that a cold list is right and was made without the snapshot.
@@ -116,8 +125,7 @@ async fn users_and_process_instances_are_listed_from_snapshots_too() {
     assert_eq!(reader.get("/users?q=gRACE").await.data()[0]["display_name"], "Grace");
     assert_eq!(reader.get(&format!("/processes/instances?asset_id={asset}")).await.data().as_array().unwrap().len(), 1);
     assert_eq!(reader.get("/movements").await.data(), json!([]));
-    let requests = snapshots.api.faults.take_requests();
-    assert!(requests.iter().all(|(_, request)| request["IndexName"] != "list_index"));
+    assert_eq!(index_reads(&snapshots.api), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,6 +174,7 @@ async fn without_its_object_store_a_list_is_made_from_the_table() {
     snapshots.assert_not_used("down").await;
     let report = snapshots.write().await;
     assert_eq!(report, SnapshotReport { failed: 4, ..SnapshotReport::default() });
+    assert_eq!(index_reads(&snapshots.api), 0, "nothing is loaded for snapshots that can't be read");
 }
 
 #[tokio::test(start_paused = true)]
@@ -249,9 +258,7 @@ async fn an_index_that_is_too_large_is_not_loaded_in_vain() {
     let small = snapshots.api.replica_with(0, 100, snapshots.objects.store());
     snapshots.api.faults.take_requests();
     small.client(&snapshots.client).get("/assets?sort=name").await.problem(503, "UNAVAILABLE");
-    let loads =
-        |requests: Vec<(String, serde_json::Value)>| requests.iter().filter(|it| it.1["IndexName"] == "list_index").count();
-    assert_eq!(loads(snapshots.api.faults.take_requests()), 0);
+    assert_eq!(index_reads(&snapshots.api), 0);
 }
 
 /// The index is an hour old, and the table fails while its snapshot is loaded.
@@ -291,4 +298,269 @@ async fn put_unknown_event(snapshots: &Snapshots) {
     let mut item = Keys::of(snapshots.client.tenant).event(id).item();
     item.insert("entry".into(), AttributeValue::S(entry.to_string()));
     snapshots.api.dynamo.put_item().table_name(&snapshots.api.table).set_item(Some(item)).send().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn snapshots_are_written_when_they_are_behind_or_old() {
+    let snapshots = Snapshots::start().await;
+    let current = SnapshotReport { current: 4, ..SnapshotReport::default() };
+    let written = SnapshotReport { written: 4, ..SnapshotReport::default() };
+    assert_eq!(snapshots.write().await, current);
+    let id = snapshots.client.asset(json!({"name": "c"})).await;
+    assert_eq!(snapshots.write().await, current, "one event is cheaper to read than a snapshot to write");
+    for n in 0..250 {
+        snapshots.client.patch(&format!("/assets/{id}"), json!({"notes": n.to_string()})).await.data();
+    }
+    snapshots.api.faults.take_requests();
+    let before = snapshots.objects.object(&snapshots.key("asset"));
+    assert!(before.is_some());
+    assert_eq!(snapshots.write().await, written);
+    assert_ne!(snapshots.objects.object(&snapshots.key("asset")), before);
+    assert_eq!(index_reads(&snapshots.api), 0, "the snapshots followed the events");
+    snapshots.api.advance_clock(25 * 3600);
+    assert_eq!(snapshots.write().await, written);
+    assert_eq!(index_reads(&snapshots.api), 4, "after a day, each is loaded again");
+    assert_eq!(snapshots.cold_list().await.0.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_continues_where_the_last_one_ended() {
+    let snapshots = Snapshots::start().await;
+    for _ in 0..11 {
+        snapshots.api.tenant().await;
+    }
+    let begin = snapshots.api.now();
+    // Each reading of the clock takes a millisecond, so the first run ends before it is through.
+    let first = snapshots.replica.store.write_snapshots(begin.plus(TimeDelta::milliseconds(60))).await.unwrap();
+    assert!(first.postponed > 0 && first.written > 0, "{first:?}");
+    let second = snapshots.write().await;
+    assert_eq!((second.postponed, first.written + second.written), (0, 11 * 4), "{first:?} {second:?}");
+    assert!(second.current >= first.written, "{first:?} {second:?}");
+    let none = snapshots.replica.store.write_snapshots(begin).await.unwrap();
+    assert_eq!(none, SnapshotReport { postponed: 12, ..SnapshotReport::default() });
+}
+
+/// A small list loads as quickly without one, and a snapshot names people.
+#[tokio::test(start_paused = true)]
+async fn a_small_list_has_no_snapshot() {
+    let snapshots = Snapshots::start().await;
+    snapshots.client.assets(400).await;
+    snapshots.api.advance_clock(120);
+    let objects = FaultyObjects::default();
+    let write = async |smallest: usize| {
+        let store = snapshots.api.replica_with(0, usize::MAX, objects.store()).store.with_smallest_snapshot(smallest);
+        store.write_snapshots(snapshots.api.now().plus(TimeDelta::minutes(10))).await.unwrap()
+    };
+    let asset = || objects.object(&snapshots.key("asset"));
+    // The part that is counted would have to have more rows than there are in all.
+    assert_eq!(write(10_000).await, SnapshotReport { current: 4, ..SnapshotReport::default() });
+    assert!(asset().is_none());
+    // One row in the part is enough.
+    assert!(write(16).await.written > 0);
+    assert!(asset().is_some());
+}
+
+/// If a tenant's snapshots end the function, the next run begins with other tenants.
+#[tokio::test(start_paused = true)]
+async fn a_tenant_that_ends_the_writer_does_not_keep_others_waiting() {
+    let snapshots = Snapshots::start().await;
+    for _ in 0..11 {
+        snapshots.api.tenant().await;
+    }
+    let store = &snapshots.replica.store;
+    let begun = snapshots.objects.keys_put().len();
+    let until = snapshots.api.now().plus(TimeDelta::minutes(10));
+    tokio::select! {
+        biased;
+        () = snapshots.objects.wait_for_puts(begun + 2) => {}
+        _ = store.write_snapshots(until) => panic!("the run was not ended"),
+    }
+    let report = snapshots.write().await;
+    assert_eq!(report.postponed, 0);
+    let order = snapshots.objects.keys_put();
+    // The ended run had begun with eight tenants. The three new ones that are left come before them.
+    let first = order[begun + 1].clone();
+    let again = order[begun + 2..].iter().position(|key| key.rsplit_once('/').unwrap().0 == first.rsplit_once('/').unwrap().0);
+    let before = order[begun + 2..][..again.unwrap()].iter().filter(|key| !key.ends_with("last-tenant")).count();
+    assert_eq!(before, 3 * 4, "{order:?}");
+}
+
+/// Of the events since a snapshot, or of the last hour after a load, only those of the last minute are read consistently.
+#[tokio::test(start_paused = true)]
+async fn old_events_are_read_at_half_the_price() {
+    let snapshots = Snapshots::start().await;
+    let id = snapshots.client.asset(json!({"name": "c"})).await;
+    for n in 0..300 {
+        snapshots.client.patch(&format!("/assets/{id}"), json!({"notes": format!("{n}").repeat(500)})).await.data();
+    }
+    let deleted = snapshots.client.asset(json!({"name": "d"})).await;
+    snapshots.client.delete(&format!("/assets/{deleted}")).await;
+    snapshots.api.advance_clock(600);
+    // Of 1,050 KB of events: whether there are many takes 110 units of each kind of record.
+    for (is_followed, most) in [(true, 900.0), (false, 520.0)] {
+        if !is_followed {
+            snapshots.objects.clear();
+        }
+        snapshots.api.faults.take_requests();
+        snapshots.api.meter.take();
+        assert_eq!(snapshots.write().await.written, 4);
+        let units = snapshots.api.meter.take().read_units;
+        assert!(units < most, "{units} units, followed: {is_followed}");
+        let seen = snapshots.api.faults.take_requests();
+        assert_eq!(seen.iter().all(|(_, request)| request["IndexName"] != "list_index"), is_followed);
+        let recent = EventId::new(snapshots.api.now().plus(TimeDelta::seconds(-75)), [0; 10]).short();
+        for (_, request) in seen.iter().filter(|(_, request)| request["ConsistentRead"] == true && request["Limit"] != 1) {
+            let from = request["ExpressionAttributeValues"][":from"]["S"].as_str().unwrap_or("~");
+            assert!(!from.starts_with("EVENT#") || *from > *format!("EVENT#{recent}"), "{request}");
+        }
+    }
+    assert_eq!(snapshots.cold_list().await.0.len(), 3);
+}
+
+#[test]
+fn the_bucket_is_encrypted_private_and_forgets() {
+    let bucket = resource("SnapshotBucket");
+    assert_eq!(bucket["DeletionPolicy"], "RetainExceptOnCreate");
+    let properties = &bucket["Properties"];
+    let encryption = &properties["BucketEncryption"]["ServerSideEncryptionConfiguration"][0];
+    assert_eq!(encryption["ServerSideEncryptionByDefault"]["SSEAlgorithm"], "AES256");
+    let access = properties["PublicAccessBlockConfiguration"].as_mapping().unwrap();
+    assert!(access.len() == 4 && access.values().all(|blocked| *blocked == true));
+    assert_eq!(properties["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"], 7);
+    assert!(properties.get("VersioningConfiguration").is_none());
+    let statement = &resource("SnapshotBucketPolicy")["Properties"]["PolicyDocument"]["Statement"][0];
+    assert_eq!((&statement["Effect"], &statement["Action"]), (&"Deny".into(), &"s3:*".into()));
+    assert_eq!(statement["Condition"]["Bool"]["aws:SecureTransport"], "false");
+}
+
+#[tokio::test]
+async fn the_role_of_the_writer_of_snapshots_allows_its_calls_and_no_others() {
+    let (api, client) = Api::with_tenant().await;
+    let store = api.replica_with(0, usize::MAX, FaultyObjects::default().store()).store;
+    let mut requests = Vec::new();
+    for _ in 0..2 {
+        client.assets(251).await;
+        let asset = client.asset(json!({"name": "a"})).await;
+        api.advance_clock(3600);
+        // An asset that the index lacks, although an event says that it was changed, is read by itself.
+        client.patch(&format!("/assets/{asset}"), json!({"name": "b"})).await.data();
+        let key = Keys::of(client.tenant).record(Kind::Asset, asset.parse().unwrap()).item();
+        let update = api.dynamo.update_item().table_name(&api.table).set_key(Some(key));
+        update.update_expression("REMOVE LS").send().await.unwrap();
+        api.faults.take_requests();
+        assert_eq!(store.write_snapshots(api.now().plus_seconds(600)).await.unwrap().written, 4);
+        requests.extend(api.faults.take_requests());
+    }
+    let (needed, partitions) = needed(requests);
+    assert_eq!(needed, granted("Snapshots"));
+    for partition in partitions {
+        assert!(allows_partition("Snapshots", &partition).contains(&true), "{partition}");
+    }
+    assert!(allows_partition("Snapshots", "REGISTRY").contains(&true));
+}
+
+/// The permissions of a role in the bucket of snapshots.
+#[test]
+fn functions_that_list_may_read_snapshots_and_only_the_writer_writes_them() {
+    for (function, expected) in resources().map(|name| {
+        let expected: &[&str] = match name {
+            "Assets" | "Processes" => &["s3:GetObject", "s3:ListBucket"],
+            // Snapshots name people who are erased.
+            "Users" => &["s3:GetObject", "s3:ListBucket", "s3:DeleteObject"],
+            "Snapshots" => &["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"],
+            _ => &[],
+        };
+        (name, expected)
+    }) {
+        let mut allowed = Vec::new();
+        for statement in statements(function) {
+            let of_s3 = texts(&statement["Action"]).into_iter().filter(|action| action.starts_with("s3:"));
+            for action in of_s3 {
+                let place = if action == "s3:ListBucket" { "SnapshotBucket.Arn" } else { "${SnapshotBucket.Arn}/list-index/*" };
+                assert_eq!(texts(&statement["Resource"]), [place], "{function} {action}");
+                allowed.push(action);
+            }
+        }
+        assert_eq!(allowed, expected, "{function}");
+        let variables = &resource(&format!("{function}Function"))["Properties"]["Environment"]["Variables"];
+        assert_eq!(variables.get("SNAPSHOTS_URL").is_some(), !expected.is_empty(), "{function}");
+    }
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("set {name}, as .ci/aws/snapshots does"))
+}
+
+fn bucket(secret: &str) -> S3 {
+    let credentials = Credentials::new(variable("AWS_ACCESS_KEY_ID"), secret, None, None, "test");
+    let environment = operator_environment(Region::new("us-east-1"), credentials);
+    S3::new(&variable("SNAPSHOTS_TEST_URL"), &environment, system_clock())
+}
+
+#[tokio::test]
+#[ignore = "needs an S3 API: .ci/aws/snapshots"]
+async fn objects_are_read_as_they_were_written() {
+    let bucket = bucket(&variable("AWS_SECRET_ACCESS_KEY"));
+    let key = "list-index/objects/0190163d-8694-739b-aea5-966c26f8ad90/asset";
+    assert_eq!(bucket.get(key, 10).await.unwrap(), None);
+    let object: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
+    bucket.put(key, object.clone()).await.unwrap();
+    assert!(bucket.get(key, usize::MAX).await.unwrap().unwrap() == object);
+    assert_eq!(bucket.get(key, 5).await.unwrap().unwrap(), object[..5]);
+    bucket.put(key, b"other".to_vec()).await.unwrap();
+    assert_eq!(bucket.get(key, 100).await.unwrap().unwrap(), b"other");
+    for _ in 0..2 {
+        bucket.delete(key).await.unwrap();
+        assert_eq!(bucket.get(key, 100).await.unwrap(), None);
+    }
+}
+
+/// The S3 API checks signatures, or this would prove nothing.
+#[tokio::test]
+#[ignore = "needs an S3 API: .ci/aws/snapshots"]
+async fn a_wrong_signature_is_an_error_and_not_a_missing_object() {
+    let stranger = bucket("not the secret");
+    let error = stranger.get("list-index/nothing", 10).await.unwrap_err().to_string();
+    assert_eq!(error, "the object store responded with 403");
+    assert!(stranger.put("list-index/nothing", Vec::new()).await.is_err());
+}
+
+#[tokio::test]
+#[ignore = "needs an S3 API: .ci/aws/snapshots"]
+async fn a_cold_list_takes_its_index_from_the_bucket() {
+    let (api, client) = Api::with_tenant().await;
+    let bucket: Arc<dyn ObjectStore> = Arc::new(bucket(&variable("AWS_SECRET_ACCESS_KEY")));
+    let replica = api.replica_with(0, usize::MAX, Some(Arc::clone(&bucket)));
+    let stranger = api.tenant().await;
+    stranger.asset(json!({"name": "secret"})).await;
+    client.asset(json!({"name": "a"})).await;
+    let report = replica.store.write_snapshots(api.now().plus(TimeDelta::minutes(10))).await.unwrap();
+    assert_eq!((report.written, report.failed), (8, 0));
+    client.asset(json!({"name": "b"})).await;
+    // Returns the number of assets in a cold list, and whether it read the index `list_index`.
+    let cold_list = async || {
+        replica.store.forget_list_indexes();
+        api.faults.take_requests();
+        let total = replica.client(&client).total("/assets").await;
+        (total, index_reads(&api) > 0)
+    };
+    assert_eq!(cold_list().await, (2, false));
+    let key = |tenant| format!("list-index/{}/{tenant}/asset", api.table);
+    let own = bucket.get(&key(client.tenant), usize::MAX).await.unwrap().unwrap();
+    let foreign = bucket.get(&key(stranger.tenant), usize::MAX).await.unwrap().unwrap();
+    for (what, object) in [("foreign", foreign), ("torn", own[..own.len() / 2].to_vec()), ("empty", Vec::new())] {
+        bucket.put(&key(client.tenant), object).await.unwrap();
+        assert_eq!(cold_list().await, (2, true), "{what}");
+    }
+    bucket.put(&key(client.tenant), own).await.unwrap();
+    assert_eq!(cold_list().await, (2, false));
+    // An object that has expired is missing.
+    let key = format!("list-index/{}/last-tenant", api.table);
+    assert!(bucket.get(&key, 100).await.unwrap().is_some());
+    assert_eq!(bucket.get(&format!("{key}-expired"), 100).await.unwrap(), None);
+    let newcomer = api.tenant().await;
+    newcomer.asset(json!({"name": "c"})).await;
+    api.faults.take_requests();
+    assert_eq!(replica.client(&newcomer).total("/assets").await, 1);
+    assert!(index_reads(&api) > 0);
 }

@@ -1,17 +1,25 @@
-//! Erasing a person: nothing of the person is left, and every history holds.
+//! Erasing a person: nothing of the person is left, in the table or elsewhere, every history holds, and the operator's check
+//! complains of nothing.
 
-use crate::support::people::{MARK, erase, erase_all, items_with, leaves, person};
+use crate::support::people::{MARK, erase, erase_all, erase_leaver, erase_person, items_with, leaves, person, signed_return};
 use crate::support::processes::{advance, advance_movement, create_process, start, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{signature_step, started, step};
 use crate::support::table::dump::all_items;
-use crate::support::table::history::readers_hash;
-use crate::support::{Api, Client};
+use crate::support::table::history::{delete_item, readers_hash};
+use crate::support::webhooks::pipeline::{settle, with_webhook};
+use crate::support::{Api, Client, log};
 use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::TimeDelta;
+use dev_server::faulty_table::FaultyObjects;
 use serde_json::{Value, json};
 use shared::domain::people::Removed;
+use shared::domain::record::Kind;
 use shared::domain::request::StoredResponse;
-use shared::store::keys::{Item, SK};
+use shared::domain::values::id::UserId;
+use shared::store::keys::{Item, Keys, SK};
+use shared::store::{CheckMode, Finding};
+use uuid::Uuid;
 
 async fn assert_histories_hold(api: &Api, client: &Client, paths: &[String]) {
     let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
@@ -136,8 +144,7 @@ async fn a_deleted_users_history_is_erased_too() {
 async fn a_repetition_of_a_request_whose_response_named_the_person_is_told_so() {
     let (api, client) = Api::with_tenant().await;
     let ada = person(&client).await;
-    leaves(&api, &client, &ada).await;
-    erase_all(&client, &ada.id).await;
+    erase_person(&api, &client, &ada).await;
     let body = json!({"email": format!("{MARK}@example.com"), "display_name": format!("{MARK} name"), "role": "technician"});
     let again = client.post_once("/users", &body, "user").await;
     let problem = again.problem(409, "CONFLICT");
@@ -185,9 +192,7 @@ async fn two_people_of_one_process_are_erased_one_after_the_other() {
     client.post(&format!("{path}/advance"), data).await.data();
     for user in [&ada, &grace] {
         client.patch(&format!("/assets/{asset}"), json!({"assigned_to": null})).await.data();
-        client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
-        api.advance_clock(60);
-        erase_all(&client, user).await;
+        erase_leaver(&api, &client, user).await;
     }
     let tenant = api.store.tenant(client.tenant);
     for user in [&ada, &grace] {
@@ -217,9 +222,7 @@ async fn a_text_that_looks_like_a_pseudonym_is_erased_too() {
         client.post(&format!("/processes/instances/{instance}/cancel"), json!({"reason": text})).await.data();
         client.patch(&format!("/assets/{asset}"), json!({"assigned_to": null})).await.data();
     }
-    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
-    api.advance_clock(60);
-    erase_all(&client, &user).await;
+    erase_leaver(&api, &client, &user).await;
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
     let again = erase(&client, &user).await.data();
     assert_eq!((&again["done"], &again["removed"]["entries"]), (&json!(true), &json!(0)), "{again}");
@@ -252,9 +255,7 @@ async fn no_user_takes_an_address_of_the_erased() {
     }
     let others = json!({"email": "x@not-erased.invalid", "display_name": "X"});
     client.post("/users", others).await.data();
-    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
-    api.advance_clock(60);
-    erase_all(&client, &user).await;
+    erase_leaver(&api, &client, &user).await;
     // What was read or exported can be sent back.
     let erased = client.get(&format!("/users/{user}")).await.data();
     client.patch(&format!("/users/{user}"), json!({"email": erased["email"]})).await.data();
@@ -275,4 +276,205 @@ async fn a_key_of_an_erased_user_gets_no_new_secret() {
     erase_all(&client, &user).await;
     client.post(&format!("{path}/rotate"), json!({})).await.problem(409, "CONFLICT");
     client.delete(&path).await.data();
+}
+
+async fn findings(api: &Api, client: &Client, mode: CheckMode) -> Vec<Finding> {
+    api.advance_clock(11);
+    api.store.tenant(client.tenant).check_items(mode, |_| ()).await.unwrap().findings
+}
+
+fn id_of(path: &str) -> Uuid {
+    path.rsplit_once('/').map_or(path, |(_, id)| id).parse().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_erased_is_no_finding_and_stays_erased_in_repairs() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
+    erase_person(&api, &client, &ada).await;
+    assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+    let keys = Keys::of(client.tenant);
+    let lost = [(Kind::User, &ada.id), (Kind::Instance, &ada.instance), (Kind::Asset, &ada.asset)];
+    for (kind, path) in lost.into_iter().chain(ada.histories[2..].iter().map(|path| (Kind::Instance, path))) {
+        let key = keys.record(kind, id_of(path)).item();
+        let get = api.dynamo.get_item().table_name(&api.table).set_key(Some(key.clone())).send();
+        let before: Item = get.await.unwrap().item.unwrap();
+        delete_item(&api, &key).await;
+        let damaged = api.dump().await;
+        let found = findings(&api, &client, CheckMode::Repair).await;
+        assert_eq!(found[0].subject, format!("{} {}", kind.noun(), id_of(path)), "{found:#?}");
+        assert!(found.iter().all(|finding| !finding.is_repaired), "{found:#?}");
+        assert_eq!(api.dump().await, damaged, "{found:#?}");
+        api.dynamo.put_item().table_name(&api.table).set_item(Some(before)).send().await.unwrap();
+        assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+    }
+    assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_back_is_one_finding_for_each_person() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
+    leaves(&api, &client, &ada).await;
+    let is = |item: &Item, kind: &str| item.get("type").is_some_and(|value| value.as_s().is_ok_and(|text| text == kind));
+    let about = |item: &Item| format!("{item:?}").contains(MARK) && !item.contains_key("version");
+    let old: Vec<Item> = all_items(&api).await.into_iter().filter(|item| about(item) || is(item, "signature")).collect();
+    erase_all(&client, &ada.id).await;
+    let (tenant, person): (_, UserId) = (api.store.tenant(client.tenant), ada.id.parse().unwrap());
+    // One of each type, and a few entries.
+    let is_taken = |(index, item): &(usize, &Item)| !is(item, "event") || index % 8 == 0;
+    for (_, item) in old.iter().enumerate().filter(is_taken) {
+        api.dynamo.put_item().table_name(&api.table).set_item(Some(item.clone())).send().await.unwrap();
+        let remains = tenant.remains(person, usize::MAX).await.unwrap().1;
+        let found = findings(&api, &client, CheckMode::ReadOnly).await;
+        let found: Vec<_> = found.iter().map(|it| (it.subject.as_str(), it.repair.as_ref().unwrap_err().as_str())).collect();
+        let advice = format!("erase the person again: `admin erase --tenant {} --user {person}`", client.tenant);
+        assert_eq!(found, [(format!("user {person}").as_str(), advice.as_str())], "{item:?}");
+        assert_eq!(tenant.erase_whole(person).await.unwrap(), remains, "{item:?}");
+        assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+    }
+    assert!(old.len() > 10, "{} items", old.len());
+    assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
+}
+
+/// Later entries repeat the pseudonym, which is nothing about the person.
+#[tokio::test(start_paused = true)]
+async fn what_goes_on_after_an_erasure_is_no_finding() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    let held = client.asset(json!({"name": "Phone", "assigned_to": ada, "notes": format!("{MARK} notes")})).await;
+    client.patch(&format!("/assets/{held}"), json!({"assigned_to": null})).await.data();
+    let instance = signed_return(&client, &ada).await;
+    erase_leaver(&api, &client, &ada).await;
+    assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+
+    let advance = format!("{instance}/advance");
+    client.post(&advance, json!({"step_data": {"received": true}, "through": "complete"})).await.data();
+    assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+    client.patch(&format!("/assets/{held}"), json!({"notes": "of others"})).await.data();
+    assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+    client.delete(&format!("/users/{ada}")).await.data();
+    assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
+    assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
+}
+
+fn has_mark(text: impl AsRef<str>) -> bool {
+    text.as_ref().to_lowercase().contains(&MARK.to_lowercase())
+}
+
+#[tokio::test(start_paused = true)]
+async fn deliveries_and_the_queue_keep_no_names() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["*"]).await;
+    let ada = person(&client).await;
+    pipeline.fan_out(&api).await;
+    pipeline.receivers.respond(|_| 500);
+    for _ in 0..3 {
+        pipeline.run().await;
+        api.advance_clock(20);
+    }
+    assert!(pipeline.queue.len() > 0, "some wait for another attempt");
+    assert!(pipeline.queue.take().iter().all(|message| !has_mark(format!("{message:?}"))));
+    let deliveries = items_with(&api, &hook.id.to_string()).await;
+    assert!(deliveries.len() > 5 && deliveries.iter().all(|item| !has_mark(item)), "{deliveries:?}");
+    pipeline.receivers.take();
+    pipeline.receivers.respond(|_| 204);
+    leaves(&api, &client, &ada).await;
+    pipeline.fan_out(&api).await;
+    pipeline.run_to_end(&api).await;
+    pipeline.receivers.take();
+    erase_all(&client, &ada.id).await;
+    // The receivers are told, without the names, and so are those who ask again.
+    pipeline.finish(&api).await;
+    settle(&api);
+    let received = pipeline.receivers.take();
+    assert!(received.iter().any(|sent| sent.json()["type"] == "user.updated" && sent.body.contains("Erased user")));
+    assert!(received.iter().all(|sent| !has_mark(&sent.body)));
+    let feed = client.get("/events?limit=100").await;
+    assert!(feed.data().as_array().unwrap().len() > 20 && !has_mark(feed.text()));
+    assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_of_a_webhook_names_nobody() {
+    let (api, client, _, hook) = with_webhook(&["*"]).await;
+    let user = client.post("/users", json!({"email": "m@example.com", "display_name": MARK, "role": "admin"})).await.id();
+    let key = json!({"name": format!("{MARK} key"), "user_id": user, "scopes": ["webhooks:write", "webhooks:read"]});
+    let own = client.with_key_of(&client.post("/keys", key).await.data());
+    own.post(&format!("/webhooks/{}/test", hook.id), json!({})).await.data();
+    let messages = api.queue.take_sent();
+    assert!(!messages.is_empty() && messages.iter().all(|message| !has_mark(format!("{message:?}"))), "{messages:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn snapshots_are_gone_also_those_that_are_written_meanwhile() {
+    for pause in [0, 3, 10, 30] {
+        let (api, client) = Api::with_tenant().await;
+        let ada = person(&client).await;
+        leaves(&api, &client, &ada).await;
+        let objects = FaultyObjects::default();
+        let replica = api.replica_with(0, usize::MAX, objects.store());
+        let own = replica.client(&client);
+        if pause == 0 {
+            replica.store.write_snapshots(api.now().plus(TimeDelta::minutes(10))).await.unwrap();
+        }
+        let erased = async {
+            for _ in 0..pause {
+                tokio::task::yield_now().await;
+            }
+            erase_all(&own, &ada.id).await;
+        };
+        let written = replica.store.write_snapshots(api.now().plus(TimeDelta::minutes(10)));
+        let (written, ()) = tokio::join!(written, erased);
+        written.unwrap();
+        for kind in ["asset", "user", "instance", "movement"] {
+            let key = format!("list-index/{}/{}/{kind}", api.table, client.tenant);
+            let object = objects.object(&key).unwrap_or_default();
+            let text = String::from_utf8_lossy(&object).to_lowercase();
+            assert!(!has_mark(text), "{kind} after {pause}");
+        }
+        replica.store.forget_list_indexes();
+        let names: Vec<Value> = own.get("/users").await.data().as_array().unwrap().clone();
+        assert!(names.iter().all(|user| !has_mark(user.to_string())));
+        assert_eq!(own.total(&format!("/users?q={MARK}")).await, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_names_nobody() {
+    log::begin();
+    let (api, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
+    erase_person(&api, &client, &ada).await;
+    let lines = log::text();
+    assert!(!lines.is_empty() && !has_mark(&lines), "{lines}");
+}
+
+fn size(value: &AttributeValue) -> usize {
+    match value {
+        AttributeValue::S(text) | AttributeValue::N(text) => text.len(),
+        AttributeValue::B(bytes) => bytes.as_ref().len(),
+        AttributeValue::M(values) => 3 + values.iter().map(|(name, value)| 1 + name.len() + size(value)).sum::<usize>(),
+        other => panic!("an event has {other:?}"),
+    }
+}
+
+fn size_of(item: &Item) -> usize {
+    item.iter().map(|(name, value)| name.len() + size(value)).sum()
+}
+
+/// As DynamoDB counts (AWS: Item sizes and formats).
+#[tokio::test(start_paused = true)]
+async fn an_entry_grows_by_at_most_three_tenths() {
+    let (api, client) = Api::with_tenant().await;
+    person(&client).await;
+    let (mut all, mut grown) = (0, 0);
+    for item in all_items(&api).await {
+        let Some(entry) = item.get("entry") else { continue };
+        let mut without = item.clone();
+        without.remove("commitments");
+        let (before, after) = (size_of(&without), size_of(&item));
+        assert!(after * 10 <= before * 13, "from {before} to {after} bytes: {entry:?}");
+        (all, grown) = (all + before, grown + after);
+    }
+    eprintln!("{all} bytes without commitments, {grown} with them: {} %", grown * 100 / all - 100);
 }

@@ -1,14 +1,15 @@
-//! Erasures whose calls fail, or that are killed at any point.
+//! Erasures whose calls fail, that are killed at any point, or that run beside other requests: nothing of the person comes back.
 
 use crate::support::dropping::dropped_after;
-use crate::support::people::{MARK, Person, erase, erase_all, items_with, leaves, person};
-use crate::support::processes::create_process;
+use crate::support::people::{MARK, Person, erase, erase_all, erase_person, items_with, leaves, person};
+use crate::support::processes::{create_process, start};
 use crate::support::samples::SIGNATURE;
-use crate::support::signing::{signature_step, step};
+use crate::support::signing::{Link, signature_step, step};
 use crate::support::{Api, Client, Disturbance, at_each_place};
 use dev_server::faulty_table::Weaknesses;
 use dev_server::faulty_table::planned::CallFailure;
 use serde_json::json;
+use tokio::task::yield_now;
 
 /// Somebody of whom an erasure takes few calls: each of them fails once in the full run.
 async fn somebody(client: &Client) -> Person {
@@ -70,7 +71,108 @@ async fn a_weak_table_only_delays_an_erasure() {
     let api = Api::on_faulty_table(7, Weaknesses::ordinary()).await;
     let client = api.tenant().await;
     let ada = person(&client).await;
+    erase_person(&api, &client, &ada).await;
+    assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
+}
+
+async fn yields(count: usize) {
+    for _ in 0..count {
+        yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_that_the_person_never_used_is_revoked() {
+    for pause in [0, 2, 6, 12, 100] {
+        let (api, client) = Api::with_tenant().await;
+        let ada = person(&client).await;
+        let asset = client.asset(json!({"name": "Phone"})).await;
+        let process = create_process(&client, json!([step("text", "story"), signature_step()])).await;
+        let path = format!("/processes/instances/{}", start(&client, &process, &asset).await);
+        let link = Link::create(&client, &path, json!({"signer": {"user_id": ada.id}})).await;
+        leaves(&api, &client, &ada).await;
+        let signer = link.signer(&client);
+        let signed = async {
+            yields(pause).await;
+            signer.sign(json!({"step_data": {"story": format!("{MARK} told late")}})).await
+        };
+        let (_, signed) = tokio::join!(erase_all(&client, &ada.id), signed);
+        assert_eq!(items_with(&api, MARK).await, Vec::<String>::new(), "after {pause}: {}", signed.text());
+        assert_eq!(signer.get("/sign/session").await.status, 401);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_import_that_names_the_address_changes_the_person_before_or_makes_somebody_new_after() {
+    for pause in [0, 2, 5, 9, 14, 20, 60] {
+        let (api, client) = Api::with_tenant().await;
+        let ada = person(&client).await;
+        leaves(&api, &client, &ada).await;
+        let csv = format!("email,display_name\n{MARK}@example.com,{MARK} imported\n");
+        let imported = async {
+            yields(pause).await;
+            client.import("/users", "", &csv).await
+        };
+        let (_, imported) = tokio::join!(erase_all_patiently(&api, &client, &ada.id), imported);
+        let record = client.get(&format!("/users/{}", ada.id)).await.text().to_owned();
+        assert!(!record.contains(MARK), "after {pause}: {record} {}", imported.text());
+        for path in &ada.histories {
+            assert!(!client.get(&format!("{path}/history?limit=100")).await.text().contains(MARK), "{path} after {pause}");
+        }
+        // All that still has the mark is about somebody new.
+        let new = client.get(&format!("/users?email={MARK}@example.com")).await.data();
+        for item in items_with(&api, MARK).await {
+            assert!(new[0]["id"].is_string(), "after {pause}: {item}");
+        }
+    }
+}
+
+/// A change of the user puts the erasure off.
+async fn erase_all_patiently(api: &Api, client: &crate::support::Client, user: &str) {
+    for _ in 0..20 {
+        let reply = erase(client, user).await;
+        if reply.status == 200 && reply.data()["done"] == true {
+            return;
+        }
+        api.advance_clock(60);
+        yield_now().await;
+    }
+    panic!("the erasure never ends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_was_decided_before_is_refused() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
     leaves(&api, &client, &ada).await;
+    let path = format!("/users/{}", ada.id);
+    let tag = client.get(&path).await.header("etag").to_owned();
+    let asset = client.get(&format!("/assets/{}", ada.asset)).await;
+    erase_all(&client, &ada.id).await;
+    let body = json!({"display_name": MARK}).to_string();
+    let refused = client.send_json("PATCH", &path, &body, ("if-match", &tag)).await;
+    assert!([409, 412].contains(&refused.status.as_u16()), "{}", refused.text());
+    // The notes from the person's time are gone, so this asset is another one, too.
+    let notes = json!({"notes": asset.data()["notes"]}).to_string();
+    let path = format!("/assets/{}", ada.asset);
+    let refused = client.send_json("PATCH", &path, &notes, ("if-match", asset.header("etag"))).await;
+    assert_eq!(refused.status, 412, "{}", refused.text());
+    let new = client.patch(&path, json!({"assigned_to": ada.id})).await;
+    assert_eq!(new.status, 422, "nothing is assigned to an erased user: {}", new.text());
+    assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_erasures_at_once_end_as_one() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
+    leaves(&api, &client, &ada).await;
+    let replica = api.replica(1_500, 1 << 20);
+    let other = replica.client(&client);
+    let (one, two) = tokio::join!(erase(&client, &ada.id), erase(&other, &ada.id));
+    for reply in [&one, &two] {
+        assert!([200, 409].contains(&reply.status.as_u16()), "{}", reply.text());
+    }
     erase_all(&client, &ada.id).await;
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
 }

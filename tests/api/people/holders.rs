@@ -1,12 +1,17 @@
-//! Notes, and processes that pick nobody, such as a return: their texts and signatures are about whoever had the assets.
+//! Notes and processes that pick nobody, such as a return: their texts and signatures are about whoever had the assets; and
+//! receipts of processes with a person who was erased since.
 
-use crate::support::people::{MARK, erase_all, items_with, signed_return};
-use crate::support::processes::{advance, create_process, start_movement, system_process};
+use crate::support::people::{
+    MARK, Person, erase_all, erase_leaver, erase_person, items_with, leaves, person, signed_return, steps,
+};
+use crate::support::processes::{advance, advance_movement, create_process, start_movement, system_process};
+use crate::support::receipts::public_keys;
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::step;
 use crate::support::table::dump::all_items;
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
+use shared::domain::receipts::key::check;
 
 /// A key of a user who works for others, and that user.
 async fn technician(client: &Client) -> (Client, String) {
@@ -51,9 +56,7 @@ async fn the_signature_of_a_return_is_about_the_user_who_had_the_assets() {
     let of_technician = reported(&client, &technician).await;
     assert_eq!((&of_technician[0]["parts"], &of_technician[0]["step_data"]), (&json!(["started", "submitted"]), &json!({})));
 
-    client.patch(&format!("/users/{ada}"), json!({"is_active": false})).await.data();
-    api.advance_clock(60);
-    erase_all(&client, &ada).await;
+    erase_leaver(&api, &client, &ada).await;
     assert_eq!((items_with(&api, MARK).await, images(&api).await), (Vec::new(), 0));
     let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
     assert_eq!(verified.broken_links, []);
@@ -89,9 +92,7 @@ async fn somebody_who_was_only_sent_ahead_has_no_part_in_the_texts() {
 
     assert_eq!(reported(&client, &grace).await[0]["step_data"], json!({}));
     assert_eq!(reported(&client, &ada).await[0]["step_data"], json!({"note": MARK}));
-    client.patch(&format!("/users/{grace}"), json!({"is_active": false})).await.data();
-    api.advance_clock(60);
-    erase_all(&client, &grace).await;
+    erase_leaver(&api, &client, &grace).await;
     let shown = client.get(&format!("/processes/instances/{instance}")).await.data();
     assert_eq!(shown["step_data"]["note"], MARK);
 }
@@ -113,9 +114,7 @@ async fn notes_of_the_change_that_hands_an_asset_on_are_not_about_the_user_befor
     assert!(of_ada.contains(MARK) && handed_on.iter().all(|(_, notes)| !of_ada.contains(notes)), "{of_ada}");
     assert!(of_grace.contains("Grace gets a case") && !of_grace.contains(MARK), "{of_grace}");
 
-    client.patch(&format!("/users/{ada}"), json!({"is_active": false})).await.data();
-    api.advance_clock(60);
-    erase_all(&client, &ada).await;
+    erase_leaver(&api, &client, &ada).await;
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
     for (asset, (_, notes)) in assets.iter().zip(&handed_on) {
         assert_eq!(client.get(asset).await.data()["notes"], *notes);
@@ -129,9 +128,7 @@ async fn what_is_read_after_an_erasure_can_be_sent_back_with_the_next_step() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
     let path = signed_return(&client, &ada).await;
-    client.patch(&format!("/users/{ada}"), json!({"is_active": false})).await.data();
-    api.advance_clock(60);
-    erase_all(&client, &ada).await;
+    erase_leaver(&api, &client, &ada).await;
     let read = client.get(&path).await.data()["step_data"].clone();
     assert!(read["signature"] == read["condition"] && read["signature"].is_string(), "{read}");
     let advance = async |signature: &Value| {
@@ -143,4 +140,127 @@ async fn what_is_read_after_an_erasure_can_be_sent_back_with_the_next_step() {
     }
     let shown = advance(&read["signature"]).await.data();
     assert_eq!((&shown["step_data"]["signature"], &shown["step_data"]["received"]), (&read["signature"], &json!(true)));
+}
+
+const SENTENCE: &str = "The data of a person was erased.";
+
+fn pseudonym(person: &Person) -> String {
+    shared::domain::people::pseudonym(person.id.parse().unwrap())
+}
+
+/// A key of the person's own.
+async fn own_key(client: &Client, person: &Person) -> Client {
+    let scopes = ["processes:read", "processes:write"];
+    let key = client.post("/keys", json!({"name": format!("{MARK} key"), "user_id": person.id, "scopes": scopes})).await.data();
+    client.with_key(key["api_key"].as_str().unwrap())
+}
+
+/// Everything but what people said and did.
+fn facts(steps: &Value) -> Vec<Value> {
+    let fact = |step: &Value| {
+        json!([step["step"], step["submitted_at"], step["closed_at"], step["submitted_by"]["user_id"], step["event_id"]])
+    };
+    steps.as_array().unwrap().iter().map(fact).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receipt_from_before_verifies_and_one_from_afterwards_says_that_a_person_was_erased() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
+    let path = format!("{}/receipt", ada.instance);
+    let (handed_out, keys) = (client.get(&path).await.text().to_owned(), public_keys(&client).await);
+    let before = check(&handed_out, &keys).unwrap();
+    assert!(before.get("erased_people").is_none() && handed_out.contains(MARK), "{before}");
+    assert!(!client.get(&format!("{path}?format=html")).await.text().contains(SENTENCE));
+    erase_person(&api, &client, &ada).await;
+    for keys in [&keys, &public_keys(&client).await] {
+        assert_eq!(check(&handed_out, keys).as_ref(), Ok(&before));
+    }
+    let text = client.get(&path).await.text().to_owned();
+    let after = check(&text, &keys).unwrap();
+    assert!(!text.contains(MARK), "{text}");
+    assert_eq!((&after["erased_people"], &after["format"]), (&json!([ada.id]), &before["format"]));
+    // The erasure has an event, after those that the receipt had.
+    let events = |receipt: &Value| receipt["events"].as_array().unwrap().clone();
+    assert_eq!(events(&after)[..events(&before).len()], events(&before));
+    assert_eq!(facts(&after["steps"]), facts(&before["steps"]));
+    let values: Vec<&Value> = after["steps"].as_array().unwrap().iter().map(|step| &step["value"]).collect();
+    let name = json!(pseudonym(&ada));
+    assert_eq!(values[..5], [&json!(ada.id), &name, &name, &name, &name]);
+    assert_eq!((&after["steps"][0]["user_name"], &after["started_by"]["user_name"]), (&name, &name));
+    let page = client.get(&format!("{path}?format=html")).await.text().to_owned();
+    assert!(page.contains(SENTENCE) && page.contains(name.as_str().unwrap()) && !page.contains(MARK), "{page}");
+    assert!(!page.contains("The image is missing") && !page.contains("<img"), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_of_several_texts_that_became_one_pseudonym_is_the_submission() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
+    let own = own_key(&client, &ada).await;
+    let asset = client.asset(json!({"name": "Tablet"})).await;
+    let instance = crate::support::processes::start(&own, &create_process(&client, steps()).await, &asset).await;
+    let path = format!("/processes/instances/{instance}");
+    for data in [
+        json!({"who": ada.id, "note": format!("{MARK} first"), "story": format!("{MARK} story")}),
+        json!({"note": format!("{MARK} second"), "last": format!("{MARK} last")}),
+        json!({"story": format!("{MARK} story")}),
+        json!({"sign": SIGNATURE, "last": format!("{MARK} last")}),
+        json!({"last": format!("{MARK} at last")}),
+        json!({}),
+    ] {
+        api.advance_clock(5);
+        own.post(&format!("{path}/advance"), json!({"step_data": data})).await.data();
+    }
+    let receipt = async || client.get(&format!("{path}/receipt")).await.json()["receipt"].clone();
+    let before = receipt().await;
+    leaves(&api, &client, &ada).await;
+    client.patch(&format!("/assets/{asset}"), json!({"assigned_to": null})).await.data();
+    api.advance_clock(60);
+    erase_all(&client, &ada.id).await;
+    let after = receipt().await;
+    assert_eq!(facts(&after["steps"]), facts(&before["steps"]));
+    assert!(!after.to_string().contains(MARK), "{after}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_movements_receipt_says_it_once() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
+    let own = own_key(&client, &ada).await;
+    let process = create_process(&client, json!([steps()[3], steps()[1]])).await;
+    let movement = start_movement(&own, &process, &client.assets(2).await).await;
+    let id = movement["id"].as_str().unwrap();
+    for data in [json!({"sign": SIGNATURE}), json!({"note": format!("{MARK} note")})] {
+        advance_movement(&own, id, data).await.data();
+    }
+    let path = format!("/movements/{id}/receipt");
+    let before = client.get(&path).await.json()["receipt"].clone();
+    erase_person(&api, &client, &ada).await;
+    let text = client.get(&path).await.text().to_owned();
+    let after = check(&text, &public_keys(&client).await).unwrap();
+    assert_eq!((&after["erased_people"], text.contains(MARK)), (&json!([ada.id]), false), "{text}");
+    assert_eq!(facts(&after["steps"]), facts(&before["steps"]));
+    let page = client.get(&format!("{path}?format=html")).await.text().to_owned();
+    assert!(page.contains(SENTENCE) && page.contains(&pseudonym(&ada)) && !page.contains("<img"), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_signing_page_shows_a_pseudonym_in_place_of_an_earlier_signer() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = person(&client).await;
+    let own = own_key(&client, &ada).await;
+    let process = create_process(&client, json!([steps()[3], steps()[1], steps()[4]])).await;
+    let asset = client.asset(json!({"name": "Tablet"})).await;
+    let path = format!("/processes/instances/{}", crate::support::processes::start(&own, &process, &asset).await);
+    own.post(&format!("{path}/advance"), json!({"step_data": {"sign": SIGNATURE}})).await.data();
+    let link = crate::support::signing::Link::for_guest(&client, &path).await;
+    erase_person(&api, &client, &ada).await;
+    let session = link.signer(&client).session().await;
+    let signed = &session["submitted"][0];
+    assert_eq!((&signed["signed_by"], &signed["value"]), (&json!(pseudonym(&ada)), &Value::Null), "{session}");
+    link.signer(&client).sign(json!({"step_data": {"note": "of a guest"}})).await.data();
+    let session = link.signer(&client).session().await;
+    assert_eq!(session["submitted"][0]["signed_by"], pseudonym(&ada), "{session}");
+    client.get(&format!("{path}/signatures/sign")).await.problem(404, "NOT_FOUND");
 }

@@ -5,10 +5,6 @@ use crate::support::samples::SIGNATURE;
 use crate::support::{Api, UNKNOWN_ID, over_http};
 use serde_json::{Value, json};
 
-/// A white pixel.
-const BLANK: &str =
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
-
 #[tokio::test(start_paused = true)]
 async fn invalid_steps_are_refused_by_location() {
     let client = over_http().await;
@@ -31,8 +27,14 @@ async fn a_choice_is_accepted_as_the_definition_was_sent() {
     ]);
     let process = create_process(&client, steps).await;
     let instance = start(&client, &process, &client.asset(json!({"name": "x"})).await).await;
-    let sent = json!({"list": [entry], "one": entry});
-    assert_eq!(advance(&client, &instance, sent.clone()).await.data()["step_data"], json!({"list": ["\u{fc}"], "one": "\u{fc}"}));
+    for (key, wrong) in
+        [("list", json!([entry, "\u{fc}"])), ("list", json!(["u"])), ("one", json!("u")), ("one", json!(["\u{fc}"]))]
+    {
+        assert_eq!(advance(&client, &instance, json!({key: wrong})).await.field_errors(), [format!("/step_data/{key}")]);
+    }
+    let sent = json!({"list": [" x ", entry], "one": "u\u{308} "});
+    let stored = json!({"list": ["x", "\u{fc}"], "one": "\u{fc}"});
+    assert_eq!(advance(&client, &instance, sent.clone()).await.data()["step_data"], stored);
     // Sent again, the earlier value is unchanged.
     assert_eq!(advance(&client, &instance, sent).await.data()["status"], "completed");
 }
@@ -58,22 +60,36 @@ async fn every_step_type_checks_its_value() {
         (
             list.clone(),
             vec![json!([]), json!(["b"]), json!(["b", "a"])],
-            vec![json!(["c"]), json!(["a", "a"]), json!("a"), json!([1])],
+            vec![json!(["c"]), json!(["a", "a"]), json!("a"), json!([1]), json!({"a": true})],
         ),
         (required(list), vec![json!(["b", "a"])], vec![json!(["a"]), json!([]), Value::Null]),
         (
             plain("signature"),
             vec![json!(SIGNATURE), Value::Null],
-            vec![json!("x"), json!(true), json!(too_large), json!("data:image/png;base64,AAAA"), json!(BLANK)],
+            vec![json!("x"), json!(true), json!(too_large), json!("data:image/png;base64,AAAA"), json!({"sha256": "x"})],
         ),
-        (plain("complete"), vec![json!(true), Value::Null], vec![json!(false), json!("yes")]),
-        (plain("text"), vec![json!("x"), json!("")], vec![json!("x".repeat(256)), json!("a\nb"), json!(1)]),
+        (plain("complete"), vec![json!(true), Value::Null], vec![json!(false), json!("true"), json!(1)]),
+        (
+            plain("text"),
+            vec![json!("ä".repeat(255)), json!("")],
+            vec![json!("ä".repeat(256)), json!("a\nb"), json!(1), json!(["a"])],
+        ),
         (required(plain("text")), vec![json!("x")], vec![json!(" "), Value::Null]),
-        (plain("textarea"), vec![json!("a\nb")], vec![json!("x".repeat(10_001)), json!([])]),
-        (select.clone(), vec![json!("y"), Value::Null], vec![json!("z"), json!(["x"])]),
+        (
+            plain("textarea"),
+            vec![json!(" a\nb "), json!("")],
+            vec![json!("x".repeat(10_001)), json!("a\u{7}"), json!(1), json!([])],
+        ),
+        (required(plain("textarea")), vec![json!("x")], vec![json!(" "), Value::Null]),
+        (select.clone(), vec![json!("y"), Value::Null], vec![json!("z"), json!(["x"]), json!(0)]),
         (required(select), vec![json!("x")], vec![Value::Null]),
-        (plain("date"), vec![json!("2026-02-28")], vec![json!("2026-02-30"), json!("today")]),
-        (plain("confirmation"), vec![json!(true)], vec![json!(false), Value::Null, json!("true")]),
+        (
+            plain("date"),
+            vec![json!("2028-02-29")],
+            vec![json!("2027-02-29"), json!("2028-02-29T00:00:00Z"), json!("today"), json!(20280229)],
+        ),
+        (plain("confirmation"), vec![json!(true)], vec![json!(false), Value::Null, json!("true"), json!(1)]),
+        (json!({"type": "confirmation", "key": "k", "label": "K", "required": false}), vec![json!(true), Value::Null], vec![]),
     ];
     for (step, accepted, refused) in cases {
         let process = create_process(&client, json!([step])).await;
@@ -109,8 +125,10 @@ async fn submitted_values_can_not_be_changed_and_unknown_keys_are_refused() {
     let before = api.dump().await;
     assert_eq!(advance(&client, &instance, json!({"a": "2"})).await.problem(409, "STEP_SUBMITTED")["step"], "a");
     assert_eq!(advance(&client, &instance, json!({"x": 1, "c": 2})).await.field_errors(), ["/step_data/c", "/step_data/x"]);
-    let moved = client.post(&path, json!({"step_data": {}, "current_step": 0})).await.problem(409, "STEP_MOVED");
-    assert_eq!(moved["current_step"], 1);
+    for other in [0, 2] {
+        let moved = client.post(&path, json!({"step_data": {}, "current_step": other})).await.problem(409, "STEP_MOVED");
+        assert_eq!(moved["current_step"], 1);
+    }
     let invalid = json!({"step_data": {"c": 2}, "current_step": -1, "x": 1});
     assert_eq!(client.post(&path, invalid).await.field_errors(), ["/current_step", "/step_data/c", "/x"]);
     let many: serde_json::Map<String, Value> = (0..51).map(|n| (format!("k{n}"), json!(UNKNOWN_ID))).collect();

@@ -2,7 +2,6 @@
 
 use crate::keys::secrets::traces;
 use crate::support::operations::{for_links, operations};
-use crate::support::processes::cancel;
 use crate::support::samples::{SIGNATURE, Samples};
 use crate::support::signing::{Link, forged, id_of, link_status, signature_step, signer_named, started, step};
 use crate::support::{Api, Client, Replica, Reply, UNKNOWN_ID, log};
@@ -201,31 +200,16 @@ async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
     warm.session().await;
     let refused = warm.sign(json!({"step_data": {"note": 1}})).await;
     assert_eq!((refused.status.as_u16(), refused.header("x-ratelimit-remaining")), (422, "58"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_link_that_is_over_costs_little() {
-    let (api, client) = Api::with_tenant().await;
-    for end in ["revoked", "cancelled"] {
-        let path = instance(&client).await;
-        let link = Link::for_guest(&client, &path).await;
-        let signer = link.signer(&client);
-        signer.session().await;
-        match end {
-            "revoked" => client.delete(&link.path).await.data(),
-            _ => cancel(&client, id_of(&path)).await.data(),
-        };
-        let before = api.dump().await;
-        // Only the process says that it was cancelled.
-        let most = if end == "revoked" { 1.0 } else { 5.0 };
-        for n in 0..3 {
-            api.meter.take();
-            link_status(&signer.get("/sign/session").await);
-            let cost = api.meter.take();
-            assert!(cost.read_units <= most && cost.write_units <= 1.0, "{end}, {n}: {cost:?}");
-        }
-        assert_eq!(api.dump().await, before);
+    // Links that are over count as well.
+    api.advance_clock(60);
+    maker.delete(&link.path).await.data();
+    for _ in 0..LIMIT {
+        assert_eq!(link_status(&warm.get("/sign/session").await), "revoked");
     }
+    api.meter.take();
+    warm.get("/sign/session").await.problem(429, "RATE_LIMITED");
+    let cost = api.meter.take();
+    assert!(cost.read_units <= 1.0 && cost.write_units <= 1.0, "beyond the rate, the link is read only: {cost:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -152,19 +152,27 @@ async fn a_used_link_shows_the_end_and_the_receipt_for_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_session_of_a_link_that_is_over_says_why_in_words() {
+async fn the_session_of_a_link_that_is_over_costs_little_and_says_why_in_words() {
     let (api, client) = Api::with_tenant().await;
     let mut details = Vec::new();
     for end in ["revoked", "expired", "ended"] {
         let path = started(&client, steps()).await;
         let link = Link::create(&client, &path, json!({"signer": {"name": "Qwert"}, "expires_in": 60})).await;
+        let signer = link.signer(&client);
+        signer.session().await;
         match end {
             "revoked" => drop(client.delete(&link.path).await.data()),
             "expired" => api.advance_clock(61),
             _ => drop(cancel(&client, id_of(&path)).await.data()),
         }
-        let reply = link.signer(&client).get("/sign/session").await;
-        assert_eq!(link_status(&reply), end);
+        let before = api.dump().await;
+        // Only the process says that it was cancelled.
+        let most = if end == "ended" { 5.0 } else { 1.0 };
+        api.meter.take();
+        let reply = signer.get("/sign/session").await;
+        let cost = api.meter.take();
+        assert!(cost.read_units <= most && cost.write_units <= 1.0, "{end}: {cost:?}");
+        assert_eq!((link_status(&reply), api.dump().await), (end.to_owned(), before));
         let detail = reply.json()["detail"].as_str().unwrap().to_owned();
         assert!(detail.len() > 15 && !details.contains(&detail), "{detail}");
         assert!(!reply.text().contains("Qwert") && !reply.text().contains("Own"), "{}", reply.text());

@@ -1,14 +1,17 @@
-//! Signing links with every call to the table failing in every way, and with requests that are dropped at every point: a repeated
-//! request is done once, and nothing half done.
+//! Signing links with every call to the table failing in every way, dropped requests, and simultaneous ones: a repeated request is
+//! done once, and nothing half done.
 
 use crate::support::processes::{create_process, start_movement};
 use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, id_of, signature_step, started, step};
+use crate::support::signing::{Link, id_of, link_status, signature_step, signer_named, started, step};
 use crate::support::table::history::event_chain;
-use crate::support::{Api, Client, Disturbance, at_each_place, sample};
+use crate::support::{Api, Client, Disturbance, at_each_place, over_http, paused_runtime, sample};
+use dev_server::faulty_table::Weaknesses;
 use dev_server::faulty_table::planned::CallFailure;
 use dev_server::invariants::violations;
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// Calls `case` with a disturbance of its request, and with a tenant of its own, because events are found by reading all of a
 /// tenant's. The request makes at least `least` calls. The case returns whether the request was disturbed.
@@ -184,23 +187,166 @@ async fn a_receipt_survives_any_disturbance() {
     .await;
 }
 
-/// The page's draft is sent again with the same key: a lost response changes nothing.
+/// Within this time the requests of a round are sent.
+const ROUND_MILLIS: u64 = 150;
+/// Within this time the link is revoked: a signature needs more calls, and shall win as often.
+const REVOKED_MILLIS: u64 = 4 * ROUND_MILLIS;
+/// By then, every index has caught up.
+const CAUGHT_UP: Duration = Duration::from_secs(5);
+
+/// The result of a round for a link and its process.
+struct Outcome {
+    is_revoked: bool,
+    /// A submission of the link's last step got a 200.
+    is_signed: bool,
+}
+
+async fn play(api: &Api, client: &Client, path: &str, link: &Link, random: &mut fastrand::Rng) -> Outcome {
+    let mut within = |millis| sleep(Duration::from_millis(random.u64(0..millis)));
+    let tabs = [api.replica(0, 1 << 20), api.replica(-700, 1 << 20)].map(|replica| replica.client(&link.signer(client)));
+    let submit = async |wait: tokio::time::Sleep, tab: &Client, data: Value, through: &str| {
+        wait.await;
+        tab.sign(json!({"step_data": data, "through": through})).await
+    };
+    let note = || json!({"note": "n"});
+    let both = || json!({"note": "n", "sign": SIGNATURE});
+    let revokes = async |wait: tokio::time::Sleep| {
+        wait.await;
+        client.delete(&link.path).await
+    };
+    let advances = async |wait: tokio::time::Sleep| {
+        wait.await;
+        client.post(&format!("{path}/advance"), json!({"step_data": {"note": "n"}, "current_step": 0})).await
+    };
+    let opens = async |wait: tokio::time::Sleep, tab: &Client| {
+        wait.await;
+        tab.get("/sign/session").await
+    };
+    let (first, second, third, revoked, ..) = tokio::join!(
+        submit(within(ROUND_MILLIS), &tabs[0], note(), "note"),
+        submit(within(ROUND_MILLIS), &tabs[0], both(), "sign"),
+        submit(within(ROUND_MILLIS), &tabs[1], both(), "sign"),
+        revokes(within(REVOKED_MILLIS)),
+        advances(within(ROUND_MILLIS)),
+        opens(within(ROUND_MILLIS), &tabs[1]),
+        opens(within(ROUND_MILLIS), &tabs[0]),
+    );
+    for reply in [&first, &second, &third] {
+        assert!([200, 401, 409, 503].contains(&reply.status.as_u16()), "{}", reply.text());
+    }
+    let signed = [&second, &third].iter().filter(|reply| reply.status == 200).count();
+    assert!(signed <= 1, "both tabs have signed");
+    Outcome { is_revoked: revoked.status == 200, is_signed: signed == 1 }
+}
+
+async fn check(api: &Api, client: &Client, path: &str, link: &Link, outcome: &Outcome) {
+    sleep(CAUGHT_UP).await;
+    let chain = event_chain(api, client, id_of(path)).await;
+    let shown = link.shown(client).await;
+    let instance = client.get(path).await.data();
+    assert_eq!(instance["current_step"], chain.len() - 1, "{instance}");
+    let is_by_link = |event: &Value| event["actor"]["link_id"] == link.id.as_str();
+    assert_eq!(shown["used_at"].is_string(), chain.get(2).is_some_and(is_by_link), "{shown}");
+    assert!(!outcome.is_signed || shown["used_at"].is_string(), "{shown}");
+    assert!(!outcome.is_revoked || shown["revoked_at"].is_string() || shown["used_at"].is_string(), "{shown}");
+    let of_link = event_chain(api, client, &link.id).await;
+    assert!((1..=4).contains(&of_link.len()), "{of_link:?}");
+    if outcome.is_revoked || outcome.is_signed {
+        let late = link.signer(client).sign(json!({"step_data": {"sign": SIGNATURE}, "through": "sign"})).await;
+        late.problem(401, "UNAUTHORIZED");
+        assert_eq!(client.get(path).await.data(), instance);
+    }
+}
+
+#[test]
+fn whatever_happens_at_once_a_link_and_its_process_agree() {
+    let mut outcomes = [0; 4];
+    for seed in sample(1..=12, 3) {
+        paused_runtime().block_on(async {
+            let weaknesses = Weaknesses { latency_millis: 15, ..Weaknesses::ordinary() };
+            let api = Api::on_faulty_table(seed, weaknesses).await;
+            let client = api.tenant().await;
+            let mut random = fastrand::Rng::with_seed(seed);
+            for _ in 0..8 {
+                let path = started(&client, json!([step("text", "note"), signature_step(), step("text", "after")])).await;
+                let link = Link::for_guest(&client, &path).await;
+                let outcome = play(&api, &client, &path, &link, &mut random).await;
+                check(&api, &client, &path, &link, &outcome).await;
+                outcomes[usize::from(outcome.is_revoked) * 2 + usize::from(outcome.is_signed)] += 1;
+            }
+        });
+    }
+    let [_, _, revoked, revoked_after] = outcomes;
+    assert!(revoked > 0 && revoked_after + outcomes[1] > 0, "{outcomes:?}");
+}
+
+/// Each link has idempotency keys of its own, and so has the API key that made it.
 #[tokio::test(start_paused = true)]
-async fn a_lost_response_is_replayed_to_the_page() {
+async fn idempotency_keys_of_links_and_api_keys_do_not_meet() {
+    let client = over_http().await;
+    let body = json!({"step_data": {"note": "n"}});
+    let mut done = Vec::new();
+    for _ in 0..2 {
+        let path = started(&client, json!([step("text", "note"), signature_step()])).await;
+        let link = Link::for_guest(&client, &path).await;
+        let reply = link.signer(&client).sign_once(&body, "k").await;
+        assert_eq!((reply.status.as_u16(), reply.header("idempotent-replayed")), (200, ""), "{}", reply.text());
+        done.push(reply.data()["link_id"].clone());
+    }
+    assert_ne!(done[0], done[1]);
+    let created = client.send_json("POST", "/assets", r#"{"name": "x"}"#, ("idempotency-key", "k")).await;
+    assert_eq!(created.status, 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_submission_comes_before_its_links_revocation_or_is_refused() {
     let (api, client) = Api::with_tenant().await;
-    let path = started(&client, json!([signature_step()])).await;
-    let link = Link::for_guest(&client, &path).await;
-    let signer = link.signer(&client);
-    signer.session().await;
-    api.faults.throttle("TransactWriteItems", 3);
-    let body: Value = json!({"step_data": {"sign": SIGNATURE}});
-    let busy = signer.sign_once(&body, "k").await;
-    busy.problem(503, "UNAVAILABLE");
-    assert!(busy.header("retry-after").parse::<u64>().is_ok());
-    assert_eq!(client.get(&path).await.data()["current_step"], 0);
-    api.faults.lose_response("TransactWriteItems");
-    let done = signer.sign_once(&body, "k").await;
-    assert_eq!(done.data()["is_completed"], true);
-    assert_eq!(signer.sign_once(&body, "k").await.data(), done.data());
-    assert_eq!(event_chain(&api, &client, id_of(&path)).await.len(), 2);
+    for round in 0..10 {
+        let path = started(&client, json!([signature_step(), step("text", "after")])).await;
+        let link = Link::for_guest(&client, &path).await;
+        let signer = api.replica(0, 1 << 20).client(&link.signer(&client));
+        if round % 2 == 0 {
+            signer.session().await;
+        }
+        let (signed, revoked) = tokio::join!(signer.sign(json!({"step_data": {"sign": SIGNATURE}})), client.delete(&link.path));
+        let shown = link.shown(&client).await;
+        let step = client.get(&path).await.data()["current_step"].clone();
+        assert!(revoked.status == 200 || revoked.status == 409, "{}", revoked.text());
+        match signed.status.as_u16() {
+            200 => {
+                assert!(shown["used_at"].is_string() && step == 1, "{shown}");
+                let order = (shown["used_at"].as_str(), shown["revoked_at"].as_str());
+                assert!(order.1.is_none() || order.0 <= order.1, "{shown}");
+            }
+            401 => {
+                assert_eq!((link_status(&signed), revoked.status.as_u16()), ("revoked".to_owned(), 200));
+                assert!(shown["used_at"].is_null() && shown["revoked_at"].is_string() && step == 0, "{shown}");
+            }
+            other => panic!("{other}: {}", signed.text()),
+        }
+        event_chain(&api, &client, &link.id).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_link_is_made_for_steps_that_are_submitted_meanwhile() {
+    let (api, client) = Api::with_tenant().await;
+    for (through, until, expected) in [("note", None, 201), ("note", Some("note"), 422), ("sign", None, 409)] {
+        let path = started(&client, json!([step("text", "note"), signature_step()])).await;
+        let mut body = signer_named("Grace");
+        if let Some(until) = until {
+            body["until"] = json!(until);
+        }
+        let (links, advance) = (format!("{path}/links"), format!("{path}/advance"));
+        let steps = json!({"step_data": {"sign": SIGNATURE}, "through": through});
+        let (creation, advance) = (client.post(&links, body), client.post(&advance, steps));
+        let (late, advanced) = api.faults.overtake("TransactWriteItems", creation, advance).await;
+        advanced.data();
+        assert_eq!(late.status.as_u16(), expected, "{}", late.text());
+        assert_eq!(client.total(&links).await, u64::from(expected == 201));
+        if expected == 201 {
+            let session = Link::of(&path, &late).signer(&client).session().await;
+            assert_eq!(session["steps"].as_array().unwrap().len(), 1, "it is not made for the submitted step");
+        }
+    }
 }

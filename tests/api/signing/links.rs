@@ -1,13 +1,13 @@
-//! Signing links as their creator sees them: creation, lists, scopes and revocation.
+//! Signing links as their creator sees them: creation, lists, scopes, revocation and limits.
 
-use crate::http::idempotency::post;
 use crate::support::functions::Function;
-use crate::support::operations::dry_run;
 use crate::support::processes::{advance, cancel, create_process, start, start_movement, system_process};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, signature_step, signer_named, started, step};
 use crate::support::{Api, Client, UNKNOWN_ID, call, over_http};
 use axum::body::Body;
+use dev_server::invariants::violations;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::domain::values::time::Timestamp;
 
@@ -250,9 +250,8 @@ async fn links_are_listed_newest_first_in_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_the_tenants_or_not_of_this_process_is_not_found() {
+async fn a_link_of_another_process_is_not_found() {
     let (api, client) = Api::with_tenant().await;
-    let other_tenant = api.tenant().await;
     let (movement, _) = movement(&client).await;
     for path in [instance(&client).await, movement] {
         let link = Link::for_guest(&client, &path).await;
@@ -262,50 +261,9 @@ async fn what_is_not_the_tenants_or_not_of_this_process_is_not_found() {
             client.get(&path).await.problem(404, "NOT_FOUND");
             client.delete(&path).await.problem(404, "NOT_FOUND");
         }
-        other_tenant.get(&link.path).await.problem(404, "NOT_FOUND");
-        other_tenant.delete(&link.path).await.problem(404, "NOT_FOUND");
-        other_tenant.get(&format!("{path}/links")).await.problem(404, "NOT_FOUND");
-        other_tenant.post(&format!("{path}/links"), signer_named("Ada")).await.problem(404, "NOT_FOUND");
         assert_eq!(api.dump().await, before);
         link.signer(&client).session().await;
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn links_need_the_scopes_of_processes() {
-    let client = over_http().await;
-    let path = instance(&client).await;
-    let links = format!("{path}/links");
-    let (reader, writer) = (client.scoped(&["processes:read"]).await, client.scoped(&["processes:write"]).await);
-    let link = Link::create(&writer, &path, signer_named("Ada")).await;
-    for path in [&links, &link.path] {
-        reader.get(path).await.data();
-        assert_eq!(writer.get(path).await.problem(403, "FORBIDDEN")["scope"], "processes:read");
-    }
-    assert_eq!(reader.post(&links, signer_named("Ada")).await.problem(403, "FORBIDDEN")["scope"], "processes:write");
-    assert_eq!(reader.delete(&link.path).await.problem(403, "FORBIDDEN")["scope"], "processes:write");
-    assert_eq!(writer.delete(&link.path).await.data()["status"], "revoked");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replayed_creation_has_no_url_and_a_dry_run_writes_nothing() {
-    let (api, client) = Api::with_tenant().await;
-    let links = format!("{}/links", instance(&client).await);
-    let before = api.dump().await;
-    let dry = client.post(&dry_run(&links), signer_named("Ada")).await;
-    assert_eq!((dry.status.as_u16(), dry.header("dry-run"), dry.header("location")), (200, "true", ""), "{}", dry.text());
-    assert_eq!((dry.data().get("url"), dry.data().get("id")), (Some(&Value::Null), Some(&Value::Null)));
-    assert_eq!(api.dump().await, before);
-
-    let first = post(&client, &links, &signer_named("Ada"), "k").await;
-    let before = api.dump().await;
-    let again = post(&client, &links, &signer_named("Ada"), "k").await;
-    assert_eq!((again.status.as_u16(), again.header("idempotent-replayed")), (201, "true"));
-    let mut expected = first.data();
-    assert!(expected.as_object_mut().unwrap().remove("url").is_some());
-    assert_eq!((again.data(), again.header("location")), (expected, first.header("location")));
-    assert_eq!(post(&client, &links, &signer_named("Eve"), "k").await.field_errors(), ["Idempotency-Key"]);
-    assert_eq!(api.dump().await, before);
 }
 
 /// The gateway's domain is in its event, independent of the request's host.
@@ -328,4 +286,72 @@ async fn the_url_has_the_address_that_the_service_was_reached_at() {
     let request = lambda_http::request::from_str(&event.to_string()).unwrap().map(Body::new);
     let made = call(&Function::named("processes").router(api.store.clone()), request).await.data();
     assert!(made["url"].as_str().unwrap().starts_with("https://api.example.com/v1/sign#sgn_"), "{}", made["url"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_can_be_started_can_be_signed_with_a_link() {
+    let client = over_http().await;
+    let body = json!({"name": "Give back", "trigger_status": "in_use", "target_status": "returned", "steps": [signature_step()]});
+    let process = client.post("/processes", body).await.id();
+    let mut assets = Vec::new();
+    let mut largest = None;
+    for number in 0..20 {
+        let user = client.user(&format!("Holder {number}")).await;
+        let asset = client.assigned_asset("Laptop", &user).await;
+        client.patch(&format!("/assets/{asset}"), json!({"status": "in_use"})).await.data();
+        assets.push(asset);
+    }
+    // Of 20 assets with different holders, as many as can be started.
+    for held in (2..=20).rev() {
+        let started = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": assets[..held]})).await;
+        if started.status == 201 {
+            largest = Some((held, started.id()));
+            break;
+        }
+    }
+    let (held, movement) = largest.unwrap();
+    assert!((15..20).contains(&held), "{held}");
+    let link = Link::for_guest(&client, &format!("/movements/{movement}")).await;
+    let signed = link.signer(&client).sign(json!({"step_data": {"sign": SIGNATURE}, "through": "sign"})).await.data();
+    assert_eq!((&signed["status"], &signed["is_completed"]), (&json!("used"), &json!(true)));
+}
+
+/// Returns the number of created links. The others were refused.
+async fn create_at_once(client: &Client, links: &str, count: usize) -> usize {
+    let replies = join_all((0..count).map(|_| client.post(links, signer_named("Grace")))).await;
+    let (made, refused): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 201);
+    refused.iter().for_each(|reply| drop(reply.problem(409, "CONFLICT")));
+    made.len()
+}
+
+/// Creates links until there are 100, at first 40 at the same time, and checks that there are not more.
+async fn fill(client: &Client, links: &str, mut count: usize) {
+    count += create_at_once(client, links, 40).await;
+    // A request that lost too many races can be repeated.
+    for _ in count..100 {
+        assert_eq!(create_at_once(client, links, 1).await, 1);
+    }
+    let refused = client.post(links, signer_named("Grace")).await.problem(409, "CONFLICT");
+    assert_eq!(refused["detail"], "The limit of 100 links is reached.");
+    client.post(&format!("{links}?dry_run=true"), signer_named("Grace")).await.problem(409, "CONFLICT");
+    assert_eq!(client.total(links).await, 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_at_most_100_links_however_many_are_created_at_once() {
+    let (api, client) = Api::with_tenant().await;
+    let path = started(&client, json!([signature_step()])).await;
+    let links = format!("{path}/links");
+    let first = Link::for_guest(&client, &path).await;
+    for _ in 0..4 {
+        assert_eq!(create_at_once(&client, &links, 20).await, 20);
+    }
+    fill(&client, &links, 81).await;
+    assert_eq!(client.get(&format!("{links}?limit=100")).await.data().as_array().unwrap().len(), 100);
+    assert_eq!(violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap(), [""; 0]);
+    // A link counts in every state.
+    client.delete(&first.path).await.data();
+    client.post(&links, signer_named("Grace")).await.problem(409, "CONFLICT");
+    // Another process instance has links of its own.
+    Link::for_guest(&client, &started(&client, json!([signature_step()])).await).await;
 }

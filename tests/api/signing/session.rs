@@ -1,12 +1,13 @@
-//! The session and the requests of a signer.
+//! The session of a signer: steps to submit, everything submitted so far, and the texts of the page.
 
-use crate::support::processes::{advance, cancel, create_process, start_movement};
+use crate::support::processes::{advance, cancel, create_process, start, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, link_status, signature_step, started, stated, step};
 use crate::support::table::history::event_chain;
 use crate::support::{Api, Client, Reply, over_http};
 use serde_json::{Map, Value, json};
 use shared::domain::values::id::{Id, LinkId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One step of each type.
 fn every_type() -> Value {
@@ -269,4 +270,256 @@ async fn a_step_goes_on_from_where_others_left_off() {
     let done = signer.sign(json!({"step_data": {"a": "mine", "c": "x", "sign": SIGNATURE}, "through": "sign"})).await;
     assert_eq!(done.data()["is_completed"], true);
     assert_eq!(link_status(&signer.sign(json!({"step_data": {}})).await), "used");
+}
+
+/// The steps of an office, before the signature of the recipient.
+fn office_steps() -> Value {
+    json!([
+        {"type": "user_picker", "key": "who", "label": "Who gets it?"},
+        {"type": "checklist", "key": "list", "label": "Handed over", "items": ["Device", "Bag"]},
+        step("text", "note"), step("textarea", "comment"),
+        {"type": "select", "key": "choice", "label": "Colour", "options": ["red", "blue"]},
+        step("date", "day"), step("confirmation", "agree"), step("text", "nothing"),
+        {"type": "signature", "key": "office", "label": "For the office"}, signature_step()
+    ])
+}
+
+/// Submits the steps of the office. Returns the values as a session shows them.
+async fn submit_office_steps(client: &Client, path: &str, user: &str) -> [Value; 9] {
+    let data = json!({"who": user, "list": ["Bag"], "note": "fine", "comment": "a\nb", "choice": "red", "day": "2026-03-05",
+                      "agree": true, "office": SIGNATURE});
+    let body = json!({"step_data": data, "through": "office"});
+    client.post(&format!("{path}/advance"), body).await.data();
+    let value = |key: &str| data[key].clone();
+    let values = ["who", "list", "note", "comment", "choice", "day", "agree"].map(value);
+    let [a, b, c, d, e, f, g] = values;
+    [a, b, c, d, e, f, g, Value::Null, Value::Null]
+}
+
+fn members(entries: &Value, member: &str) -> Vec<Value> {
+    entries.as_array().unwrap().iter().map(|entry| entry[member].clone()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_signer_reads_everything_that_is_submitted_before_signing() {
+    let client = over_http().await;
+    let user = client.user("Ada").await;
+    let path = started(&client, office_steps()).await;
+    let values = submit_office_steps(&client, &path, &user).await;
+    let link = Link::for_guest(&client, &path).await;
+    let reply = link.signer(&client).get("/sign/session").await;
+    assert!(!reply.text().contains("base64"), "a session has no image");
+    let session = reply.data();
+    let submitted = &session["submitted"];
+    let mut steps = office_steps().as_array().unwrap()[..9].to_vec();
+    steps[8] = stated(&steps[8]);
+    assert_eq!(members(submitted, "step"), steps);
+    assert_eq!(members(submitted, "value"), values);
+    assert_eq!(members(submitted, "index"), (0..9).map(Value::from).collect::<Vec<_>>());
+    assert_eq!((&submitted[0]["user_name"], &submitted[1]["user_name"]), (&json!("Ada"), &Value::Null));
+    assert_eq!(members(submitted, "is_stored").iter().position(|stored| *stored == json!(false)), Some(7));
+    // The office signed with its API key.
+    let instance = client.get(&path).await.data();
+    let history = client.get(&format!("{path}/history?limit=100")).await.data();
+    let of_office = history.as_array().unwrap().iter().find(|entry| entry["changes"].to_string().contains("sha256")).unwrap();
+    assert_eq!(submitted[8]["signed_by"], instance["started_by_name"]);
+    assert_eq!(submitted[8]["signed_at"], of_office["at"]);
+    assert_eq!((&submitted[2]["signed_by"], &submitted[2]["signed_at"]), (&Value::Null, &Value::Null));
+    assert_eq!(members(&session["steps"], "step"), [stated(&signature_step())]);
+}
+
+/// The second signer sees who signed first. A used link shows the receipt only.
+#[tokio::test(start_paused = true)]
+async fn a_signature_with_a_link_is_that_of_its_signer() {
+    let client = over_http().await;
+    let steps = json!([
+        step("text", "note"), {"type": "signature", "key": "first", "label": "First"}, signature_step(), step("text", "later")
+    ]);
+    let path = started(&client, steps).await;
+    let first = Link::for_guest(&client, &path).await.signer(&client);
+    let after = first.sign(json!({"step_data": {"note": "n"}})).await.data();
+    assert_eq!(members(&after["submitted"], "value"), ["n"]);
+    let used = first.sign(json!({"step_data": {"first": SIGNATURE}, "typed_signatures": ["first"]})).await.data();
+    let second = Link::create(&client, &path, json!({"signer": {"name": "Mary"}})).await.signer(&client);
+    let session = second.session().await;
+    assert_eq!(members(&session["submitted"], "signed_by"), [Value::Null, json!("Grace Hopper")]);
+    assert_eq!(members(&session["submitted"], "is_typed"), [false, true]);
+    assert_eq!(members(&session["steps"], "is_typed"), [false]);
+    second.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
+    advance(&client, id_of(&path), json!({"later": "x"})).await.data();
+    for used in [used, first.session().await, second.session().await] {
+        assert_eq!((&used["status"], &used["submitted"]), (&json!("used"), &json!([])));
+    }
+    let receipt = client.get(&format!("{path}/receipt")).await.json();
+    let signed = &receipt["receipt"]["steps"][1];
+    assert_eq!(
+        (&signed["submitted_by"]["user_name"], &signed["submitted_at"]),
+        (&json!("Grace Hopper"), &session["submitted"][1]["signed_at"])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_movement_shows_what_is_submitted_for_all_its_assets() {
+    let client = over_http().await;
+    let user = client.user("Ada").await;
+    let process = create_process(&client, office_steps()).await;
+    let movement = start_movement(&client, &process, &client.assets(3).await).await;
+    let path = format!("/movements/{}", movement["id"].as_str().unwrap());
+    // The first instance stays at its first step.
+    cancel(&client, movement["instances"][0]["id"].as_str().unwrap()).await.data();
+    let values = submit_office_steps(&client, &path, &user).await;
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    let submitted = &signer.session().await["submitted"];
+    assert_eq!(members(submitted, "value"), values);
+    assert_eq!((&submitted[0]["user_name"], &submitted[8]["is_stored"]), (&json!("Ada"), &json!(true)));
+    assert_ne!(submitted[8]["signed_by"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_shows_nothing_of_other_instances_and_tenants() {
+    let (api, client) = Api::with_tenant().await;
+    let other = api.tenant().await;
+    let steps = json!([step("text", "note"), signature_step(), step("text", "later")]);
+    let process = create_process(&client, steps.clone()).await;
+    let mut signers = Vec::new();
+    for (client, text) in [(&client, "own"), (&client, "neighbour"), (&other, "stranger")] {
+        let process = if text == "stranger" { create_process(client, steps.clone()).await } else { process.clone() };
+        let instance = start(client, &process, &client.asset(json!({"name": "Laptop"})).await).await;
+        advance(client, &instance, json!({"note": format!("Qwert {text}"), "later": "Qwert later"})).await.data();
+        signers.push((Link::for_guest(client, &format!("/processes/instances/{instance}")).await.signer(client), text));
+    }
+    for (signer, text) in signers {
+        let reply = signer.get("/sign/session").await;
+        assert_eq!(members(&reply.data()["submitted"], "value"), [json!(format!("Qwert {text}"))]);
+        assert_eq!(reply.text().matches("Qwert").count(), 1, "{}", reply.text());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_statement_of_a_step_is_shown_everywhere_and_repeated_by_the_receipt() {
+    let client = over_http().await;
+    let statement = "I received what is listed above.\nI return it <when> asked.";
+    let own = json!({"type": "signature", "key": "own", "label": "Own", "statement": statement});
+    let process = create_process(&client, json!([own, signature_step()])).await;
+    let definition = format!("/processes/{process}");
+    let steps = json!([own, stated(&signature_step())]);
+    assert_eq!(client.get(&definition).await.data()["steps"], steps);
+    let asset = client.asset(json!({"name": "Laptop"})).await;
+    let path = format!("/processes/instances/{}", start(&client, &process, &asset).await);
+    assert_eq!(client.get(&path).await.data()["steps"], steps);
+    // A later change of the definition is not confirmed.
+    let changed = json!({"type": "signature", "key": "own", "label": "Own", "statement": "Something else."});
+    assert_eq!(client.patch(&definition, json!({"steps": [changed]})).await.data()["steps"], json!([changed]));
+    let link = Link::create(&client, &path, json!({"signer": {"name": "Ada"}, "until": "sign"})).await;
+    let signer = link.signer(&client);
+    assert_eq!(json!(members(&signer.session().await["steps"], "step")), steps);
+    signer.sign(json!({"step_data": {"own": SIGNATURE, "sign": SIGNATURE}, "through": "sign"})).await.data();
+    let receipt = client.get(&format!("{path}/receipt")).await.json();
+    assert_eq!(json!(members(&receipt["receipt"]["steps"], "step")), steps);
+    let page = client.get(&format!("{path}/receipt?format=html")).await.text().to_owned();
+    assert!(page.contains("I received what is listed above.\nI return it &#60;when&#62; asked."), "{page}");
+    assert!(page.contains("I confirm what is stated above."), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_is_checked_as_other_texts_are() {
+    let client = over_http().await;
+    let with = |statement: Value| {
+        let step = json!({"type": "signature", "key": "sign", "label": "Sign", "statement": statement});
+        json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": [step]})
+    };
+    for wrong in [json!(""), json!(" "), json!("a\u{7}"), json!("a\u{202e}b"), json!("ä".repeat(501)), json!(1), Value::Null] {
+        assert_eq!(client.post("/processes", with(wrong.clone())).await.field_errors(), ["/steps/0/statement"], "{wrong}");
+    }
+    let created = client.post("/processes", with(json!(format!(" {} ", "ä".repeat(500))))).await.data();
+    assert_eq!(created["steps"][0]["statement"], "ä".repeat(500));
+    let text = json!([{"type": "text", "key": "t", "label": "T", "statement": "x"}]);
+    let id = created["id"].as_str().unwrap();
+    assert_eq!(client.patch(&format!("/processes/{id}"), json!({"steps": text})).await.field_errors(), ["/steps/0/statement"]);
+}
+
+/// One for each form of the plural.
+fn forms(text: &Value) -> Vec<&str> {
+    match text {
+        Value::String(text) => vec![text.as_str()],
+        forms => ["one", "other"].map(|form| forms[form].as_str().unwrap()).to_vec(),
+    }
+}
+
+/// The names of the values that a text has places for.
+fn values(text: &str) -> BTreeSet<&str> {
+    text.split('{').skip(1).filter_map(|rest| rest.split('}').next()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_language_has_every_text_of_the_page_and_each_text_is_used() {
+    let client = over_http().await.with_key("");
+    let page = client.get("/sign").await.text().to_owned();
+    let (texts, script) = page.split_once("const TEXTS = ").unwrap().1.split_once(";\n").unwrap();
+    let texts: BTreeMap<String, BTreeMap<String, Value>> = serde_json::from_str(texts).unwrap();
+    assert!(texts.keys().eq(["de", "en", "es", "fr"]), "{:?}", texts.keys());
+    let english = &texts["en"];
+    for (language, texts) in &texts {
+        assert!(texts.keys().eq(english.keys()), "{language}");
+        for (name, text) in texts {
+            let expected = values(forms(&english[name])[0]);
+            for form in forms(text) {
+                assert!(!form.trim().is_empty() && values(form) == expected, "{language} {name}");
+            }
+        }
+    }
+    for name in english.keys() {
+        let is_of_family = name.split_once('.').is_some_and(|(family, _)| script.contains(&format!("`{family}.${{")));
+        assert!(is_of_family || script.contains(&format!("'{name}'")), "{name} is not used");
+    }
+    let mut used = 0;
+    for call in ["t('", "pieces('"] {
+        let parts: Vec<&str> = script.split(call).collect();
+        // Not the end of another name, such as `createElement('`.
+        let is_call = |before: &str| !before.ends_with(|last: char| last.is_alphanumeric() || last == '.');
+        for part in parts.windows(2).filter(|part| is_call(part[0])) {
+            let name = part[1].split('\'').next().unwrap();
+            assert!(english.contains_key(name), "{name} has no text");
+            used += 1;
+        }
+    }
+    assert!(used > 60, "only {used} calls were found");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_statement_that_a_signer_read_is_stored_and_repeated_in_its_language() {
+    let client = over_http().await;
+    let path = started(&client, json!([signature_step()])).await;
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    let french = [("accept-language", "fr-CH, en;q=0.5")];
+    let session = signer.send_with("GET", "/sign/session", None, "", &french).await.data();
+    let statement = "Je confirme ce qui est indiqué ci-dessus.";
+    assert_eq!(session["steps"][0]["step"]["statement"], statement);
+    let body = json!({"step_data": {"sign": SIGNATURE}}).to_string();
+    let session = signer.send_with("POST", "/sign/advance", Some("application/json"), body, &french).await.data();
+    assert_eq!(session["is_completed"], true);
+    let receipt = client.get(&format!("{path}/receipt")).await.json();
+    let signed = &receipt["receipt"]["steps"][0];
+    assert_eq!(signed["value"]["statement"], statement);
+    assert_eq!(signed["step"]["statement"], "I confirm what is stated above.");
+    let page = client.get(&format!("{path}/receipt?format=html")).await;
+    assert!(page.text().contains(&format!("<bdi>{statement}</bdi>")), "{}", page.text());
+    let history = client.get(&format!("{path}/history?verify=true")).await.json();
+    assert_eq!(history["verification"]["valid"], true, "{history}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_signer_sees_what_the_first_one_read_and_a_statement_of_the_organization_as_it_is() {
+    let client = over_http().await;
+    let own = json!({"type": "signature", "key": "own", "label": "Own", "required": true, "statement": "I got it."});
+    let second = json!({"type": "signature", "key": "second", "label": "Second", "required": true});
+    let path = started(&client, json!([signature_step(), own, second])).await;
+    client.patch("/settings", json!({"locale": "de"})).await.data();
+    let first = Link::create(&client, &path, json!({"signer": {"name": "Ada"}, "until": "sign"})).await.signer(&client);
+    first.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
+    let next = Link::create(&client, &path, json!({"signer": {"name": "Grace"}, "until": "second"})).await.signer(&client);
+    let session = next.send_with("GET", "/sign/session", None, "", &[("accept-language", "es")]).await.data();
+    assert_eq!(session["submitted"][0]["step"]["statement"], "Ich bestätige, was oben steht.");
+    assert_eq!(session["steps"][0]["step"]["statement"], "I got it.");
+    assert_eq!(session["steps"][1]["step"]["statement"], "Confirmo lo indicado arriba.");
 }

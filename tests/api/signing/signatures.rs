@@ -1,10 +1,11 @@
-//! The author of a signature: values that others have stored for a step never count as the signer's.
+//! Values that a signer submits: signatures, drawn and typed, users, and the limits of all.
 
-use crate::support::processes::{advance, cancel, dotted_signature};
+use crate::http::dry_run::check_only_reads;
+use crate::support::processes::{advance, cancel, dotted_signature, large_signature};
 use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, id_of, signature_step, started, step};
-use crate::support::{Client, over_http};
-use serde_json::{Value, json};
+use crate::support::signing::{Link, id_of, link_status, signature_step, signer_named, started, step};
+use crate::support::{Api, Client, over_http};
+use serde_json::{Map, Value, json};
 
 /// Starts a process with a note and a required signature, and a link for both.
 async fn two_steps(client: &Client) -> (String, Link) {
@@ -112,4 +113,230 @@ async fn a_blank_image_is_no_signature() {
         }
     }
     signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_is_picked_by_id_or_by_the_exact_address() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = client.post("/users", json!({"email": "Ada.Straße@example.com", "display_name": "Ada"})).await.id();
+    let gone = client.user("Gone").await;
+    client.patch(&format!("/users/{gone}"), json!({"is_active": false})).await.data();
+    api.tenant().await.user("Eve").await;
+    let picker = json!({"type": "user_picker", "key": "who", "label": "Who", "required": true});
+    let steps = json!([picker, signature_step()]);
+    for pick in [ada.as_str(), "Ada.Straße@example.com", "ADA.STRASSE@EXAMPLE.COM", "ada.straße@example.com"] {
+        let path = started(&client, steps.clone()).await;
+        let link = Link::for_guest(&client, &path).await;
+        let signer = link.signer(&client);
+        let before = api.dump().await;
+        let mut details = Vec::new();
+        for unknown in ["gone@example.com", "nobody@example.com", "eve@example.com", &gone, "Ada", "", "ada", "example.com"] {
+            let refused = signer.sign(json!({"step_data": {"who": unknown}})).await;
+            assert_eq!(refused.field_errors(), ["/step_data/who"], "{unknown}");
+            details.push(refused.json()["errors"][0]["detail"].clone());
+        }
+        assert_eq!((&details[0], &details[0]), (&details[1], &details[2]), "it must not say which addresses exist");
+        assert_eq!(api.dump().await, before);
+        signer.sign(json!({"step_data": {"who": pick}})).await.data();
+        assert_eq!(client.get(&path).await.data()["step_data"]["who"], ada.as_str(), "{pick}");
+        let history = client.get(&format!("{path}/history")).await;
+        assert!(!history.text().to_lowercase().contains("@example.com"), "the history has the id");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_picked_user_is_shown_by_name() {
+    let client = over_http().await;
+    let ada = client.user("Ada").await;
+    let path = started(&client, json!([step("text", "note"), step("user_picker", "who"), signature_step()])).await;
+    advance(&client, id_of(&path), json!({"who": ada})).await.data();
+    let session = Link::for_guest(&client, &path).await.signer(&client).session().await;
+    let first = &session["steps"][0];
+    assert_eq!((&first["value"], &first["user_name"], &first["is_stored"]), (&json!(ada), &json!("Ada"), &json!(true)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_typed_signature_is_marked_as_such() {
+    let (api, client) = Api::with_tenant().await;
+    let path = started(&client, json!([step("signature", "drawn"), step("text", "note"), step("signature", "typed")])).await;
+    let link = Link::create(&client, &path, json!({"signer": {"name": "Grace"}, "until": "typed"})).await;
+    let signer = link.signer(&client);
+    let values = json!({"drawn": SIGNATURE, "note": "n", "typed": SIGNATURE});
+    let before = api.dump().await;
+    for (typed, place) in [
+        (json!(["other"]), "/typed_signatures"),
+        (json!(["note"]), "/typed_signatures"),
+        (json!([1]), "/typed_signatures"),
+        (json!("typed"), "/typed_signatures"),
+    ] {
+        let errors =
+            signer.sign(json!({"step_data": values, "through": "typed", "typed_signatures": typed})).await.field_errors();
+        assert!(!errors.is_empty() && errors.iter().all(|error| error.starts_with(place)), "{typed}: {errors:?}");
+    }
+    assert_eq!(api.dump().await, before);
+    signer.sign(json!({"step_data": values, "through": "typed", "typed_signatures": ["typed"]})).await.data();
+    assert_eq!(client.get(&path).await.data()["step_data"], values);
+    let events = crate::support::table::history::event_chain(&api, &client, id_of(&path)).await;
+    let stored: Vec<Value> = events
+        .iter()
+        .filter_map(|event| event["changes"]["step_data"]["new"]["typed"].as_object())
+        .cloned()
+        .map(Value::Object)
+        .collect();
+    assert!(!stored.is_empty() && stored.iter().all(|value| value["typed"] == true && value["bytes"].is_u64()), "{stored:?}");
+    let drawn = &events.last().unwrap()["changes"]["step_data"]["new"]["drawn"];
+    assert!(drawn.get("typed").is_none(), "{drawn}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signature_has_the_limits_of_any_other() {
+    let (api, client) = Api::with_tenant().await;
+    let path = started(&client, json!([signature_step()])).await;
+    let link = Link::for_guest(&client, &path).await;
+    let signer = link.signer(&client);
+    signer.session().await;
+    let before = api.dump().await;
+    let not_png = shared::domain::values::signature_image::data_url(b"<svg onload=alert(1)>");
+    let too_many_bytes = shared::domain::values::signature_image::data_url(&[0; 128 * 1024 + 1]);
+    let oversized = [dotted_signature(4097, 1), dotted_signature(2001, 2000), not_png, too_many_bytes];
+    for wrong in oversized.iter().map(String::as_str).chain(["x", "data:text/html,x"]) {
+        assert_eq!(signer.sign(json!({"step_data": {"sign": wrong}})).await.field_errors(), ["/step_data/sign"]);
+    }
+    assert_eq!(signer.sign(json!({"step_data": {"sign": null}})).await.field_errors(), ["/step_data/sign"]);
+    assert_eq!(api.dump().await, before);
+    let large = large_signature();
+    signer.sign(json!({"step_data": {"sign": large}})).await.data();
+    assert_eq!(client.get(&path).await.data()["step_data"]["sign"], large);
+}
+
+/// The page submits steps in halves if one transaction can't hold them.
+#[tokio::test(start_paused = true)]
+async fn more_steps_than_a_transaction_holds_can_be_submitted_in_parts() {
+    let (api, client) = Api::with_tenant().await;
+    let keys: Vec<String> = (0..50).map(|n| format!("s{n}")).collect();
+    let path = started(&client, keys.iter().map(|key| step("signature", key)).collect()).await;
+    let link = Link::create(&client, &path, json!({"signer": {"name": "Grace"}, "until": "s49"})).await;
+    let signer = link.signer(&client);
+    signer.session().await;
+    let before = api.dump().await;
+    let values = |keys: &[String]| keys.iter().map(|key| (key.clone(), json!(SIGNATURE))).collect::<Map<_, _>>();
+    let all = signer.sign(json!({"step_data": values(&keys), "through": "s49"})).await;
+    assert_eq!(all.field_errors(), ["/through"]);
+    assert_eq!(api.dump().await, before);
+    let mut left = &keys[..];
+    while !left.is_empty() {
+        let mut part = left;
+        let session = loop {
+            let reply = signer.sign(json!({"step_data": values(part), "through": part.last().unwrap()})).await;
+            if reply.status == 200 {
+                break reply.data();
+            }
+            assert_eq!(reply.field_errors(), ["/through"], "{} steps", part.len());
+            part = &part[..part.len() / 2];
+        };
+        left = &left[part.len()..];
+        assert_eq!((session["status"] == "used", session["is_completed"] == true), (left.is_empty(), left.is_empty()));
+    }
+    assert_eq!(link_status(&signer.sign(json!({"step_data": {}})).await), "used");
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
+    let client = over_http().await;
+    let user = client.user("Ada").await;
+    let path = started(&client, json!([signature_step()])).await;
+    let link = Link::create(&client, &path, json!({"signer": {"user_id": user}})).await;
+    let hostile = "<img src=x onerror=alert(1)>\"'&";
+    let guest = Link::create(&client, &path, signer_named(hostile)).await;
+    assert_eq!(guest.signer(&client).session().await["signer"]["name"], hostile);
+    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
+    assert_eq!(link.signer(&client).session().await["signer"]["name"], "Ada");
+    client.patch(&format!("/users/{user}"), json!({"display_name": "Countess"})).await.data();
+    assert_eq!(link.signer(&client).session().await["signer"]["name"], "Ada");
+    link.signer(&client).sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
+    assert_eq!(link.shown(&client).await["signer"]["name"], "Ada");
+}
+
+/// Otherwise a link of any process with such a step would find out existing addresses and others' steps.
+#[tokio::test(start_paused = true)]
+async fn steps_outside_the_link_are_not_found_out_by_trying() {
+    let client = over_http().await;
+    client.user("Ada").await;
+    let steps =
+        json!([step("user_picker", "before"), signature_step(), step("user_picker", "after"), step("signature", "witness")]);
+    let path = started(&client, steps).await;
+    advance(&client, id_of(&path), json!({})).await.data();
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    for key in ["before", "after"] {
+        let mut answers = Vec::new();
+        for guess in ["ada@example.com", "nobody@example.com", "nothing"] {
+            let refused = signer.sign(json!({"step_data": {key: guess, "sign": SIGNATURE}})).await;
+            assert_eq!(refused.field_errors(), [format!("/step_data/{key}")], "{guess}");
+            answers.push(refused.json()["errors"].clone());
+        }
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+    }
+    let mut details = Vec::new();
+    for guess in ["witness", "nothing"] {
+        let body = json!({"step_data": {"sign": SIGNATURE}, "typed_signatures": [guess]});
+        let refused = signer.sign(body).await;
+        assert_eq!(refused.field_errors(), ["/typed_signatures/0"], "{guess}");
+        details.push(refused.json()["errors"][0]["detail"].as_str().unwrap().replace(guess, "…"));
+    }
+    assert_eq!(details[0], details[1]);
+    assert!(!details[1].contains("witness"), "{}", details[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_an_image_of_the_same_request_is_marked_as_typed() {
+    let client = over_http().await;
+    let path = started(&client, json!([step("text", "note"), signature_step()])).await;
+    // Somebody has drawn it.
+    advance(&client, id_of(&path), json!({"note": "n", "sign": SIGNATURE})).await.data();
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    let reply = signer.sign(json!({"step_data": {}, "typed_signatures": ["sign"]})).await;
+    assert_eq!(reply.field_errors(), ["/typed_signatures/0"]);
+    signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
+    let receipt = client.get(&format!("{path}/receipt")).await.json();
+    assert!(receipt["receipt"]["steps"][1]["value"].get("typed").is_none(), "{receipt}");
+}
+
+/// Clients send all values so far with each call.
+#[tokio::test(start_paused = true)]
+async fn a_typed_signature_may_be_sent_again_unchanged() {
+    let client = over_http().await;
+    let path = started(&client, json!([signature_step(), step("text", "a"), step("text", "b")])).await;
+    let link = Link::create(&client, &path, json!({"signer": {"name": "Grace"}, "until": "a"})).await;
+    let signer = link.signer(&client);
+    signer.sign(json!({"step_data": {"sign": SIGNATURE}, "typed_signatures": ["sign"]})).await.data();
+    let again = json!({"step_data": {"sign": SIGNATURE, "a": "x"}, "typed_signatures": ["sign"]});
+    assert_eq!(signer.sign(again).await.data()["status"], "used");
+    let gathered = client.get(&path).await.data()["step_data"].clone();
+    advance(&client, id_of(&path), gathered).await.data();
+    let receipt = client.get(&format!("{path}/receipt")).await.json();
+    assert_eq!(receipt["receipt"]["steps"][0]["value"]["typed"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_submission_can_be_tried_without_a_trace() {
+    let (api, client) = Api::with_tenant().await;
+    let path = started(&client, json!([step("text", "note"), signature_step()])).await;
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    signer.session().await;
+    let before = api.dump().await;
+    let body = json!({"step_data": {"note": "n", "sign": SIGNATURE}, "through": "sign"});
+    api.faults.take_requests();
+    api.meter.take();
+    let dry = signer.post("/sign/advance?dry_run=true", body.clone()).await;
+    assert_eq!((dry.status.as_u16(), dry.header("dry-run")), (200, "true"), "{}", dry.text());
+    check_only_reads(&api, "a submission");
+    assert_eq!((&dry.data()["status"], &dry.data()["is_completed"]), (&json!("used"), &json!(true)));
+    let refused = signer.post("/sign/advance?dry_run=true", json!({"step_data": {"note": 1}})).await;
+    assert_eq!(refused.field_errors(), ["/step_data/note"]);
+    let headers = ("idempotency-key", "k");
+    let both = signer.send_json("POST", "/sign/advance?dry_run=true", &body.to_string(), headers).await;
+    assert_eq!(both.field_errors(), ["Idempotency-Key"]);
+    assert_eq!(signer.get("/sign/session?dry_run=true").await.field_errors(), ["dry_run"]);
+    assert_eq!(api.dump().await, before);
+    signer.sign(body).await.data();
 }

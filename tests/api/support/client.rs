@@ -1,6 +1,6 @@
 //! A client of the API.
 
-use super::described;
+use super::document::check_described;
 use super::response::Reply;
 use axum::Router;
 use axum::body::Body;
@@ -161,6 +161,6 @@ pub async fn call(router: &Router, request: Request<Body>) -> Reply {
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
     let reply = Reply { status: parts.status, headers: parts.headers, bytes };
-    described::check(method.as_str(), &path, &reply);
+    check_described(method.as_str(), &path, &reply);
     reply
 }

@@ -1,8 +1,10 @@
-//! The OpenAPI document that the service serves.
+//! The OpenAPI document that the service serves, and the comparison of every response of every test with it: its status must
+//! be listed, and so must its code if it is a 409.
 
 use super::response::Reply;
 use serde_json::Value;
 pub use shared::http::endpoints::BASE;
+use std::sync::LazyLock;
 
 /// As the service serves it.
 pub fn served_document() -> Value {
@@ -40,5 +42,64 @@ pub fn at<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match value["$ref"].as_str() {
         Some(target) => document.pointer(&target[1..]).unwrap_or_else(|| panic!("{target} leads nowhere")),
         None => value,
+    }
+}
+
+/// An operation and the parts of its path.
+struct Described {
+    method: String,
+    path: Vec<String>,
+    operation: Value,
+}
+
+static OPERATIONS: LazyLock<Vec<Described>> = LazyLock::new(|| {
+    let document = served_document();
+    let mut described = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let path = format!("{BASE}{path}").split('/').map(str::to_owned).collect();
+            described.push(Described { method: method.to_uppercase(), path, operation: with_components(&document, operation) });
+        }
+    }
+    // A path of words is a closer match than one of parameters.
+    described.sort_by_key(|operation| operation.path.iter().filter(|part| part.starts_with('{')).count());
+    described
+});
+
+fn operation(method: &str, path: &str) -> Option<&'static Value> {
+    let method = if method == "HEAD" { "GET" } else { method };
+    let parts: Vec<&str> = path.split('/').collect();
+    let matches = |template: &[String]| {
+        template.len() == parts.len()
+            && template
+                .iter()
+                .zip(&parts)
+                .all(|(template, part)| template == part || template.starts_with('{') && !part.is_empty())
+    };
+    // The other methods of a path are those of the template that is matched first.
+    let template = &OPERATIONS.iter().find(|operation| matches(&operation.path))?.path;
+    let found = OPERATIONS.iter().find(|operation| operation.method == method && operation.path == *template)?;
+    Some(&found.operation)
+}
+
+/// Checks a response to a request that a route took.
+#[track_caller]
+pub fn check_described(method: &str, path: &str, reply: &Reply) {
+    let Some(operation) = operation(method, path) else { return };
+    if is_dry_run_of_creation(operation, reply) {
+        return;
+    }
+    // A test can send requests to one function only, which doesn't have the routes of the others.
+    if reply.status == 404 && reply.text().contains("There is no such path.") {
+        return;
+    }
+    let described = response(operation, reply.status.as_str());
+    let described = described
+        .unwrap_or_else(|| panic!("{method} {path} responds with {}, which is not listed: {}", reply.status, reply.text()));
+    if reply.status == 409 && method != "HEAD" {
+        let body: Value = serde_json::from_slice(&reply.bytes).unwrap();
+        let code = body["code"].as_str().unwrap();
+        let codes = described["description"].as_str().unwrap();
+        assert!(codes.contains(&format!("`{code}`")), "{method} {path} responds with {code}, which is not listed in: {codes}");
     }
 }

@@ -91,6 +91,19 @@ pub async fn erase_all(client: &Client, user: &str) {
     while erase(client, user).await.data()["done"] == false {}
 }
 
+/// The user, who has nothing, leaves and is erased.
+pub async fn erase_leaver(api: &Api, client: &Client, user: &str) {
+    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
+    api.advance_clock(60);
+    erase_all(client, user).await;
+}
+
+/// The person leaves and is erased.
+pub async fn erase_person(api: &Api, client: &Client, person: &Person) {
+    leaves(api, client, person).await;
+    erase_all(client, &person.id).await;
+}
+
 /// The items of the table that have this text in any form.
 pub async fn items_with(api: &Api, text: &str) -> Vec<String> {
     let shown = all_items(api).await.into_iter().map(|item| format!("{item:?}"));

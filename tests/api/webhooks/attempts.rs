@@ -1,13 +1,16 @@
-//! The API of deliveries: tests, lists, retries and replays. The handling of the messages is tested elsewhere.
+//! The API of deliveries: tests, lists, retries and replays, each of which sends a message once.
 
 use crate::support::queue::delivery;
 use crate::support::webhooks::deliveries::{id, path, with_delivery};
-use crate::support::{Api, UNKNOWN_ID};
+use crate::support::webhooks::pipeline::{send, with_webhook};
+use crate::support::{Api, Client, UNKNOWN_ID};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::domain::values::id::{EventId, Id};
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhooks::{Delivery, DeliveryRequest, DeliveryStatus, Message, ReplayRequest, WebhookEvents};
+use shared::domain::webhooks::{
+    Delivery, DeliveryRequest, DeliveryStatus, MAX_REPLAYS_PER_DAY, Message, ReplayRequest, WebhookEvents,
+};
 
 #[track_caller]
 fn asked(api: &Api) -> DeliveryRequest {
@@ -230,4 +233,169 @@ async fn a_replay_asks_for_the_events_of_a_time() {
     }
     client.send("POST", &replay, None, "").await.problem(400, "MALFORMED_REQUEST");
     assert_eq!(api.queue.take(), []);
+}
+
+/// Requests that send a message, with their bodies.
+fn sending(webhook: &str, retry: &str) -> [(String, Value); 3] {
+    [
+        (format!("{webhook}/test"), json!({})),
+        (retry.to_owned(), json!({})),
+        (format!("{webhook}/replay"), json!({"since": "2026-03-01T00:00:00Z"})),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_fails_is_a_503_and_a_repetition_sends_the_same_message() {
+    let (api, client) = Api::with_tenant().await;
+    let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
+    for (path, body) in sending(&webhook, &retry) {
+        api.queue.fail(1);
+        let reply = client.post(&path, body.clone()).await;
+        assert!(reply.problem(503, "UNAVAILABLE")["detail"].as_str().unwrap().starts_with("The queue of deliveries"));
+        assert_eq!(reply.header("retry-after"), "1");
+        api.queue.fail(2);
+        for _ in 0..2 {
+            client.post_once(&path, &body, &path).await.problem(503, "UNAVAILABLE");
+        }
+        let sent = client.post_once(&path, &body, &path).await.data();
+        assert_eq!(client.post_once(&path, &body, &path).await.data(), sent, "{path}");
+        let messages = api.queue.take();
+        assert_eq!(messages.len(), 1, "{path}");
+        let text = serde_json::to_string(&messages[0]).unwrap();
+        assert!(text.contains(sent["requested_at"].as_str().unwrap()), "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_has_no_version_to_expect_and_a_dry_run_sends_none() {
+    let (api, client) = Api::with_tenant().await;
+    let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
+    for (path, body) in sending(&webhook, &retry) {
+        let reply = client.send_json("POST", &path, &body.to_string(), ("if-match", "*")).await;
+        reply.problem(412, "PRECONDITION_FAILED");
+        let dry = client.post(&format!("{path}?dry_run=true"), body).await;
+        assert_eq!((dry.status.as_u16(), dry.header("dry-run")), (200, "true"), "{path}");
+        assert_eq!(dry.data().get("id").is_some_and(Value::is_null), path.ends_with("/test"));
+    }
+    assert_eq!(api.queue.take(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_and_a_retry_have_no_body_but_an_empty_one() {
+    let (api, client) = Api::with_tenant().await;
+    let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
+    for path in [format!("{webhook}/test"), retry] {
+        for (content_type, body) in [(None, ""), (Some("application/json"), "{}")] {
+            assert_eq!(client.send("POST", &path, content_type, body).await.status.as_u16(), 200, "{path} {body}");
+            assert_eq!(api.queue.take().len(), 1);
+        }
+        let reply = client.post(&path, json!({"a": 1, "b": 2})).await;
+        let errors = reply.problem(422, "VALIDATION_ERROR")["errors"].clone();
+        assert_eq!((errors[0]["pointer"].as_str(), errors[1]["pointer"].as_str()), (Some("/a"), Some("/b")));
+        client.send("POST", &path, Some("application/json"), "{").await.problem(400, "MALFORMED_REQUEST");
+        assert!(api.queue.take().is_empty(), "nothing is sent for a request that is refused");
+    }
+}
+
+const SINCE: &str = "2026-03-01T00:00:00Z";
+
+async fn running(client: &Client, replay: &str) -> Value {
+    client.post(replay, json!({"since": SINCE})).await.problem(409, "CONFLICT")
+}
+
+/// The messages that requests have sent.
+fn sent(api: &Api) -> Vec<Message> {
+    api.queue.take()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_has_one_replay_at_a_time() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    client.asset(json!({"name": "a"})).await;
+    pipeline.finish(&api).await;
+    let replay = format!("/webhooks/{}/replay", hook.id);
+    client.post(&format!("{replay}?dry_run=true"), json!({"since": SINCE})).await.data();
+    let first = client.post(&replay, json!({"since": SINCE})).await.data();
+    let problem = running(&client, &replay).await;
+    assert_eq!(problem["requested_at"], first["requested_at"]);
+    client.post(&format!("{replay}?dry_run=true"), json!({"since": SINCE})).await.problem(409, "CONFLICT");
+    for message in sent(&api) {
+        send(&pipeline, message).await;
+    }
+    pipeline.run().await;
+    running(&client, &replay).await;
+    // The feed's end settles.
+    pipeline.run_to_end(&api).await;
+    assert_eq!(pipeline.receivers.len(), 2, "once when it happened, once by the replay");
+    client.post(&replay, json!({"since": SINCE})).await.data();
+    // Its message is lost.
+    sent(&api);
+    api.advance_clock(15 * 60);
+    client.post(&replay, json!({"since": SINCE})).await.data();
+    // The message of a webhook that is no longer active ends the replay.
+    hook.activate(false).await;
+    for message in sent(&api) {
+        send(&pipeline, message).await;
+    }
+    pipeline.run_to_end(&api).await;
+    hook.activate(true).await;
+    client.post(&replay, json!({"since": SINCE})).await.data();
+}
+
+/// The lost one comes back later, from the queue of retries.
+#[tokio::test(start_paused = true)]
+async fn a_later_replay_ends_an_earlier_one() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    client.asset(json!({"name": "a"})).await;
+    pipeline.finish(&api).await;
+    pipeline.receivers.take();
+    let replay = format!("/webhooks/{}/replay", hook.id);
+    client.post(&replay, json!({"since": SINCE})).await.data();
+    let lost = sent(&api).remove(0);
+    api.advance_clock(15 * 60);
+    client.post(&replay, json!({"since": SINCE})).await.data();
+    send(&pipeline, lost).await;
+    pipeline.run_to_end(&api).await;
+    assert_eq!(pipeline.receivers.len(), 0);
+    for message in sent(&api) {
+        send(&pipeline, message).await;
+    }
+    pipeline.run_to_end(&api).await;
+    assert_eq!(pipeline.receivers.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn copies_of_a_request_are_one_replay_and_a_failed_one_is_none() {
+    let (api, client) = Api::with_tenant().await;
+    let webhook = client.webhook(json!(["asset.created"])).await;
+    let (replay, body) = (format!("{}/replay", path(&webhook)), json!({"since": SINCE}));
+    api.queue.fail(1);
+    client.post(&replay, body.clone()).await.problem(503, "UNAVAILABLE");
+    let with_version = client.send_json("POST", &replay, &body.to_string(), ("if-match", "\"1-0\"")).await;
+    with_version.problem(412, "PRECONDITION_FAILED");
+    let copies = futures_util::future::join_all((0..3).map(|_| client.post_once(&replay, &body, "key"))).await;
+    let shown: Vec<Value> = copies.iter().map(crate::support::Reply::data).collect();
+    assert!(shown.iter().all(|copy| *copy == shown[0]), "{shown:?}");
+    assert_eq!(sent(&api).len(), 1);
+    assert_eq!(client.post_once(&replay, &body, "key").await.data(), shown[0]);
+    client.post_once(&replay, &body, "another").await.problem(409, "CONFLICT");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_starts_so_many_replays_a_day() {
+    let (api, client) = Api::with_tenant().await;
+    let webhooks = [client.webhook(json!(["*"])).await, client.webhook(json!(["*"])).await];
+    for n in 0..MAX_REPLAYS_PER_DAY {
+        let replay = format!("{}/replay", path(&webhooks[n as usize % 2]));
+        client.post(&replay, json!({"since": SINCE})).await.data();
+        api.advance_clock(8 * 60);
+    }
+    let replay = format!("{}/replay", path(&webhooks[0]));
+    let problem = running(&client, &replay).await;
+    let next: Timestamp = problem["retry_at"].as_str().unwrap().parse().unwrap();
+    assert!(problem["detail"].as_str().unwrap().contains("50 replays a day"), "{problem}");
+    let (_, stranger) = (api.advance_clock_millis(next.since(api.now()).num_milliseconds()), api.tenant().await);
+    client.post(&replay, json!({"since": SINCE})).await.data();
+    let webhook = stranger.webhook(json!(["*"])).await;
+    stranger.post(&format!("{}/replay", path(&webhook)), json!({"since": SINCE})).await.data();
 }

@@ -1,14 +1,24 @@
 //! From the queue to the receivers: requests, repetitions and records.
 
 use crate::support::queue::VISIBILITY;
-use crate::support::webhooks::pipeline::{URL, created, delivering, delivery, encrypted, send, settle, webhook, with_webhook};
+use crate::support::webhooks::pipeline::{
+    URL, created, delivering, delivery, encrypted, replay, send, settle, webhook, with_webhook,
+};
+use crate::support::webhooks::stream::batch;
+use crate::table::requests::{is_guarded, partitions};
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 use shared::app::system_clock;
 use shared::domain::actor::Actor;
 use shared::domain::values::id::{EventId, Id};
-use shared::domain::webhooks::{AttemptFailure, DeliveryRequest, DeliveryStatus, TestEvent, Webhook, WebhookSecret};
+use shared::domain::webhooks::{
+    AttemptFailure, DeliveryRequest, DeliveryStatus, Message, RETENTION, RETRY_DELAYS, ReplayRequest, TestEvent, Webhook,
+    WebhookSecret,
+};
 use shared::lambda::BatchHandler;
+use shared::queue::NewMessage;
 use shared::store::keys::Keys;
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -37,22 +47,6 @@ async fn a_delivery_has_the_entry_of_the_feed_and_is_recorded() {
     assert_eq!((record.requested_at, record.event_type.as_str()), (event.timestamp(), "asset.created"));
     assert_eq!((record.attempts[0].status, record.attempts[0].at), (Some(204), sent.at));
     assert_eq!(pipeline.queue.len(), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn two_webhooks_get_the_same_event_each_with_its_signature() {
-    let (api, client, mut pipeline, one) = with_webhook(&["*"]).await;
-    let other = webhook(&api, client.tenant, "https://example.org/other", &["*"]).await;
-    pipeline.stream.skip(&api.dynamo, &api.table).await;
-    let (_, event) = created(&api, &client, &mut pipeline).await;
-    pipeline.run_to_end(&api).await;
-    let received = pipeline.receivers.take();
-    for hook in [&one, &other] {
-        let of_hook: Vec<_> = received.iter().filter(|it| it.url == hook.url && it.id == event).collect();
-        assert_eq!(of_hook.len(), 1);
-        assert_eq!(of_hook[0].signatures, hook.secret.sign(&event, of_hook[0].seconds, &of_hook[0].body));
-        assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Delivered);
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,4 +280,303 @@ async fn a_delivery_costs_little() {
     let recovery = api.meter.take();
     // The health, then the record and its row.
     assert_eq!((recovery.round_trips, recovery.read_units, recovery.write_units), (4, 5.0, 3.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_begins_anew_and_replaces_what_is_pending() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    let (_, event) = created(&api, &client, &mut pipeline).await;
+    pipeline.receivers.respond(|_| 500);
+    pipeline.run_to_end(&api).await;
+    assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Failed);
+    pipeline.receivers.take();
+    let first = api.now();
+    send(&pipeline, delivery(&hook, &event, first)).await;
+    pipeline.run().await;
+    let again = hook.delivery(&event).await.unwrap();
+    assert_eq!((again.status, again.tries, again.attempt_count), (DeliveryStatus::Pending, 1, 11));
+    assert_eq!((again.requested_at, again.attempts.len()), (first, 11));
+    // While that is pending, another one succeeds; the message of the first is dropped when it comes back.
+    pipeline.receivers.respond(|_| 200);
+    api.advance_clock(1);
+    let second = api.now();
+    send(&pipeline, delivery(&hook, &event, second)).await;
+    pipeline.run_to_end(&api).await;
+    let done = hook.delivery(&event).await.unwrap();
+    assert_eq!((done.status, done.tries, done.attempt_count), (DeliveryStatus::Delivered, 1, 12));
+    assert_eq!((done.requested_at, pipeline.receivers.take().len()), (second, 2));
+    // A retry of what was delivered sends it again, with the same ID.
+    send(&pipeline, delivery(&hook, &event, api.now())).await;
+    pipeline.run_to_end(&api).await;
+    let received = pipeline.receivers.take();
+    assert_eq!((received.len(), &received[0].id), (1, &event));
+    // The message of the first request is still older.
+    send(&pipeline, delivery(&hook, &event, first)).await;
+    pipeline.run_to_end(&api).await;
+    assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_sends_all_events_of_a_time_again() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    client.asset(json!({"name": "before"})).await;
+    let before = pipeline.finish(&api).await;
+    api.advance_clock(1);
+    let since = api.now();
+    client.assets(120).await;
+    client.user("Ada").await;
+    let events = pipeline.fan_out(&api).await;
+    pipeline.run_to_end(&api).await;
+    let assets: Vec<String> = pipeline.receivers.take().iter().map(|sent| sent.id.clone()).collect();
+    assert_eq!(assets.len(), 121);
+    api.advance_clock(20);
+    let until = api.now();
+    api.advance_clock(20);
+    client.asset(json!({"name": "after"})).await;
+    let after = pipeline.finish(&api).await;
+    settle(&api);
+    pipeline.receivers.take();
+    pipeline.queue.take_sent();
+    let request = replay(&api, &hook, since, until, &["asset.created"]);
+    send(&pipeline, Message::Replay(request.clone())).await;
+    pipeline.run_to_end(&api).await;
+    let replays = pipeline.queue.take_sent().into_iter().filter(|new| matches!(new.message, Message::Replay(_)));
+    assert_eq!(replays.count(), 2, "the replay and one continuation");
+    let mut got: Vec<String> = pipeline.receivers.take().iter().map(|sent| sent.id.clone()).collect();
+    got.sort();
+    let mut expected: Vec<String> = assets.into_iter().filter(|id| !before.contains(id)).collect();
+    expected.sort();
+    assert_eq!((got.len(), &got), (120, &expected));
+    assert!(got.iter().all(|id| events.contains(id) && !after.contains(id)));
+    assert_eq!(hook.delivery(&got[0]).await.unwrap().requested_at, request.requested_at);
+    // A double of the replay's message sends nothing again.
+    send(&pipeline, Message::Replay(request.clone())).await;
+    pipeline.run_to_end(&api).await;
+    assert_eq!(pipeline.receivers.len(), 0);
+    // Another replay does. All types can be asked for, whatever the webhook wants.
+    let events = serde_json::from_value(json!(["*"])).unwrap();
+    send(&pipeline, Message::Replay(ReplayRequest { requested_at: api.now(), events, ..request })).await;
+    pipeline.run_to_end(&api).await;
+    assert_eq!(pipeline.receivers.len(), 121);
+}
+
+/// The feed holds back the events of the last seconds: a replay up to now waits for them.
+#[tokio::test(start_paused = true)]
+async fn a_replay_waits_for_the_end_of_the_feed() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    let since = api.now();
+    client.asset(json!({"name": "a"})).await;
+    pipeline.finish(&api).await;
+    pipeline.receivers.take();
+    pipeline.queue.take_sent();
+    let now = api.now();
+    let request = replay(&api, &hook, since, now.plus(TimeDelta::days(1000)), &["*"]);
+    send(&pipeline, Message::Replay(request.clone())).await;
+    pipeline.run().await;
+    assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (0, 1));
+    client.asset(json!({"name": "later"})).await;
+    pipeline.run_to_end(&api).await;
+    assert_eq!(pipeline.receivers.len(), 1);
+    assert!(api.now().since(now) < TimeDelta::seconds(60));
+    // Nobody needs one for a webhook that is inactive or deleted.
+    for end in 0..2 {
+        if end == 0 {
+            hook.activate(false).await
+        } else {
+            hook.delete().await
+        }
+        send(&pipeline, Message::Replay(ReplayRequest { requested_at: api.now(), ..request.clone() })).await;
+        pipeline.run_to_end(&api).await;
+        assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (1, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_repeated_by_the_schedule() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    let (_, event) = created(&api, &client, &mut pipeline).await;
+    pipeline.receivers.respond(|_| 503);
+    api.stop_clock();
+    pipeline.run().await;
+    // A waiting message is not in flight in the queue of first attempts: it is held back in the other one.
+    assert_eq!((pipeline.queue.first_attempts(), pipeline.queue.len()), (0, 1));
+    let sent: Vec<Duration> = pipeline.queue.take_sent_retries().iter().map(|new| new.delay).collect();
+    assert!(sent.len() == 1 && (5..=6).contains(&sent[0].as_secs()), "{sent:?}");
+    pipeline.run_to_end(&api).await;
+    let received = pipeline.receivers.take();
+    assert_eq!(received.len(), 1 + RETRY_DELAYS.len());
+    assert!(received.iter().all(|sent| sent.id == event && sent.body == received[0].body));
+    for (pair, delay) in received.windows(2).zip(RETRY_DELAYS) {
+        let (waited, most) = (pair[1].at.since(pair[0].at), delay + delay / 10);
+        // The queue counts whole seconds, so an attempt may be less than a second early.
+        assert!(waited > delay - TimeDelta::seconds(1) && waited <= most, "{waited} instead of {delay} to {most}");
+        assert_eq!(pair[1].seconds, pair[1].at.millis() / 1000);
+        assert_eq!(pair[1].signatures, hook.secret.sign(&event, pair[1].seconds, &pair[1].body));
+    }
+    let waits: Vec<TimeDelta> = received.windows(2).map(|pair| pair[1].at.since(pair[0].at)).collect();
+    assert!(
+        waits.iter().zip(RETRY_DELAYS).any(|(waited, delay)| *waited > delay + TimeDelta::seconds(1)),
+        "no jitter: {waits:?}"
+    );
+    // Each wait is one message, which is sent again as long as it is longer than a delay can be.
+    let mut parts = HashMap::<u32, (Duration, u32)>::new();
+    for new in sent.into_iter().map(|delay| (2, delay)).chain(pipeline.queue.take_sent_retries().iter().map(of_number)) {
+        let (sum, count) = parts.entry(new.0).or_default();
+        (*sum, *count) = (*sum + new.1, *count + 1);
+    }
+    assert_eq!(parts.len(), RETRY_DELAYS.len());
+    for (number, delay) in (2..).zip(RETRY_DELAYS) {
+        let (delay, (sum, count)) = (delay.to_std().unwrap(), parts[&number]);
+        assert!(sum + Duration::from_secs(2) > delay && sum <= delay + delay / 10, "{sum:?} instead of {delay:?}");
+        assert_eq!(count, u32::try_from(sum.as_secs().div_ceil(900)).unwrap(), "{number}");
+    }
+    let record = hook.delivery(&event).await.unwrap();
+    assert_eq!((record.status, record.tries, record.next_attempt_at), (DeliveryStatus::Failed, 10, None));
+    assert!(record.attempts.iter().zip(&received).all(|(attempt, sent)| attempt.at == sent.at && attempt.status == Some(503)));
+    assert!(hook.read().await.value.is_active, "three days of failures");
+    assert_eq!(pipeline.queue.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_after_failures_ends_the_delivery() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    let (_, event) = created(&api, &client, &mut pipeline).await;
+    let mut statuses = [0, 302, 500, 201].into_iter();
+    pipeline.receivers.respond(move |_| statuses.next().unwrap());
+    pipeline.run().await;
+    let pending = hook.delivery(&event).await.unwrap();
+    assert_eq!((pending.status, pending.attempts[0].error), (DeliveryStatus::Pending, Some(AttemptFailure::TimedOut)));
+    let due = pending.next_attempt_at.unwrap().since(pending.attempts[0].at);
+    assert!(due >= TimeDelta::seconds(5) && due <= TimeDelta::milliseconds(5500), "{due}");
+    pipeline.run_to_end(&api).await;
+    let record = hook.delivery(&event).await.unwrap();
+    let statuses: Vec<Option<u16>> = record.attempts.iter().map(|attempt| attempt.status).collect();
+    assert_eq!((record.status, statuses), (DeliveryStatus::Delivered, vec![None, Some(302), Some(500), Some(201)]));
+    assert_eq!(pipeline.receivers.len(), 4);
+}
+
+fn of_number(new: &NewMessage) -> (u32, Duration) {
+    let Message::Delivery(request) = &new.message else { panic!("{new:?}") };
+    (request.number, new.delay)
+}
+
+/// A message that comes back, since the one that waits in its place could not be sent, waits again.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_is_not_made_before_it_is_due() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    let (_, event) = created(&api, &client, &mut pipeline).await;
+    let mut attempts = 0;
+    pipeline.receivers.respond(move |_| {
+        attempts += 1;
+        if attempts < 3 { 500 } else { 200 }
+    });
+    pipeline.run().await;
+    api.advance_clock(6);
+    pipeline.queue.fail_call(0, false);
+    pipeline.run().await;
+    assert!(pipeline.queue.stop_failing());
+    assert_eq!(pipeline.receivers.len(), 2);
+    pipeline.queue.take_sent_retries();
+    api.advance_clock(VISIBILITY.num_seconds());
+    pipeline.run().await;
+    assert_eq!(pipeline.receivers.len(), 2);
+    let waits = pipeline.queue.take_sent_retries();
+    assert!(waits.len() == 1 && (100..160).contains(&waits[0].delay.as_secs()), "{waits:?}");
+    pipeline.run_to_end(&api).await;
+    assert_eq!((pipeline.receivers.len(), hook.delivery(&event).await.unwrap().status), (3, DeliveryStatus::Delivered));
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_expire_and_those_that_were_not_delivered_can_be_found() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    pipeline.receivers.respond(|_| 500);
+    let (_, event) = created(&api, &client, &mut pipeline).await;
+    pipeline.run().await;
+    let key = Keys::of(client.tenant).delivery(hook.id, event.parse().unwrap());
+    let item = async || {
+        let item = api.dynamo.get_item().table_name(&api.table).set_key(Some(key.item())).send().await.unwrap();
+        item.item.unwrap()
+    };
+    let (pending, record) = (item().await, hook.delivery(&event).await.unwrap());
+    let event: EventId = event.parse().unwrap();
+    assert_eq!(pending["LS"], Keys::delivery_status(DeliveryStatus::Pending, event));
+    assert_eq!(pending["type"].as_s().unwrap(), "delivery");
+    let expires = record.attempts[0].at.plus(RETENTION).millis() / 1000;
+    assert_eq!(pending["expires"].as_n().unwrap(), &expires.to_string());
+    pipeline.run_to_end(&api).await;
+    assert_eq!(item().await["LS"], Keys::delivery_status(DeliveryStatus::Failed, event));
+    pipeline.receivers.respond(|_| 200);
+    send(&pipeline, delivery(&hook, &event.to_string(), api.now())).await;
+    pipeline.run().await;
+    assert!(!item().await.contains_key("LS"));
+}
+
+/// Lists, statistics, the operator's check and the feed are as they would be without deliveries.
+#[tokio::test(start_paused = true)]
+async fn pending_and_failed_deliveries_disturb_nothing() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["*"]).await;
+    let other = webhook(&api, client.tenant, "https://example.org/other", &["*"]).await;
+    let user = client.user("Ada").await;
+    client.assigned_asset("Laptop", &user).await;
+    let feed = async || client.get("/events?limit=100").await.text().to_owned();
+    let lists = ["/assets", "/users", "/processes/instances", "/movements", "/stats"];
+    settle(&api);
+    let before = (feed().await, client.get("/stats").await.data());
+    // Half of the deliveries fail for good, the others are pending.
+    let url = other.url.clone();
+    pipeline.receivers.respond(move |sent| if sent.url == url { 500 } else { 410 });
+    pipeline.fan_out(&api).await;
+    for _ in 0..3 {
+        pipeline.run().await;
+        api.advance_clock(180);
+    }
+    assert!(!hook.read().await.value.is_active);
+    let replica = api.replica(0, 1 << 20).client(&client);
+    for list in lists {
+        assert_eq!(replica.get(list).await.data(), client.get(list).await.data(), "{list}");
+    }
+    assert!(feed().await.contains(before.0.split_once("],\"meta\"").unwrap().0), "the feed has only more events");
+    assert_eq!(client.get("/stats").await.data()["assets"], before.1["assets"]);
+    let store = api.store.tenant(client.tenant);
+    let counts = store.count_items(|_| {}).await.unwrap();
+    assert!(counts["delivery"] >= 4 && counts["webhook_health"] == 1, "{counts:?}");
+    let found = dev_server::invariants::violations(&store, &api.dynamo, &api.table).await.unwrap();
+    assert!(found.is_empty(), "{found:?}");
+    // A deletion of the tenant leaves none of it, nor of a webhook that was deleted before.
+    hook.delete().await;
+    assert_eq!(store.count_items(|_| {}).await.unwrap()["delivery"], counts["delivery"]);
+    store.begin_deletion().await.unwrap();
+    store.delete_items(Duration::ZERO, |_| {}).await.unwrap();
+    store.finish_deletion().await.unwrap();
+    let left = async || api.dump().await.0.into_iter().filter(|item| item.contains(&client.tenant.short())).collect::<Vec<_>>();
+    assert_eq!(left().await, [""; 0]);
+    pipeline.run_to_end(&api).await;
+    assert_eq!(left().await, [""; 0], "a message of a deleted tenant has written something");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_functions_read_consistently_and_write_conditionally_in_one_tenant() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["*"]).await;
+    let mut statuses = [500, 500, 200, 410].into_iter();
+    pipeline.receivers.respond(move |_| statuses.next().unwrap_or(200));
+    client.assets(2).await;
+    api.faults.take_requests();
+    let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
+    api.faults.take_requests();
+    pipeline.fanout.handle(batch(&records)).await;
+    pipeline.run_to_end(&api).await;
+    let keys = Keys::of(client.tenant);
+    let own = [keys.partition(), keys.webhook_partition(hook.id)].map(|partition| partition.as_s().unwrap().clone());
+    let mut operations: Vec<String> = Vec::new();
+    for (operation, request) in api.faults.take_requests() {
+        let mut found = Vec::new();
+        partitions(&request, &mut found);
+        assert!(!found.is_empty() && found.iter().all(|partition| own.contains(partition)), "{operation}: {request}");
+        assert!(is_guarded(&operation, &request, &api.table), "{operation} is not guarded: {request}");
+        operations.push(operation);
+    }
+    operations.sort();
+    operations.dedup();
+    // What the roles must permit.
+    assert_eq!(operations, ["BatchGetItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"]);
 }

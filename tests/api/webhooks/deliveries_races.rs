@@ -1,16 +1,20 @@
 //! At least once: despite failures, stops and simultaneous requests, every event reaches every active webhook that wants it.
 
 use crate::support::webhooks::key_encryption::ObservedKeyEncryption;
-use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, delivering, delivery, webhook};
+use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, delivering, delivery, event_id, replay, send, settle, webhook};
 use crate::support::webhooks::receivers::Receivers;
-use crate::support::{Api, Client, Disturbance, at_each_place};
+use crate::support::webhooks::stream::batch;
+use crate::support::{Api, Client, Disturbance, at_each_place, paused_runtime, sample};
 use deliver::Deliver;
+use dev_server::faulty_table::Weaknesses;
 use dev_server::faulty_table::planned::CallFailure;
 use serde_json::json;
 use shared::domain::values::id::{EventId, Id};
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{DeliveryStatus, DisabledReason, Message};
 use shared::key_encryption::KeyEncryption;
 use shared::queue::Queue;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A tenant with two webhooks and an event that both want.
@@ -177,5 +181,140 @@ async fn of_two_attempts_at_the_same_time_a_success_counts() {
         pipeline.run_to_end(&api).await;
         assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Delivered);
         assert_eq!(pipeline.receivers.len(), usize::from(!is_done), "{slow} {fast}");
+    }
+}
+
+/// A webhook to which events were delivered, the last of them so late that the feed still holds it back.
+struct Replayed {
+    hook: TestWebhook,
+    since: Timestamp,
+    until: Timestamp,
+    events: HashSet<String>,
+}
+
+/// Creates a tenant with a webhook, and delivers so many events and one more.
+async fn replayed(api: &Api, pipeline: &mut Pipeline, count: usize) -> Replayed {
+    let client = api.tenant().await;
+    let hook = webhook(api, client.tenant, "https://example.com/one", &["asset.created"]).await;
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    let since = api.now();
+    client.assets(count).await;
+    pipeline.finish(api).await;
+    settle(api);
+    client.asset(json!({"name": "late"})).await;
+    pipeline.finish(api).await;
+    let events: HashSet<String> = pipeline.receivers.take().into_iter().map(|sent| sent.id).collect();
+    assert!(events.len() > count, "{}", events.len());
+    pipeline.queue.take_sent();
+    api.advance_clock(1);
+    Replayed { hook, since, until: api.now(), events }
+}
+
+impl Replayed {
+    /// All events. Returns the time of the request.
+    async fn replay(&self, api: &Api, pipeline: &Pipeline) -> Timestamp {
+        let request = replay(api, &self.hook, self.since, self.until, &["asset.created"]);
+        send(pipeline, Message::Replay(request.clone())).await;
+        request.requested_at
+    }
+
+    /// Checks that every event was delivered again. Returns the number of the replay's messages.
+    async fn check(&self, pipeline: &Pipeline, requested_at: Timestamp, name: &str) -> usize {
+        let got: HashSet<String> = pipeline.receivers.take().into_iter().map(|sent| sent.id).collect();
+        assert_eq!(got, self.events, "{name}");
+        for event in &self.events {
+            let record = self.hook.delivery(event).await.unwrap();
+            assert_eq!((record.status, record.requested_at), (DeliveryStatus::Delivered, requested_at), "{name}");
+        }
+        assert_eq!(pipeline.queue.len(), 0, "{name}");
+        pipeline.queue.take_sent().iter().filter(|new| matches!(new.message, Message::Replay(_))).count()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_survives_any_disturbance() {
+    // Each with a table of its own: the stream is read from all that the table has.
+    let replayed = async |place, way| {
+        let (api, _, mut pipeline) = delivering().await;
+        let replayed = replayed(&api, &mut pipeline, if way == Disturbance::IsDropped { 11 } else { 2 }).await;
+        let requested_at = replayed.replay(&api, &pipeline).await;
+        let is_disturbed = pipeline.run_disturbed(&api, place, way).await;
+        replayed.check(&pipeline, requested_at, &format!("{way:?} {place}")).await;
+        is_disturbed
+    };
+    at_each_place(&[Disturbance::IsDropped], 4, 3, &replayed).await;
+    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), 8, 6, &replayed).await;
+}
+
+/// The rest of a replay is sent when all before it was: else two messages would go on with the same replay.
+#[tokio::test(start_paused = true)]
+async fn a_replay_is_not_doubled_when_only_some_messages_are_sent() {
+    let (api, _, mut pipeline) = delivering().await;
+    let replayed = replayed(&api, &mut pipeline, 109).await;
+    settle(&api);
+    // A hundred deliveries in ten calls, the rest of the replay in the next one, and what that sends in another.
+    let failures = [(0, false), (0, true), (9, false), (9, true), (10, false), (10, true), (11, false), (11, true)];
+    for (place, after) in sample(failures, 1) {
+        let requested_at = replayed.replay(&api, &pipeline).await;
+        pipeline.queue.fail_call(place, after);
+        pipeline.run().await;
+        assert!(pipeline.queue.stop_failing(), "{place} {after}");
+        pipeline.run_to_end(&api).await;
+        let messages = replayed.check(&pipeline, requested_at, &format!("{place} {after}")).await;
+        // Only the lost response about the message itself can't be told from a failure.
+        assert_eq!(messages, if (place, after) == (10, true) { 3 } else { 2 }, "{place} {after}");
+        api.advance_clock(1);
+    }
+}
+
+/// A table that delays, throttles and fails calls, tears reads and leaves keys of batches unread, as DynamoDB may. Everything
+/// arrives.
+fn on_a_faulty_table(seed: u64) {
+    paused_runtime().block_on(async {
+        let faults = Weaknesses { failed_per_mille: 10, throttled_per_mille: 20, ..Weaknesses::ordinary() };
+        let weaknesses = Weaknesses { unprocessed_per_mille: 100, conflict_per_mille: 40, ..faults };
+        let api = Api::on_faulty_table(seed, weaknesses).await;
+        let client = api.tenant().await;
+        let mut hooks = Vec::new();
+        for path in ["one", "two", "three"] {
+            hooks.push(webhook(&api, client.tenant, &format!("https://example.com/{path}"), &["asset.created"]).await);
+        }
+        let mut pipeline = Pipeline::start(&api).await;
+        pipeline.receivers.fail_first();
+        let mut wanted = HashSet::new();
+        for n in 0..8 {
+            // The creation may fail; what is in the stream was committed.
+            client.post("/assets", json!({"name": format!("a{n}")})).await;
+            let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
+            let is_asset = |record: &&serde_json::Value| {
+                record["dynamodb"]["NewImage"]["entry"]["S"].as_str().unwrap().contains(r#""type":"asset.created""#)
+            };
+            let ids = records.iter().filter(is_asset).map(event_id);
+            wanted.extend(ids.flat_map(|id| hooks.iter().map(move |hook| (hook.url.clone(), id.clone()))));
+            let mut from = 0;
+            for _ in 0..50 {
+                let response = pipeline.fanout.handle(batch(&records[from..])).await;
+                let Some(failure) = response.batch_item_failures.first() else { break };
+                let number = failure.item_identifier.clone().unwrap();
+                from = records.iter().position(|record| record["dynamodb"]["SequenceNumber"] == number.as_str()).unwrap();
+            }
+        }
+        pipeline.run_to_end(&api).await;
+        assert!(!wanted.is_empty(), "seed {seed}");
+        let mut statuses: HashMap<(String, String), DeliveryStatus> = HashMap::new();
+        for (url, event) in &wanted {
+            let hook = hooks.iter().find(|hook| hook.url == *url).unwrap();
+            let record = hook.delivery(event).await;
+            statuses.insert((url.clone(), event.clone()), record.unwrap().status);
+        }
+        assert!(statuses.values().all(|status| *status == DeliveryStatus::Delivered), "seed {seed}: {statuses:?}");
+        assert_eq!(pipeline.receivers.got(), wanted, "seed {seed}");
+    });
+}
+
+#[test]
+fn everything_arrives_on_a_faulty_table() {
+    for seed in sample(0..40, 3) {
+        on_a_faulty_table(seed);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::support::dropping::dropped_after;
 use crate::support::queue::deliveries;
-use crate::support::webhooks::pipeline::{TestWebhook, delivering, event_id, webhook};
+use crate::support::webhooks::pipeline::{TestWebhook, URL, delivering, event_id, webhook};
 use crate::support::webhooks::stream::{batch, record};
 use crate::support::{Api, Client, at_each_place};
 use dev_server::faulty_table::planned::CallFailure;
@@ -14,8 +14,6 @@ use shared::queue::NewMessage;
 use shared::store::max_event_delay;
 use std::collections::HashSet;
 use tokio::time::Instant;
-
-const URL: &str = "https://example.com/hook";
 
 fn sequence_number(record: &Value) -> String {
     record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()

@@ -12,10 +12,9 @@ use serde_json::json;
 use shared::domain::actor::Actor;
 use shared::domain::values::id::EventId;
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhooks::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, Message, RETRY_DELAYS, TestEvent};
+use shared::domain::webhooks::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, Message, TestEvent};
 use shared::queue::{NewMessage, Queue};
 use shared::store::keys::Keys;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -78,33 +77,6 @@ async fn a_wait_of_a_day_ends_on_time_and_reads_nothing_until_then() {
     let received = pipeline.receivers.take();
     assert_eq!((received.len(), received[0].at.since(due).num_seconds()), (1, 0));
     assert_eq!((waiting.record().await.status, pipeline.queue.len()), (DeliveryStatus::Delivered, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn ten_webhooks_that_fail_for_three_days_get_each_attempt_once() {
-    let (api, client, mut pipeline) = delivering().await;
-    let mut hooks = Vec::new();
-    for n in 0..10 {
-        hooks.push(webhook(&api, client.tenant, &format!("https://example.com/{n}"), &["asset.created"]).await);
-    }
-    pipeline.stream.skip(&api.dynamo, &api.table).await;
-    pipeline.receivers.respond(|_| 500);
-    let (_, event) = created(&api, &client, &mut pipeline).await;
-    api.stop_clock();
-    pipeline.run_to_end(&api).await;
-    let mut times = HashMap::<String, Vec<Timestamp>>::new();
-    for arrival in pipeline.receivers.take() {
-        times.entry(arrival.url).or_default().push(arrival.at);
-    }
-    for hook in hooks {
-        let (times, record) = (&times[&hook.url], hook.delivery(&event).await.unwrap());
-        assert_eq!((times.len(), record.attempt_count, record.status), (10, 10, DeliveryStatus::Failed));
-        for (pair, delay) in times.windows(2).zip(RETRY_DELAYS) {
-            let waited = pair[1].since(pair[0]);
-            assert!(waited > delay - TimeDelta::seconds(1) && waited <= delay + delay / 10, "{waited} instead of {delay}");
-        }
-        assert!(hook.read().await.value.is_active);
-    }
 }
 
 /// Each attempt, and one part of each wait, is handled twice: one after the other, or both messages at the same time.

@@ -1,16 +1,11 @@
 //! docs/openapi-examples.json: requests and responses of a small company's day, as the service really sends them.
 
-mod catalog;
-mod handover;
+mod account;
 mod inventory;
-mod movements;
-mod people;
 mod problems;
+mod processes;
 mod recorder;
 mod replacements;
-mod settings;
-mod signing;
-mod webhooks;
 
 use crate::support::document::at;
 use recorder::Scenario;
@@ -52,21 +47,21 @@ fn pretty(examples: &Value) -> String {
 
 async fn record_all() -> Value {
     let scenario = Scenario::begin().await;
-    let pipeline = webhooks::subscribe(&scenario).await;
-    settings::choose(&scenario).await;
-    let people = people::join(&scenario).await;
-    let catalog = catalog::fill(&scenario).await;
+    let pipeline = account::subscribe(&scenario).await;
+    account::choose(&scenario).await;
+    let people = inventory::join(&scenario).await;
+    let catalog = inventory::fill(&scenario).await;
     let laptop = inventory::buy(&scenario, &people, &catalog).await;
-    let grace = people::give_key(&scenario, &people).await;
-    handover::hand_over(&grace, &people, &laptop).await;
-    movements::move_together(&scenario, &catalog).await;
-    signing::sign(&scenario, &people).await;
-    people::leave(&scenario, &catalog).await;
-    webhooks::follow(&scenario).await;
-    settings::read_reports(&scenario, &people, &laptop).await;
+    let grace = inventory::give_key(&scenario, &people).await;
+    processes::hand_over(&grace, &people, &laptop).await;
+    processes::move_together(&scenario, &catalog).await;
+    processes::sign(&scenario, &people).await;
+    inventory::leave(&scenario, &catalog).await;
+    account::follow(&scenario).await;
+    account::read_reports(&scenario, &people, &laptop).await;
     problems::record(&scenario, &people, &catalog, &laptop).await;
     inventory::clean_up(&scenario).await;
-    webhooks::deliver(&scenario, pipeline).await;
+    account::deliver(&scenario, pipeline).await;
     scenario.end()
 }
 

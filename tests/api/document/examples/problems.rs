@@ -1,7 +1,7 @@
 //! Every kind of problem, as the company meets it.
 
-use super::catalog::Catalog;
-use super::people::People;
+use super::inventory::Catalog;
+use super::inventory::People;
 use super::recorder::{Scenario, id};
 use crate::support::bulk::{costly, creations};
 use crate::support::processes::{create_process, start, system_process};

@@ -2,5 +2,4 @@
 
 pub mod dump;
 pub mod history;
-mod indexes;
 pub mod snapshot;

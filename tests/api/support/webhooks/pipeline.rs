@@ -10,9 +10,9 @@ use deliver::Deliver;
 use fanout::Fanout;
 use serde_json::json;
 use shared::domain::record::Stored;
-use shared::domain::values::id::{EventId, TenantId, WebhookId};
+use shared::domain::values::id::{EventId, Id, TenantId, WebhookId};
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhooks::{Delivery, DeliveryRequest, EncryptedSecret, Message, Webhook, WebhookSecret};
+use shared::domain::webhooks::{Delivery, DeliveryRequest, EncryptedSecret, Message, ReplayRequest, Webhook, WebhookSecret};
 use shared::key_encryption::{KeyEncryption, Purpose};
 use shared::queue::Queue;
 use shared::store::{ChangeContext, Store, StoreError, UnitOfWork};
@@ -207,6 +207,18 @@ pub async fn created(api: &Api, client: &Client, pipeline: &mut Pipeline) -> (St
 
 pub fn delivery(hook: &TestWebhook, event: &str, requested_at: Timestamp) -> DeliveryRequest {
     DeliveryRequest::first(hook.tenant, hook.id, event.parse().unwrap(), requested_at)
+}
+
+/// A replay of these types, asked for now.
+pub fn replay(api: &Api, hook: &TestWebhook, since: Timestamp, until: Timestamp, types: &[&str]) -> ReplayRequest {
+    ReplayRequest {
+        tenant_id: hook.tenant,
+        webhook_id: hook.id,
+        after: EventId::new(since.plus(TimeDelta::milliseconds(-1)), [u8::MAX; 10]),
+        until,
+        events: serde_json::from_value(json!(types)).unwrap(),
+        requested_at: api.now(),
+    }
 }
 
 /// As the API, when it repeats a delivery.

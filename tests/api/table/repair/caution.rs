@@ -1,6 +1,6 @@
 //! The limits of a repair: it changes no record and no event, and leaves items of unknown records and changes in progress alone.
 
-use super::transaction::{Items, items};
+use super::{Items, items};
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
 use shared::domain::record::Kind;
