@@ -183,23 +183,6 @@ mod tests {
     }
 
     #[test]
-    fn types_are_exact_or_all_of_a_kind() {
-        let types = Some("asset.created,user.*".parse().expect("types"));
-        let filter = EventFilter { types, ..EventFilter::default() };
-        for (event_type, is_match) in [
-            ("asset.created", true),
-            ("asset.updated", false),
-            ("asset_type.created", false),
-            ("user.deleted", true),
-            ("user.merged", true),
-            ("drone.created", false),
-        ] {
-            assert_eq!(filter.matches(&entry(event_type, 1)), is_match, "{event_type}");
-        }
-        assert!(!filter.matches("not JSON") && EventFilter::default().matches("not JSON"));
-    }
-
-    #[test]
     fn scans_must_be_named() {
         let seen = entry("asset.seen", 1);
         for (types, is_match) in
@@ -228,6 +211,7 @@ mod tests {
         assert!(filter.matches(&entry("drone.created", 1)) && !filter.matches(&entry("asset.created", 2)));
         let both = EventFilter { types: Some("asset.*".parse().expect("types")), ..filter };
         assert!(both.matches(&entry("asset.created", 1)) && !both.matches(&entry("user.created", 1)));
+        assert!(!both.matches("not JSON") && EventFilter::default().matches("not JSON"));
     }
 
     #[test]
@@ -241,18 +225,6 @@ mod tests {
             let by = |actor| EventFilter { actor: Some(Uuid::from_u128(actor)), ..EventFilter::default() };
             assert!(by(7).matches(&entry) && !by(8).matches(&entry), "{name}");
         }
-    }
-
-    #[test]
-    fn a_period_has_its_first_instant_and_not_its_last() {
-        let actor = serde_json::json!({"key_id": null, "user_id": null});
-        let entry = |at| {
-            let at = Timestamp::from_millis(at);
-            serde_json::json!({"type": "asset.created", "entity_id": Uuid::nil(), "at": at, "actor": actor}).to_string()
-        };
-        let at = |millis| Some(Timestamp::from_millis(millis));
-        let filter = EventFilter { since: at(10), until: at(20), ..EventFilter::default() };
-        assert_eq!([9, 10, 19, 20].map(|at| filter.matches(&entry(at))), [false, true, true, false]);
     }
 
     #[test]

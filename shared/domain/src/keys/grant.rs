@@ -116,7 +116,6 @@ mod tests {
     use super::*;
     use crate::keys::api_key::SecretHash;
     use crate::values::id::{ApiKeyId, Id};
-    use proptest::prelude::*;
 
     fn user(number: u8) -> UserId {
         UserId::new(Timestamp::from_millis(0), [number; 10])
@@ -167,27 +166,5 @@ mod tests {
         let error = Err(GrantError::Role { own: Role::Helpdesk, given: Role::Technician });
         assert_eq!(Role::Helpdesk.check_grant(None, Role::Technician), error);
         assert_eq!(Role::Helpdesk.check_grant(Some(Role::Admin), Role::Technician), error);
-    }
-
-    proptest! {
-        #[test]
-        fn no_chain_of_grants_ends_with_a_stronger_key(chain in proptest::collection::vec(rights(), 2..6)) {
-            let granted = chain.windows(2).all(|pair| as_rights(&pair[0]).check_grant(&as_rights(&pair[1])).is_ok());
-            let (first, last) = (as_rights(&chain[0]), as_rights(&chain[chain.len() - 1]));
-            prop_assert!(!granted || first.check_grant(&last).is_ok());
-        }
-    }
-
-    type Rights = (Scopes, u32, Option<Timestamp>, Option<UserId>);
-
-    fn as_rights((scopes, rate_limit_per_minute, expires_at, user_id): &Rights) -> KeyRights<'_> {
-        KeyRights { scopes, rate_limit_per_minute: *rate_limit_per_minute, expires_at: *expires_at, user_id: *user_id }
-    }
-
-    /// Few different values, so that many chains are possible.
-    fn rights() -> impl Strategy<Value = Rights> {
-        let scopes = proptest::sample::subsequence(vec![Scope::KeysWrite, Scope::AssetsRead], 0..=2);
-        let end = proptest::option::of((0i64..3).prop_map(Timestamp::from_millis));
-        (scopes.prop_map(Scopes::from_iter), 0u32..3, end, proptest::option::of((0u8..2).prop_map(user)))
     }
 }

@@ -205,8 +205,6 @@ mod tests {
     use crate::values::id::{Id, InstanceId, MovementId};
     use super::*;
 
-    const OPEN: (InstanceStatus, usize) = (InstanceStatus::InProgress, 2);
-
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)
     }
@@ -226,34 +224,6 @@ mod tests {
             revoked_at: None,
             slot: 7,
         }
-    }
-
-    #[test]
-    fn a_link_is_open_until_its_end() {
-        assert_eq!(link().status(at(99), OPEN), LinkStatus::Open);
-        assert_eq!(link().status(at(100), OPEN), LinkStatus::Expired);
-        assert_eq!(link().end_reason(at(99)), None);
-        assert_eq!(link().end_reason(at(100)), Some(LinkStatus::Expired));
-    }
-
-    #[test]
-    fn a_link_ends_with_its_process_and_with_its_steps() {
-        let after = |process| link().status(at(0), process);
-        assert_eq!(after((InstanceStatus::InProgress, 3)), LinkStatus::Ended);
-        assert_eq!(after((InstanceStatus::Cancelled, 1)), LinkStatus::Ended);
-        assert_eq!(after((InstanceStatus::Completed, 2)), LinkStatus::Ended);
-        assert_eq!(after((InstanceStatus::InProgress, 1)), LinkStatus::Open);
-    }
-
-    #[test]
-    fn a_link_is_used_by_its_last_step_and_opens_the_receipt_for_a_day() {
-        assert_eq!(link().submitted(1, at(5)), link());
-        let used = link().submitted(2, at(5));
-        assert_eq!(used.own_status(at(1000)), LinkStatus::Used);
-        assert_eq!(used.ends_at(), at(5 + 24 * 3600));
-        assert_eq!(used.end_reason(at(4 + 24 * 3600)), None);
-        assert_eq!(used.end_reason(at(5 + 24 * 3600)), Some(LinkStatus::Used));
-        assert_eq!(used.submitted(2, at(9)), used, "it stays as it was");
     }
 
     #[test]

@@ -16,36 +16,6 @@ fn errors(instance: &Instance, data: Value) -> Vec<(String, String)> {
 }
 
 #[test]
-fn advancing_stores_the_value_and_moves_on_to_the_next_step() {
-    let next = advanced(&instance(0), json!({"employee": alice()}));
-    assert_eq!(next.state, State::InProgress { step: 1 });
-    assert_eq!(Value::Object(next.step_values.as_map().clone()), json!({"employee": alice()}));
-    let next = advanced(&next, json!({}));
-    assert_eq!((next.status(), next.current_step()), (InstanceStatus::InProgress, 2), "an optional step can be skipped");
-}
-
-#[test]
-fn submitting_the_last_step_completes_the_instance_and_stays_at_it() {
-    let last = instance(4);
-    for data in [json!({}), json!({"complete": true})] {
-        let next = advanced(&last, data);
-        assert_eq!(next.state, State::Completed { at: time(5) });
-        assert_eq!((next.status(), next.current_step()), (InstanceStatus::Completed, 4));
-    }
-    assert_eq!(errors(&last, json!({"complete": "yes"})), [("/step_data/complete".into(), "must be true".into())]);
-}
-
-#[test]
-fn another_step_than_the_expected_one_is_refused() {
-    let data = json!({"parts": []});
-    let data = data.as_object().expect("an object");
-    let advance = |expected| instance(1).advance(None, data, expected, &BTreeSet::new(), &DecodedImages::default(), time(5));
-    assert_eq!(advance(Some(0)).map(|_| ()), Err(ProcessError::Moved(1)));
-    assert_eq!(advance(Some(2)).map(|_| ()), Err(ProcessError::Moved(1)));
-    assert!(advance(Some(1)).is_ok());
-}
-
-#[test]
 fn a_completed_or_cancelled_instance_can_neither_be_advanced_nor_cancelled() {
     let completed = Instance { state: State::Completed { at: time(1) }, ..instance(4) };
     let cancelled = instance(1).cancelled(None, time(1)).expect("in progress");

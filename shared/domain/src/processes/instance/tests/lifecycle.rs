@@ -5,42 +5,6 @@ use crate::record::Record;
 use crate::user::User;
 
 #[test]
-fn a_process_can_be_started_only_if_active_on_a_free_asset_in_its_trigger_status() {
-    assert_eq!(check_startable(&process(), &samples::asset(1)), Ok(()));
-    let running = InstanceId::from_uuid(Uuid::from_u128(31));
-    let busy = Asset { running_instance_id: Some(running), status: Status::InStock, ..samples::asset(1) };
-    let inactive = Process { status: ProcessStatus::Inactive, ..process() };
-    assert_eq!(check_startable(&inactive, &busy), Err(ProcessError::Inactive));
-    assert_eq!(check_startable(&process(), &busy), Err(ProcessError::Running(samples::asset(1).id, running)));
-    let in_stock = Asset { status: Status::InStock, ..samples::asset(1) };
-    let error = ProcessError::WrongStatus { asset: samples::asset(1).id, actual: Status::InStock, required: Status::Preparing };
-    assert_eq!(check_startable(&process(), &in_stock), Err(error));
-}
-
-#[test]
-fn starting_copies_the_definition_and_marks_the_asset() {
-    let starter = Starter { key_id: Some(ApiKeyId::from_uuid(Uuid::from_u128(40))), name: "Ada".into() };
-    let id = InstanceId::from_uuid(Uuid::from_u128(30));
-    let (instance, marked) = Instance::start(id, &process(), &samples::asset(1), &starter).expect("can be started");
-    assert_eq!(marked, Asset { running_instance_id: Some(id), ..samples::asset(1) });
-    assert_eq!(instance.state, State::InProgress { step: 0 });
-    assert_eq!((instance.process_id, instance.asset_id), (process().id, samples::asset(1).id));
-    assert_eq!((&instance.steps, instance.target_status), (&process().steps, Status::InUse));
-    assert_eq!((instance.started_by, instance.started_by_name.as_str()), (starter.key_id, "Ada"));
-    assert!(Instance::start(id, &process(), &marked, &starter).is_err());
-}
-
-#[test]
-fn completion_gives_the_asset_its_status_and_its_recipient() {
-    let running = Asset { running_instance_id: Some(instance(0).id), assigned_to: Some(bob()), ..samples::asset(1) };
-    let picked = advanced(&instance(0), json!({"employee": alice()}));
-    let completed = Instance { state: State::Completed { at: time(1) }, ..picked };
-    assert_eq!(completed.recipient(), Some(alice()));
-    let after = Asset { running_instance_id: None, status: Status::InUse, assigned_to: Some(alice()), ..samples::asset(1) };
-    assert_eq!(completed.asset_after(&running), after);
-}
-
-#[test]
 fn completion_without_a_picked_user_clears_the_assignment_only_in_some_statuses() {
     let running = Asset { running_instance_id: Some(instance(0).id), assigned_to: Some(bob()), ..samples::asset(1) };
     for &target_status in Status::ALL {

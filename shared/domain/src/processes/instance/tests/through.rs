@@ -27,23 +27,6 @@ fn each_step_is_submitted_with_its_own_value_and_the_last_with_those_of_later_st
 }
 
 #[test]
-fn it_is_the_same_as_one_step_after_another() {
-    let data = [json!({"employee": alice()}), json!({"parts": []}), json!({"remark": "r"}), json!({}), json!({"complete": true})];
-    let mut one_by_one = vec![instance(0)];
-    for data in &data {
-        one_by_one.push(advanced(one_by_one.last().expect("not empty"), data.clone()));
-    }
-    let keys = ["employee", "parts", "remark", "signature", "complete"];
-    for first in 0..keys.len() {
-        for last in first..keys.len() {
-            let data = data[first..=last].iter().flat_map(|data| object(data.clone())).collect::<Map<_, _>>();
-            let submitted = submit(&one_by_one[first], keys[last], data.into()).expect("acceptable");
-            assert_eq!(submitted.versions(), one_by_one[first + 1..=last + 1], "{first} {last}");
-        }
-    }
-}
-
-#[test]
 fn the_first_step_that_fails_decides_the_error() {
     let pointer = |error: ProcessError| match error {
         ProcessError::Invalid(errors) => errors.into_iter().map(|error| error.location).collect::<Vec<_>>(),
