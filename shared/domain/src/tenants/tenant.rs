@@ -194,18 +194,24 @@ impl Locale {
         Language::of(&self.0).unwrap_or(Language::English)
     }
 
-    /// For a page in `language`: the date as that language writes it, the time of day in 24 hours, and the zone. A page in English
-    /// has dates as the locale's own language writes them, unless they could be mistaken.
+    /// The date on a page in `language`, as that language writes it. A page in English has dates as the locale's own language
+    /// writes them, unless they could be mistaken.
     #[must_use]
-    pub fn format(&self, time: &LocalTime, language: Language) -> String {
+    pub fn date(&self, time: &LocalTime, language: Language) -> String {
         let own = self.0.split('-').next().unwrap_or_default();
         let pattern = match language {
-            Language::German => "%d.%m.%Y %H:%M:%S",
-            Language::French | Language::Spanish => "%d/%m/%Y %H:%M:%S",
-            Language::English if LANGUAGES_WITH_POINTS.contains(&own) => "%d.%m.%Y %H:%M:%S",
-            Language::English => "%Y-%m-%d %H:%M:%S",
+            Language::German => "%d.%m.%Y",
+            Language::French | Language::Spanish => "%d/%m/%Y",
+            Language::English if LANGUAGES_WITH_POINTS.contains(&own) => "%d.%m.%Y",
+            Language::English => "%Y-%m-%d",
         };
-        format!("{} {}", time.date_time.format(pattern), time.zone())
+        time.date_time.format(pattern).to_string()
+    }
+
+    /// The [date](Self::date), the time of day in 24 hours, and the zone.
+    #[must_use]
+    pub fn format(&self, time: &LocalTime, language: Language) -> String {
+        format!("{} {} {}", self.date(time, language), time.date_time.format("%H:%M:%S"), time.zone())
     }
 }
 
@@ -261,6 +267,7 @@ mod tests {
             assert_eq!(shown(tag, Language::English), "2026-04-03 10:30:00 CEST (UTC+02:00)", "{tag}");
         }
         assert_eq!(shown("en", Language::German), "03.04.2026 10:30:00 CEST (UTC+02:00)");
+        assert_eq!("en".parse::<Locale>().expect("a locale").date(&time, Language::Spanish), "03/04/2026");
         for language in [Language::French, Language::Spanish] {
             assert_eq!(shown("en-US", language), "03/04/2026 10:30:00 CEST (UTC+02:00)");
         }
