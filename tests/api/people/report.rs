@@ -1,7 +1,9 @@
 //! The report on a person: everything that the erasure would remove.
 
 use crate::support::people::{MARK, Person, erase, erase_all, items_with, leaves, person};
+use crate::support::processes::{advance_movement, create_process, start, start_movement, system_process};
 use crate::support::samples::SIGNATURE;
+use crate::support::signing::{signature_step, step};
 use crate::support::{Api, Client, UNKNOWN_ID};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -17,6 +19,10 @@ async fn all_parts(client: &Client, user: &str) -> Vec<Value> {
         parts.push(part(client, user, &from).await);
     }
     parts
+}
+
+async fn page(client: &Client, user: &str) -> String {
+    client.get(&format!("/users/{user}/report?format=html")).await.text().to_owned()
 }
 
 fn ids(parts: &[Value], list: &str, id: &str) -> Vec<String> {
@@ -64,6 +70,8 @@ async fn the_report_has_every_text_about_the_person_and_after_the_erasure_none()
     assert!(ids(&before, "entries", "event_id").iter().all(|id| entries.contains(id)));
     assert!(after[0]["erased_at"].is_string(), "{}", after[0]);
     assert_eq!(after[0]["erased_at"], after[0]["user"]["erased_at"]);
+    let page = page(&client, &ada.id).await;
+    assert!(page.contains("Your data was erased on") && !page.contains(MARK), "{page}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,6 +124,7 @@ async fn a_deleted_user_is_reported_too() {
     let missing: Vec<_> =
         all_marks(&api).await.into_iter().filter(|mark| !marks(&json!(report).to_string()).contains(mark)).collect();
     assert_eq!(missing, Vec::<String>::new());
+    assert!(page(&client, report[0]["user_id"].as_str().unwrap()).await.contains("Your user was deleted."));
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,8 +143,8 @@ async fn of_a_history_that_is_too_long_for_a_response_the_newest_values_are_repo
         entries.iter().filter(|entry| entry["entity_id"] == *asset).map(|it| it["values"].is_array()).collect();
     assert_eq!((has_values.len(), has_values[0], has_values[40]), (41, false, true));
     assert!(has_values.is_sorted() && has_values.iter().filter(|has| **has).count() > 20, "{has_values:?}");
-    let page = client.get(&format!("/users/{ada}/report?format=html")).await;
-    assert!(page.text().contains("read the history") && page.text().len() < 4_000_000);
+    let page = page(&client, &ada).await;
+    assert!(page.contains("read the history") && page.len() < 4_000_000);
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,6 +163,12 @@ async fn a_long_report_has_several_parts_and_each_resource_once() {
     }
     let by_person = parts.iter().flat_map(|part| part["entries"].as_array().unwrap()).filter(|entry| entry["is_actor"] == true);
     assert!(by_person.count() >= 300);
+    let next = parts[0]["next"].as_str().unwrap();
+    let next_part = format!("The next part begins with <code>from={next}</code>.");
+    let first = page(&client, &ada.id).await;
+    assert!(first.contains(&format!("says only what is in this part. {next_part}")), "{first}");
+    let second = client.get(&format!("/users/{}/report?format=html&from={next}", ada.id)).await.text().to_owned();
+    assert!(second.contains("This is a part") && !second.contains("No device is assigned"), "{second}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,6 +187,52 @@ async fn the_page_says_the_same_and_escapes_every_text() {
     for mark in marks(&report) {
         assert!(page.contains(&mark), "{mark}: {page}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_page_begins_with_sentences_and_has_each_signature_once() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    let process = create_process(&client, json!([step("user_picker", "who"), signature_step()])).await;
+    let laptop = client.asset(json!({"name": "<b>Laptop", "location": "Berlin"})).await;
+    let dock = client.asset(json!({"name": "Dock"})).await;
+    let movement = start_movement(&client, &process, &[laptop.clone(), dock.clone()]).await;
+    for data in [json!({"who": ada}), json!({"sign": SIGNATURE})] {
+        advance_movement(&client, movement["id"].as_str().unwrap(), data).await.data();
+    }
+    api.advance_clock(60);
+    client.patch(&format!("/assets/{dock}"), json!({"assigned_to": null})).await.data();
+    let returning = start(&client, &system_process(&client, "device-return").await, &laptop).await;
+    let named = async |asset: &str, name: &str| {
+        let tag = client.get(&format!("/assets/{asset}")).await.data()["asset_tag"].as_str().unwrap().to_owned();
+        format!("<bdi>{tag}</bdi> <bdi>{name}</bdi>")
+    };
+    let (laptop, dock) = (named(&laptop, "&#60;b&#62;Laptop").await, named(&dock, "Dock").await);
+
+    let before = page(&client, &ada).await;
+    let (present, changes) = before.split_once("<h2>What you received and gave back</h2>").unwrap();
+    assert!(present.contains("<h1>Report for <bdi>Ada</bdi></h1>"), "{present}");
+    assert!(present.contains(&format!("<li>{laptop}, since ")) && present.contains("place: <bdi>Berlin</bdi>"), "{present}");
+    assert!(!present.contains("Dock") && present.contains("which devices you have and had, and from when to when (2)"));
+    assert!(changes.contains(&format!("Not completed yet: {laptop} (<bdi>Device Return</bdi>).")), "{changes}");
+    assert!(changes.contains(&format!("The assignment of {dock} to you ended, by <bdi>first key</bdi>.")), "{changes}");
+
+    api.advance_clock(60);
+    let data = json!({"step_data": {"signature": SIGNATURE, "received": true}, "through": "complete"});
+    client.post(&format!("/processes/instances/{returning}/advance"), data).await.data();
+    let after = page(&client, &ada).await;
+    let (letter, annex) = after.split_once("<section class=\"annex\">").unwrap();
+    assert!(letter.contains("No device is assigned to you."), "{letter}");
+    let sentences: Vec<&str> = letter.split("<li>").filter(|line| line.contains("first key")).collect();
+    let [received, ended, given_back] = sentences[..] else { panic!("{sentences:?}") };
+    assert!(received.contains("You received ") && received.contains(&laptop) && received.contains(&dock), "{received}");
+    assert!(received.contains(" (<bdi>Own</bdi>), handed over by <bdi>first key</bdi>. Signature 1:<img "), "{received}");
+    assert!(ended.contains("The assignment of"), "{ended}");
+    let expected =
+        format!("You gave back {laptop} (<bdi>Device Return</bdi>), taken back by <bdi>first key</bdi>. Signature 1, see above");
+    assert!(given_back.contains(&expected), "{given_back}");
+    assert_eq!((after.matches("<img").count(), annex.matches("Signature 1, see above").count()), (1, 3), "{annex}");
+    assert_eq!(part(&client, &ada, &Value::Null).await.to_string().matches(SIGNATURE).count(), 3);
 }
 
 /// The returns of assets are parts of their histories, which earlier parts have.
@@ -209,6 +270,7 @@ async fn the_page_is_in_the_readers_language_and_the_data_in_english() {
     let path = format!("/users/{ada}/report");
     let page = client.get(&format!("{path}?format=html")).await;
     assert!(page.text().contains("<html lang=\"de\">") && page.text().contains("<th scope=\"row\">Sicherungen</th>"));
+    assert!(page.text().contains("<h2>Was wir über Sie gespeichert haben</h2>"));
     let french = [("accept-language", "fr")];
     let page = client.send_with("GET", &format!("{path}?format=html"), None, "", &french).await;
     assert!(page.text().contains("<html lang=\"fr\">") && page.text().contains("<th scope=\"row\">Sauvegardes</th>"));

@@ -50,15 +50,21 @@ pub async fn get_user_report(
     }
     let report = part::report(&caller.store, id, user, query.from).await?;
     let response = match query.format {
-        Some(Format::Html) => shown(&caller, &report, language).await?,
+        Some(Format::Html) => shown(&caller, &report, query.from.is_some(), language).await?,
         Some(Format::Json) | None => Data { data: report }.to_response()?,
     };
     Ok(response.into())
 }
 
-async fn shown(caller: &VerifiedCaller, report: &PersonReport, language: AcceptedLanguage) -> Result<ApiResponse, ApiError> {
+async fn shown(
+    caller: &VerifiedCaller,
+    report: &PersonReport,
+    is_later: bool,
+    language: AcceptedLanguage,
+) -> Result<ApiResponse, ApiError> {
     let tenant = or_not_found(caller.store.get::<Tenant>(caller.store.id()).await?)?;
     let language = language.or_language_of(&tenant.value.locale);
-    let page = page::render(report, &tenant.value, language).map_err(|error| ApiError::Internal(error.into()))?;
-    html::page(page, STYLE)
+    let now = caller.store.store().now();
+    let page = page::render(report, is_later, &tenant.value, language, now);
+    html::page(page.map_err(|error| ApiError::Internal(error.into()))?, STYLE)
 }

@@ -1,15 +1,15 @@
 //! Records with what they say about a person.
 
 use super::views::{
-    ReportedAsset, ReportedEntry, ReportedInstance, ReportedKey, ReportedLink, ReportedMovement, ReportedPart, ReportedPeriod,
-    ReportedSignature,
+    Effect, ReportedAsset, ReportedEntry, ReportedInstance, ReportedKey, ReportedLink, ReportedMovement, ReportedPart,
+    ReportedPeriod, ReportedSignature,
 };
 use serde::Serialize;
 use shared::domain::assets::asset::Asset;
 use shared::domain::history::event::Event;
 use shared::domain::keys::api_key::ApiKey;
 use shared::domain::people::{is_person, lead, picks};
-use shared::domain::processes::instance::{Instance, State};
+use shared::domain::processes::instance::{Instance, Starter, State};
 use shared::domain::processes::movement::Movement;
 use shared::domain::record::{Kind, Record};
 use shared::domain::signing::Link;
@@ -144,9 +144,10 @@ fn asset(held: &Held<Asset>, id: Uuid, person: UserId) -> ReportedAsset {
         let Some(change) = event.changes.get("assigned_to") else { continue };
         if let Some(period) = periods.last_mut().filter(|_| is_person(&change["old"], person)) {
             period.until = Some(event.at);
+            period.others[1] = other(event, person);
         }
         if is_person(&change["new"], person) {
-            periods.push(ReportedPeriod { from: event.at, until: None });
+            periods.push(ReportedPeriod { from: event.at, until: None, others: [other(event, person), None] });
         }
     }
     let notes = held.record.as_ref().filter(|_| held.traces.fields.contains("notes"));
@@ -156,7 +157,18 @@ fn asset(held: &Held<Asset>, id: Uuid, person: UserId) -> ReportedAsset {
         name: last_text(held, "name"),
         periods,
         notes: notes.and_then(|asset| asset.value.notes.clone()).map(|notes| notes.to_string()),
+        location: held
+            .record
+            .as_ref()
+            .and_then(|asset| asset.value.details.location.as_ref())
+            .map(|place| place.as_str().to_owned()),
     }
+}
+
+/// The name of somebody else who caused the event. What is done through a link is done for the person.
+fn other(event: &Event, person: UserId) -> Option<String> {
+    let is_other = event.actor.user_id != Some(person) && event.actor.link_id.is_none();
+    is_other.then(|| Starter::from(&event.actor).name)
 }
 
 /// Signatures that are about the person, by step: data URLs, and paths of those that don't fit into a response.
@@ -182,6 +194,18 @@ fn is_about(held: &Held<Instance>, step: &str) -> bool {
     held.traces.fields.contains(&format!("step_data/{step}"))
 }
 
+fn effect(instance: &Instance, person: UserId) -> Effect {
+    let receives = instance.recipient() == Some(person);
+    let is_taken = instance.recipient().is_some() || instance.target_status.clears_assignment();
+    let gives_back = instance.held_by == Some(person) && is_taken;
+    match instance.state {
+        State::Completed { at } if receives => Effect::Received(at),
+        State::Completed { at } if gives_back => Effect::GivenBack(at),
+        State::InProgress { .. } if receives || gives_back => Effect::Open,
+        _ => Effect::Nothing,
+    }
+}
+
 fn instance(held: &Held<Instance>, person: UserId, images: &HashMap<String, String>) -> Option<About> {
     let (stored, traces) = (held.record.as_ref()?, &held.traces);
     let Instance { id, step_values, signed, state, .. } = &stored.value;
@@ -203,6 +227,13 @@ fn instance(held: &Held<Instance>, person: UserId, images: &HashMap<String, Stri
         (ReportedPart::Signed, own.iter().any(|step| is_about(step) && has_submitted(step))),
     ];
     let reason = if let State::Cancelled { reason, .. } = state { reason.as_ref() } else { None };
+    let effect = effect(&stored.value, person);
+    // Later events, such as an erasure's, hand nothing over.
+    let other = effect.at().and_then(|at| {
+        let until_then = events(held).filter(|event| event.at <= at);
+        until_then.filter_map(|event| other(event, person)).last()
+    });
+    let labels = stored.value.steps.as_slice().iter().map(|step| (step.key.clone(), step.label.to_string()));
     Some(About::Instance(Box::new(ReportedInstance {
         id: *id,
         process_name: stored.value.process_name.to_string(),
@@ -216,6 +247,10 @@ fn instance(held: &Held<Instance>, person: UserId, images: &HashMap<String, Stri
         step_data: about.map(|(step, value)| (step.clone(), value.clone())).collect(),
         signatures: own.into_iter().map(signature).collect(),
         cancel_reason: reason.filter(|_| traces.fields.contains("cancel_reason")).map(|reason| reason.to_string()),
+        effect,
+        movement_id: stored.value.movement_id,
+        other,
+        labels: labels.collect(),
     })))
 }
 

@@ -72,6 +72,9 @@ pub struct ReportedAsset {
     /// Its notes, if they are about the person.
     #[schema(required)]
     pub notes: Option<String>,
+    /// Where it is. Only the page says it.
+    #[serde(skip)]
+    pub(super) location: Option<String>,
 }
 
 /// A time in which the person had an asset.
@@ -82,6 +85,9 @@ pub struct ReportedPeriod {
     /// Its end. Null if the user has the asset.
     #[schema(required)]
     pub until: Option<Timestamp>,
+    /// Who began it, and who ended it, unless it was the person. Only the page says it.
+    #[serde(skip)]
+    pub(super) others: [Option<String>; 2],
 }
 
 /// What the person was in a process.
@@ -99,6 +105,29 @@ pub enum ReportedPart {
     Submitted,
     /// Signed.
     Signed,
+}
+
+/// What a process means for who has the asset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// The person received it.
+    Received(Timestamp),
+    /// The person gave it back.
+    GivenBack(Timestamp),
+    /// One of both, once the process is completed.
+    Open,
+    /// Nothing for the person.
+    Nothing,
+}
+
+impl Effect {
+    /// The time of the completion.
+    pub(super) fn at(self) -> Option<Timestamp> {
+        match self {
+            Self::Received(at) | Self::GivenBack(at) => Some(at),
+            Self::Open | Self::Nothing => None,
+        }
+    }
 }
 
 /// A process instance that the person took part in.
@@ -130,6 +159,17 @@ pub struct ReportedInstance {
     /// Reason of the cancellation, if it is about the person.
     #[schema(required)]
     pub cancel_reason: Option<String>,
+    /// This and what follows, only the page says.
+    #[serde(skip)]
+    pub(super) effect: Effect,
+    #[serde(skip)]
+    pub(super) movement_id: Option<MovementId>,
+    /// Who handed the asset over or took it back, if somebody else than the person did.
+    #[serde(skip)]
+    pub(super) other: Option<String>,
+    /// Labels of all steps, by key.
+    #[serde(skip)]
+    pub(super) labels: BTreeMap<String, String>,
 }
 
 /// A signature of the person, or that the person submitted.

@@ -28,9 +28,12 @@ h3{font-size:1em;margin:1em 0 .3em;break-after:avoid}p{margin:.4em 0}\
 table{border-collapse:collapse;width:100%;margin:.4em 0 1em}th,td{border:1px solid #999;padding:.35em .5em;text-align:left;\
 vertical-align:top;overflow-wrap:anywhere}th{font-weight:600}img{display:block;max-width:min(20em,100%);max-height:10em;background:#fff}\
 code{font-size:9pt;overflow-wrap:anywhere}td{white-space:pre-line}tr{break-inside:avoid}.note{font-size:9pt;color:#444}\
+ul{margin:.4em 0;padding-left:1.2em}li{margin:.2em 0;break-inside:avoid}\
+li img{display:inline;vertical-align:middle;max-height:3em}.annex{break-before:page;font-size:9pt}\
+.annex th,.annex td{padding:.15em .4em}.annex code,.time{white-space:nowrap}.annex code{font-size:7.5pt}.annex img{max-height:4em}\
 @media screen and (max-width:34em){body{margin:1em auto}tr{display:block;border:1px solid #999;margin-bottom:.6em}\
 th,td{display:block;border:0;padding:.25em .5em}}\
-@media print{@page{margin:16mm}body{margin:0;padding:0;max-width:none}}";
+@media print{@page{margin:16mm}body{margin:0;padding:0 1px;max-width:none}}";
 
 /// The format of what can be printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
