@@ -16,9 +16,10 @@ use jiff::{Timestamp, ToSpan};
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use terminal::style::{self, GOOD, Style, WARNING, paint};
@@ -141,16 +142,22 @@ impl Codes {
             let (sender, lines) = unbounded_channel();
             // Nothing can end a thread that waits for a line, so it must not hold up the end of the program.
             std::thread::spawn(move || {
-                for line in std::io::stdin().lock().lines() {
-                    if line.map_or(true, |line| sender.send(line).is_err()) {
+                let (mut input, mut line) = (std::io::stdin().lock(), Vec::new());
+                while input.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+                    if line.starts_with(b"\xff\xfe") || line.starts_with(b"\xfe\xff") {
+                        // The line breaks of UTF-16 have two bytes. What can't be read is missing.
+                        let _ = input.read_to_end(&mut line);
+                    }
+                    if decoded(&line).lines().any(|line| sender.send(line.to_owned()).is_err()) {
                         break;
                     }
+                    line.clear();
                 }
             });
             return Ok(Self::Keyboard(lines));
         };
         let text = fs::read(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))?;
-        let lines: Vec<String> = String::from_utf8_lossy(&text).lines().filter_map(code).collect();
+        let lines: Vec<String> = decoded(&text).lines().filter_map(code).collect();
         Ok(Self::File(lines.into_iter()))
     }
 
@@ -172,9 +179,16 @@ impl Codes {
     }
 }
 
-/// The code on a line, without the byte-order mark of a file.
+/// UTF-8, or UTF-16 with a byte order mark. Other bytes become U+FFFD, which no code has.
+fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+    encoding_rs::UTF_8.decode(bytes).0
+}
+
+/// The code on a line, without quotes around it.
 fn code(line: &str) -> Option<String> {
-    Some(line.trim_start_matches('\u{feff}').trim()).filter(|code| !code.is_empty()).map(str::to_owned)
+    let line = line.trim();
+    let code = line.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(line).trim();
+    Some(code).filter(|code| !code.is_empty()).map(str::to_owned)
 }
 
 /// The tag or the id in the address of a label: its last part.
@@ -209,7 +223,7 @@ impl Kind {
         let code = in_label(code);
         let length = code.chars().count();
         match self {
-            _ if length == 0 || length > MAX_SERIAL || clean_hidden(&code) != code => None,
+            _ if length == 0 || length > MAX_SERIAL || code.contains('\u{fffd}') || clean_hidden(&code) != code => None,
             _ if is_id(&code) => Some(json!({"id": code})),
             Self::Tag if length <= MAX_TAG => Some(json!({"tag": code})),
             Self::Tag | Self::Serial => Some(json!({"serial_number": code})),
@@ -247,9 +261,20 @@ impl Session<'_> {
     }
 
     async fn send_as(&mut self, codes: &[String], kind: Kind) -> Result<Vec<Answer>> {
-        let items: Vec<Option<Value>> = codes.iter().map(|code| kind.item(code)).collect();
-        let sent: Vec<&Value> = items.iter().flatten().collect();
-        let entries = if sent.is_empty() { Vec::new() } else { self.post(&sent).await? };
+        let mut items: Vec<Option<Value>> = codes.iter().map(|code| kind.item(code)).collect();
+        let entries = loop {
+            let sent: Vec<&Value> = items.iter().flatten().collect();
+            let posted = if sent.is_empty() { Ok(Vec::new()) } else { self.post(&sent).await };
+            match posted {
+                Err(CliError::Answered { status: 422, detail, .. }) if !refused(&detail).is_empty() => {
+                    // A code that the service refuses is unknown. It must not hold up the others.
+                    let refused = refused(&detail);
+                    let numbered = items.iter_mut().filter(|item| item.is_some()).enumerate();
+                    numbered.filter(|(index, _)| refused.contains(index)).for_each(|(_, item)| *item = None);
+                }
+                entries => break entries?,
+            }
+        };
         let mut entries = entries.iter();
         let answers = codes.iter().zip(&items).map(|(code, item)| {
             let entry = item.as_ref().and_then(|_| entries.next());
@@ -269,6 +294,11 @@ impl Session<'_> {
             _ => Err(unreadable()),
         }
     }
+}
+
+/// The numbers of the refused items in an error such as `… /items/1/tag: must not …`.
+fn refused(detail: &str) -> BTreeSet<usize> {
+    detail.split("\n  /items/").skip(1).filter_map(|rest| rest.split(['/', ':']).next()?.parse().ok()).collect()
 }
 
 const UNKNOWN: &str = "unknown";
@@ -539,9 +569,26 @@ mod tests {
         assert_eq!(Kind::Tag.item("PF3"), Some(json!({"tag": "PF3"})));
         let long = "x".repeat(65);
         assert_eq!(Kind::Tag.item(&long), Some(json!({"serial_number": long})));
-        for wrong in ["\u{1b}[2J", &"x".repeat(256)] {
+        for wrong in ["\u{1b}[2J", "A\u{fffd}", "https://example.com/%ff", &"x".repeat(256)] {
             assert_eq!((Kind::Tag.item(wrong), Kind::Serial.item(wrong)), (None, None), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn lines_are_read_in_the_encodings_of_scanners_and_spreadsheets() {
+        let utf16: Vec<u8> = "\u{feff}A-1\r\n\"Ä-2\"\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for (bytes, expected) in [
+            (&utf16[..], &["A-1", "Ä-2"][..]),
+            (b"\xef\xbb\xbfA-1\n \n\"\"\nB\xff2\nA-3", &["A-1", "B\u{fffd}2", "A-3"]),
+        ] {
+            assert_eq!(decoded(bytes).lines().filter_map(code).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn refused_items_are_named_by_their_number() {
+        let detail = "the service answered 422\n  /items/3/tag: must not\n  /items/12: must be\n  /location: must not";
+        assert_eq!(refused(detail), BTreeSet::from([3, 12]));
     }
 
     #[test]

@@ -149,6 +149,28 @@ fn ctrl_c_leaves_a_stock_taking_that_continues() {
 }
 
 #[test]
+fn lines_that_are_no_codes_are_unknown_and_the_others_are_counted() {
+    let (service, folder) = (Service::start(), Folder::new());
+    for tag in ["A-1", "A-2", "A-3"] {
+        service.create("/assets", &json!({"name": "Dock", "asset_tag": tag, "location": PLACE}));
+    }
+    // Bytes that are no UTF-8, U+FFFD, a control character, and a character that only the service refuses.
+    let codes = b"A-1\nA\xff\nB\xef\xbf\xbd\nA\x01\nC\xef\xb7\x90\nA-2\n";
+    let scans = folder.file("scans.txt", codes);
+    let report = run(service.command(&["stocktake", PLACE, "--file", scans.to_str().unwrap(), "--json"]), &folder).json();
+    assert_eq!((report["found"].as_array().unwrap().len(), report["unknown"].as_array().unwrap().len()), (2, 4), "{report}");
+    let mut child = typing(service.command(&["stocktake", PLACE, "--again"]), &folder);
+    child.stdin.take().unwrap().write_all(&[codes, &b"A-3\n"[..]].concat()).unwrap();
+    let typed = Run::of(child.wait_with_output().unwrap());
+    assert!(typed.code == 0 && typed.stdout.contains("Found      3\n"), "{}{}", typed.stdout, typed.stderr);
+    let utf16: Vec<u8> = "\u{feff}A-1\r\nA-2\r\nA-3\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let mut child = typing(service.command(&["stocktake", PLACE, "--again"]), &folder);
+    child.stdin.take().unwrap().write_all(&utf16).unwrap();
+    let typed = Run::of(child.wait_with_output().unwrap());
+    assert!(typed.code == 0 && typed.stdout.contains("Unknown    0\n"), "{}{}", typed.stdout, typed.stderr);
+}
+
+#[test]
 fn a_room_is_counted_with_the_real_service() {
     let (service, folder) = (Service::start(), Folder::new());
     let kind = service.create("/catalog/asset-types", &json!({"name": "Licence", "code": "LIC", "kind": "logical"}));
