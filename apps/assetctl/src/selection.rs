@@ -2,11 +2,14 @@
 
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
-use crate::http::request::get;
+use crate::http::request::{get, get_data};
 use crate::lookup;
+use crate::output::folded;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Deserialize;
+use std::collections::BTreeSet;
+use strsim::osa_distance;
 use terminal::print_note;
 
 const NDJSON: &str = "application/x-ndjson";
@@ -73,6 +76,45 @@ impl AssetFilters {
         }
         Ok(pairs)
     }
+}
+
+/// The known names, the most similar ones first.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let (name, mut known): (_, Vec<&str>) = (folded(name), known.into_iter().collect());
+    known.sort_by_cached_key(|other| {
+        let other = folded(other);
+        (!other.contains(&name), osa_distance(&other, &name))
+    });
+    known
+}
+
+/// The names that an error has.
+const MAX_NAMED: usize = 5;
+
+/// `; similar: Köln, Köln / 1st floor`, or nothing.
+fn similar(name: &str, known: &BTreeSet<String>) -> String {
+    let similar: Vec<&str> = nearest(name, known.iter().map(String::as_str)).into_iter().take(MAX_NAMED).collect();
+    if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) }
+}
+
+/// The different values of a field of all assets; of places, every level.
+async fn values(client: &Client, field: &str) -> Result<BTreeSet<String>> {
+    let levels = (field == "location").then_some(("depth", "8"));
+    let query: Vec<(&str, &str)> = [("group_by", field)].into_iter().chain(levels).collect();
+    let stats = get_data(client, "stats", &query).await?;
+    let mut values = BTreeSet::new();
+    for value in stats["groups"].as_array().into_iter().flatten().filter_map(|group| group["value"].as_str()) {
+        if levels.is_some() {
+            values.extend(value.match_indices(" / ").map(|(end, _)| value[..end].to_owned()));
+        }
+        values.insert(value.to_owned());
+    }
+    Ok(values)
+}
+
+/// What is wrong with a place where nothing is.
+pub async fn no_asset_at(client: &Client, place: &str) -> Result<String> {
+    Ok(format!("no asset is recorded at {place}{}", similar(place, &values(client, "location").await?)))
 }
 
 /// The value of a filter by user for assets that nobody has.
@@ -156,6 +198,12 @@ fn filter(text: &str) -> std::result::Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_most_similar_names_come_first() {
+        assert_eq!(nearest("KÖLM", ["Berlin", "Köln / 1st floor", "Köln"]), ["Köln", "Berlin", "Köln / 1st floor"]);
+        assert_eq!(nearest("kind", ["id", "name", "asset_kind"])[0], "asset_kind");
+    }
 
     #[test]
     fn tags_are_in_the_order_of_their_numbers() {

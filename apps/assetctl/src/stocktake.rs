@@ -6,14 +6,16 @@
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::http::client::Client;
-use crate::http::request::{get_data, new_run_id, post_data, unreadable};
+use crate::http::request::{get_data, new_run_id, post_patiently, unreadable};
 use crate::interrupt::Interrupt;
 use crate::lookup::{is_id, person_with, text};
 use crate::output::{count, folded, print, print_json};
+use crate::selection::no_asset_at;
 use crate::{list, who};
 use clap::Args;
 use jiff::{Timestamp, ToSpan};
 use percent_encoding::percent_decode_str;
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -42,16 +44,19 @@ const MISSING: [&str; 5] = ["asset_tag", "name", "location", "assigned_to", "las
 /// Options of `stocktake`.
 #[derive(Debug, Args)]
 pub struct Stocktake {
-    /// The place, with all that is below it, such as `Berlin / 3rd floor`
-    #[arg(value_name = "PLACE")]
-    place: String,
-    /// File with a code on each line: tags, serial numbers or addresses of labels; the keyboard without, where a scanner types
+    /// The place, with everything below it, such as `Berlin / 3rd floor`
+    #[arg(value_name = "PLACE", required = true)]
+    place: Vec<String>,
+    /// Read codes from a file instead of the keyboard: on each line a tag, a serial number or the address of a label
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Move assets that belong elsewhere to this place
     #[arg(long = "move")]
     moves: bool,
-    /// Begin anew, instead of continuing the stock-taking of the last seven days
+    /// Take stock of a place at which no asset is recorded yet
+    #[arg(long, requires = "moves")]
+    new_place: bool,
+    /// Start over, instead of continuing the stock-taking of the last seven days
     #[arg(long)]
     again: bool,
 }
@@ -59,12 +64,17 @@ pub struct Stocktake {
 /// Takes stock. Succeeds if nothing is missing.
 pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?;
-    let place = normal(&options.place);
+    let place = normal(&options.place.join(" "));
     if place.is_empty() {
         return Err(CliError::Usage("name a place, such as \"Berlin / 3rd floor\"".into()));
     }
-    let mut codes = Codes::open(options.file.as_deref())?;
     let me = get_data(&client, "me", &[]).await?;
+    let known = get_data(&client, "assets", &[("location", &escaped(&place)), ("limit", "100")]).await?;
+    let known = known.as_array().map(Vec::as_slice).unwrap_or_default();
+    if known.is_empty() && !options.new_place {
+        check_new(options, &no_asset_at(&client, &place).await?)?;
+    }
+    let mut codes = Codes::open(options.file.as_deref())?;
     let path = state_path(connection.base_url.as_str(), text(&me["tenant"]["id"]), &place)?;
     let mut state = State::open(&path, options.again, who::now()?)?;
     if !state.answers.is_empty() {
@@ -78,7 +88,7 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
     let (mut people, mut interrupt) = (BTreeMap::new(), Interrupt::listen());
     // Files have either tags or serial numbers, so the kind that was found last is tried first.
     let mut kind = Kind::Tag;
-    let interrupted = || CliError::Interrupted("Interrupted. The same command continues.".into());
+    let interrupted = || CliError::Interrupted(format!("Interrupted. {CONTINUES}"));
     loop {
         let batch = tokio::select! {
             batch = codes.next() => batch,
@@ -89,25 +99,23 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
         if batch.is_empty() {
             continue;
         }
+        if session.requests == 0 && are_serials(&batch, known) {
+            kind = Kind::Serial;
+        }
         let answers = tokio::select! {
-            answers = session.send(&batch, &mut kind) => answers?,
+            answers = session.send(&batch, &mut kind) => answers.map_err(continues)?,
             _ = interrupt.next() => return Err(interrupted()),
         };
-        for answer in answers {
-            let owner = match answer.assigned_to.as_deref().filter(|_| answer.outcome == "elsewhere") {
-                Some(id) if !people.contains_key(id) => {
-                    let person = person_with(&client, id).await?;
-                    people.entry(id.to_owned()).or_insert(person).clone()
-                }
-                Some(id) => people[id].clone(),
-                None => String::new(),
-            };
-            say(&answer, &owner);
-            state.add(answer)?;
+        answers.iter().try_for_each(|answer| state.add(answer.clone()))?;
+        for answer in &answers {
+            say(answer, &holder(&client, &mut people, answer).await);
         }
     }
-    let missing = missing(&client, &place, &state).await?;
-    let report = Report { place: &place, state: &state, missing: &missing };
+    let missing = missing(&client, &place, &state).await.map_err(continues)?;
+    for answer in state.answers.values() {
+        holder(&client, &mut people, answer).await;
+    }
+    let report = Report { place: &place, state: &state, missing: &missing, people: &people };
     if is_json {
         print_json(&report.json())?
     } else {
@@ -118,6 +126,42 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
         return Ok(EXIT_SUCCESS);
     }
     Ok(EXIT_REFUSED)
+}
+
+const CONTINUES: &str = "Run the same command again: it continues.";
+
+fn continues(error: CliError) -> CliError {
+    match error {
+        CliError::Unanswered(detail) => CliError::Unanswered(format!("{detail}\n{CONTINUES}")),
+        error => error,
+    }
+}
+
+/// Refuses a place that is probably misspelt, unless somebody at the terminal says that it is new.
+fn check_new(options: &Stocktake, problem: &str) -> Result<()> {
+    let asks = options.moves && std::io::stdin().is_terminal();
+    let answer = if asks { terminal::ask(&format!("{problem}. Move assets there? [y/N]"))? } else { None };
+    if answer.is_some_and(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str())) {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!("{problem}. To move assets to a new place, add --move --new-place.")))
+}
+
+/// Whether codes are serial numbers of these assets, and none is a tag.
+fn are_serials(codes: &[String], assets: &[Value]) -> bool {
+    let codes: BTreeSet<String> = codes.iter().map(|code| folded(code)).collect();
+    let has = |field: &str| assets.iter().any(|asset| codes.contains(&folded(text(&asset[field]))));
+    has("serial_number") && !has("asset_tag")
+}
+
+/// The holder of an asset that is elsewhere, or empty. The id, if the service doesn't say more.
+async fn holder(client: &Client, people: &mut BTreeMap<String, String>, answer: &Answer) -> String {
+    let Some(id) = answer.assigned_to.as_deref().filter(|_| answer.outcome == "elsewhere") else { return String::new() };
+    if !people.contains_key(id) {
+        let person = person_with(client, id).await.unwrap_or_else(|_| id.to_owned());
+        people.insert(id.to_owned(), person);
+    }
+    people[id].clone()
 }
 
 /// `Berlin/3rd floor` is `Berlin / 3rd floor`, as the service keeps it.
@@ -191,20 +235,24 @@ fn code(line: &str) -> Option<String> {
     Some(code).filter(|code| !code.is_empty()).map(str::to_owned)
 }
 
-/// The tag or the id in the address of a label: its last part.
+/// Parameters by which addresses of labels name an asset.
+const PARAMETERS: [&str; 7] = ["tag", "asset_tag", "asset", "id", "code", "serial", "serial_number"];
+
+/// The tag or the id in the address of a label: a parameter with such a name, or else the last part with a digit.
 fn in_label(code: &str) -> String {
-    if !code.starts_with("http://") && !code.starts_with("https://") {
-        return code.to_owned();
-    }
-    let (rest, fragment) = code.split_once('#').unwrap_or((code, ""));
-    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let value = |pair: &'_ str| pair.rsplit_once('=').map_or(pair, |(_, value)| value).to_owned();
-    let last = match (fragment, query) {
-        ("", "") => path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned(),
-        ("", query) => query.rsplit('&').next().map(value).unwrap_or_default(),
-        (fragment, _) => value(fragment.trim_end_matches('/').rsplit(['/', '&']).next().unwrap_or_default()),
+    let url = Url::parse(code).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let Some(url) = url else { return code.to_owned() };
+    let (query, fragment) = (url.query().unwrap_or_default(), url.fragment().unwrap_or_default());
+    let named = |text: &str| {
+        let mut pairs = text.split(['&', '?', '/']).filter_map(|pair| pair.split_once('='));
+        pairs.find(|(name, _)| PARAMETERS.contains(&name.to_lowercase().as_str())).map(|(_, value)| value.to_owned())
     };
-    percent_decode_str(&last).decode_utf8_lossy().into_owned()
+    let last = |text: &str| text.trim_end_matches('/').rsplit(['/', '&', '=']).next().unwrap_or_default().to_owned();
+    let parts = [fragment, url.path(), query].map(last);
+    let found = named(query)
+        .or_else(|| named(fragment))
+        .or_else(|| parts.iter().find(|part| part.contains(|character: char| character.is_ascii_digit())).cloned());
+    percent_decode_str(&found.unwrap_or_else(|| last(url.path()))).decode_utf8_lossy().into_owned()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -288,8 +336,8 @@ impl Session<'_> {
         let body = json!({"location": self.place, "move": self.moves, "items": items});
         self.requests += 1;
         let key = format!("{}-{}", self.run, self.requests);
-        let data = post_data(self.client, &self.client.url("assets/seen", &[("", ""); 0])?, &body, Some(&key)).await?;
-        match data {
+        let url = self.client.url("assets/seen", &[("", ""); 0])?;
+        match post_patiently(self.client, &url, &body, &key, "Codes are kept, and sent then.").await? {
             Value::Array(entries) if entries.len() == items.len() => Ok(entries),
             _ => Err(unreadable()),
         }
@@ -302,6 +350,7 @@ fn refused(detail: &str) -> BTreeSet<usize> {
 }
 
 const UNKNOWN: &str = "unknown";
+const AMBIGUOUS: &str = "ambiguous";
 
 /// The outcome of a code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -361,7 +410,7 @@ fn say(answer: &Answer, owner: &str) {
             let owner = if owner.is_empty() { String::new() } else { format!(", {owner}") };
             ("elsewhere", WARNING, format!(": {place}{owner}"))
         }
-        "ambiguous" => ("ambiguous", WARNING, format!(": {} have this serial number", answer.candidates.join(", "))),
+        AMBIGUOUS => ("ambiguous", WARNING, format!(": {} have this serial number", answer.candidates.join(", "))),
         _ => ("unknown  ", style::ERROR, String::new()),
     };
     let label = paint(label, style, style::is_error_coloured());
@@ -480,6 +529,8 @@ struct Report<'a> {
     place: &'a str,
     state: &'a State,
     missing: &'a [Value],
+    /// By id.
+    people: &'a BTreeMap<String, String>,
 }
 
 impl Report<'_> {
@@ -491,40 +542,48 @@ impl Report<'_> {
         self.with(|answer| answer.outcome == "elsewhere")
     }
 
-    /// Codes of no asset, and of several.
     fn unknown(&self) -> Vec<&str> {
-        self.with(|answer| answer.id.is_none()).into_iter().map(|answer| answer.code.as_str()).collect()
+        let unknown = self.with(|answer| answer.id.is_none() && answer.outcome != AMBIGUOUS);
+        unknown.into_iter().map(|answer| answer.code.as_str()).collect()
+    }
+
+    /// Serial numbers of several assets.
+    fn ambiguous(&self) -> Vec<&Answer> {
+        self.with(|answer| answer.outcome == AMBIGUOUS)
     }
 
     fn json(&self) -> Value {
         let found = self.with(Answer::is_found);
         json!({
-            "location": self.place, "since": format!("{:.3}", self.state.since),
-            "found": found, "elsewhere": self.elsewhere(), "unknown": self.unknown(), "missing": self.missing,
+            "location": self.place, "since": format!("{:.3}", self.state.since), "found": found, "elsewhere": self.elsewhere(),
+            "unknown": self.unknown(), "ambiguous": self.ambiguous(), "missing": self.missing,
         })
     }
 
     fn in_words(&self, width: Option<usize>) -> String {
         let (found, moved) = (self.with(Answer::is_found).len(), self.with(|answer| answer.outcome == "moved").len());
         let moved = if moved > 0 { format!(", of which {moved} moved here") } else { String::new() };
-        let (elsewhere, unknown) = (self.elsewhere(), self.unknown());
+        let (elsewhere, unknown, ambiguous) = (self.elsewhere(), self.unknown(), self.ambiguous());
         let mut members = vec![
             ("Place", self.place.to_owned()),
             ("Since", shown(self.state.since)),
             ("Found", format!("{found}{moved}")),
             ("Elsewhere", elsewhere.len().to_string()),
             ("Unknown", unknown.len().to_string()),
-            ("Missing", self.missing.len().to_string()),
         ];
-        if !unknown.is_empty() {
-            members.insert(5, ("", unknown.join(", ")));
+        members.extend(unknown.into_iter().map(|code| ("", code.to_owned())));
+        if !ambiguous.is_empty() {
+            members.push(("Ambiguous", ambiguous.len().to_string()));
+            members.extend(ambiguous.iter().map(|answer| ("", format!("{}: {}", answer.code, answer.candidates.join(", ")))));
         }
+        members.push(("Missing", self.missing.len().to_string()));
         let mut parts = vec![terminal::record(members, width)];
         if !elsewhere.is_empty() {
-            let mut table = terminal::Table::new(&["ELSEWHERE", "NAME", "LOCATION"].map(terminal::Column::text));
+            let mut table = terminal::Table::new(&["ELSEWHERE", "NAME", "LOCATION", "ASSIGNED TO"].map(terminal::Column::text));
             for answer in elsewhere {
-                let cells = [&answer.asset_tag, &answer.name, &answer.location];
-                table.add(cells.map(|cell| cell.clone().unwrap_or_default()));
+                let holder = answer.assigned_to.as_ref().map(|id| self.people.get(id).unwrap_or(id));
+                let cells = [answer.asset_tag.as_ref(), answer.name.as_ref(), answer.location.as_ref(), holder];
+                table.add(cells.map(|cell| cell.cloned().unwrap_or_default()));
             }
             parts.push(table.render(width));
         }
@@ -558,7 +617,15 @@ mod tests {
             ("https://assets.example.com/v1/assets/by-tag/A%2F1/", "A/1"),
             ("https://example.com/scan?tag=AST-1", "AST-1"),
             ("https://example.com/scan?from=label&id=AST%201", "AST 1"),
+            ("https://example.com/scan?AST-1", "AST-1"),
             ("https://example.com/app#/tag/AST-1", "AST-1"),
+            ("https://example.com/app#/assets?tag=AST-1", "AST-1"),
+            ("https://example.com/app#AST-1", "AST-1"),
+            ("https://assets.example.com/a/AST-000007?src=qr&v=2", "AST-000007"),
+            ("https://assets.example.com/a/AST-000007#top", "AST-000007"),
+            ("HTTPS://ASSETS.EXAMPLE.COM/A/AST-000007", "AST-000007"),
+            ("https://assets.example.com/a/Ä 7", "Ä 7"),
+            ("tag:AST-1", "tag:AST-1"),
             ("https://example.com/app#tag=AST-1", "AST-1"),
         ] {
             assert_eq!(in_label(code), tag, "{code}");
@@ -577,10 +644,9 @@ mod tests {
     #[test]
     fn lines_are_read_in_the_encodings_of_scanners_and_spreadsheets() {
         let utf16: Vec<u8> = "\u{feff}A-1\r\n\"Ä-2\"\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        for (bytes, expected) in [
-            (&utf16[..], &["A-1", "Ä-2"][..]),
-            (b"\xef\xbb\xbfA-1\n \n\"\"\nB\xff2\nA-3", &["A-1", "B\u{fffd}2", "A-3"]),
-        ] {
+        for (bytes, expected) in
+            [(&utf16[..], &["A-1", "Ä-2"][..]), (b"\xef\xbb\xbfA-1\n \n\"\"\nB\xff2\nA-3", &["A-1", "B\u{fffd}2", "A-3"])]
+        {
             assert_eq!(decoded(bytes).lines().filter_map(code).collect::<Vec<_>>(), expected);
         }
     }
@@ -595,6 +661,14 @@ mod tests {
     fn a_place_is_one_value_of_a_filter() {
         assert_eq!(escaped("Berlin, Mitte / 3"), "Berlin\\, Mitte / 3");
         assert_eq!((escaped("None").as_str(), escaped("Nonesuch").as_str()), ("\\None", "Nonesuch"));
+    }
+
+    #[test]
+    fn codes_are_serial_numbers_if_assets_of_the_place_have_them() {
+        let assets = [json!({"asset_tag": "A-1", "serial_number": "PF1"}), json!({"asset_tag": "A-2", "serial_number": null})];
+        let are_serials = |codes: &[&str]| are_serials(&codes.iter().map(|code| (*code).to_owned()).collect::<Vec<_>>(), &assets);
+        assert!(are_serials(&["pf1", "X"]));
+        assert!(!are_serials(&["PF1", "a-2"]) && !are_serials(&["X"]) && !are_serials(&["A-1"]));
     }
 
     fn answer(code: &str, outcome: &str, id: Option<&str>) -> Answer {
@@ -632,32 +706,44 @@ mod tests {
     fn a_report_names_what_is_elsewhere_unknown_and_missing() {
         let since = "2026-03-05T10:00:00Z".parse().unwrap();
         let mut state = State { path: PathBuf::new(), since, answers: BTreeMap::new() };
-        for (code, outcome, id) in
-            [("A-1", "seen", Some("1")), ("A-2", "moved", Some("2")), ("A-3", "elsewhere", Some("3")), ("X", "unknown", None)]
-        {
-            state.insert(answer(code, outcome, id));
+        for (code, outcome, id) in [
+            ("A-1", "seen", Some("1")),
+            ("A-2", "moved", Some("2")),
+            ("A-3", "elsewhere", Some("3")),
+            ("X", "unknown", None),
+            ("Y", "unknown", None),
+            ("S", "ambiguous", None),
+        ] {
+            let assigned_to = Some("u1".to_owned()).filter(|_| outcome == "elsewhere");
+            let candidates = if outcome == "ambiguous" { vec!["A-7".to_owned(), "A-9".to_owned()] } else { Vec::new() };
+            state.insert(Answer { assigned_to, candidates, ..answer(code, outcome, id) });
         }
         let missing =
             [json!({"asset_tag": "A-4", "name": "Dock", "location": "Berlin", "assigned_to": null, "last_seen_at": null})];
-        let report = Report { place: "Berlin", state: &state, missing: &missing };
+        let people = BTreeMap::from([("u1".to_owned(), "Ada".to_owned())]);
+        let report = Report { place: "Berlin", state: &state, missing: &missing, people: &people };
         let expected = "\
 Place      Berlin
 Since      2026-03-05 10:00 UTC
 Found      2, of which 1 moved here
 Elsewhere  1
-Unknown    1
+Unknown    2
            X
+           Y
+Ambiguous  1
+           S: A-7, A-9
 Missing    1
 
-ELSEWHERE  NAME    LOCATION
-A-3        Laptop
+ELSEWHERE  NAME    LOCATION  ASSIGNED TO
+A-3        Laptop            Ada
 
 Missing:
 ASSET TAG  NAME  LOCATION  ASSIGNED TO  LAST SEEN AT
 A-4        Dock  Berlin";
         assert_eq!(report.in_words(Some(80)), expected);
         let shown = report.json();
-        assert_eq!((&shown["unknown"], &shown["missing"][0]["asset_tag"]), (&json!(["X"]), &json!("A-4")));
+        assert_eq!((&shown["unknown"], &shown["missing"][0]["asset_tag"]), (&json!(["X", "Y"]), &json!("A-4")));
+        assert_eq!(shown["ambiguous"][0]["candidates"], json!(["A-7", "A-9"]));
         assert_eq!((shown["found"].as_array().unwrap().len(), &shown["since"]), (2, &json!("2026-03-05T10:00:00.000Z")));
     }
 }

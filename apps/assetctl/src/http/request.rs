@@ -46,9 +46,18 @@ pub async fn get_document(client: &Client, path: &str, query: &[(&str, &str)]) -
 /// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request is repeated while the
 /// service is busy, and takes effect once. Without one, it is repeated only if it is a dry run, or surely had no effect.
 pub async fn post_data(client: &Client, url: &Url, body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
-    let request = Request::post(url.clone(), JSON, body.to_string().into_bytes(), idempotency_key.map(str::to_owned));
-    let patience = Patience::begin(Some(client.patience), false, Instant::now());
-    let reply = answered(client, &request, patience, None).await?;
+    post(client, url, body, idempotency_key, None).await
+}
+
+/// As [`post_data`], to a service that has answered before: waits for it to come back, with a note that ends in `comfort`.
+pub async fn post_patiently(client: &Client, url: &Url, body: &Value, idempotency_key: &str, comfort: &str) -> Result<Value> {
+    post(client, url, body, Some(idempotency_key), Some(comfort)).await
+}
+
+async fn post(client: &Client, url: &Url, body: &Value, key: Option<&str>, comfort: Option<&str>) -> Result<Value> {
+    let request = Request::post(url.clone(), JSON, body.to_string().into_bytes(), key.map(str::to_owned));
+    let patience = Patience::begin(Some(client.patience), comfort.is_some(), Instant::now());
+    let reply = answered(client, &request, patience, comfort).await?;
     expect_type(&reply, url, JSON)?;
     data(serde_json::from_slice(&reply.body).unwrap_or_default())
 }

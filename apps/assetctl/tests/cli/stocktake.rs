@@ -37,6 +37,7 @@ fn entry(index: usize, item: &Value) -> Value {
     match (item["tag"].as_str(), item["serial_number"].as_str()) {
         (Some(tag), _) if tag.starts_with('A') && tag.ends_with(['0', '2', '4', '6', '8']) => found(tag, "seen", PLACE),
         (Some(tag), _) if tag.starts_with('A') => found(tag, "elsewhere", "London"),
+        (None, Some(serial)) if serial.starts_with("PF") => found(serial, "seen", PLACE),
         (None, Some("S-1")) => found("A-S", "seen", PLACE),
         (None, Some("S-2")) => {
             let candidates = json!([{"asset_tag": "A-7"}, {"asset_tag": "A-9"}]);
@@ -59,8 +60,11 @@ fn service(missing: Value) -> Scripted {
             Answer::data(&entries)
         }
         route => {
-            assert_eq!(route, "GET /assets");
-            assert_eq!((request.parameter("location"), request.parameter("kind")), (PLACE, "physical"));
+            assert_eq!((route, request.parameter("location")), ("GET /assets", PLACE));
+            if request.parameter("last_seen_before").is_empty() {
+                return Answer::data(&json!([{"asset_tag": "A-2", "serial_number": "PF7"}]));
+            }
+            assert_eq!(request.parameter("kind"), "physical");
             assert!(request.parameter("last_seen_before").ends_with('Z'));
             let body = json!({"data": missing, "meta": {"total": missing.as_array().unwrap().len(), "page": 1}});
             Answer::new("application/json", body.to_string())
@@ -70,16 +74,19 @@ fn service(missing: Value) -> Scripted {
 
 #[test]
 fn a_thousand_scans_are_ten_requests() {
-    let (service, folder) = (service(json!([])), Folder::new());
-    let scans: String = (0..1_000).map(|number| format!("A-{}\r\n", number * 2)).collect();
-    let scans = folder.file("scans.txt", format!("\u{feff}{scans}\n\n"));
-    let arguments = ["stocktake", "Berlin/3rd floor", "--file", scans.to_str().unwrap(), "--json"];
-    let taken = run(command(&service.url, &arguments), &folder);
-    assert_eq!((taken.code, taken.json()["found"].as_array().unwrap().len()), (0, 1_000), "{}", taken.stderr);
-    let posts = posts(&service);
-    assert_eq!((posts.len(), service.requests().len()), (10, 12));
-    let keys: std::collections::BTreeSet<_> = posts.iter().map(|post| post.idempotency_key.clone().unwrap()).collect();
-    assert!(keys.len() == 10 && posts.iter().all(|post| post.body["move"] == false));
+    let tags: String = (0..1_000).map(|number| format!("A-{}\r\n", number * 2)).collect();
+    let serials: String = (0..1_000).map(|number| format!("PF{number}\n")).collect();
+    for scans in [tags, serials] {
+        let (service, folder) = (service(json!([])), Folder::new());
+        let scans = folder.file("scans.txt", format!("\u{feff}{scans}\n\n"));
+        let arguments = ["stocktake", "Berlin/3rd floor", "--file", scans.to_str().unwrap(), "--json"];
+        let taken = run(command(&service.url, &arguments), &folder);
+        assert_eq!((taken.code, taken.json()["found"].as_array().unwrap().len()), (0, 1_000), "{}", taken.stderr);
+        let posts = posts(&service);
+        assert_eq!((posts.len(), service.requests().len()), (10, 13));
+        let keys: std::collections::BTreeSet<_> = posts.iter().map(|post| post.idempotency_key.clone().unwrap()).collect();
+        assert!(keys.len() == 10 && posts.iter().all(|post| post.body["move"] == false));
+    }
 }
 
 #[test]
@@ -102,7 +109,14 @@ fn each_code_is_answered_and_what_is_missing_is_listed() {
     ] {
         assert!(taken.stderr.contains(line), "{line}\n{}", taken.stderr);
     }
-    for line in ["Found      3\n", "Elsewhere  1\n", "Unknown    2\n           S-2, X-1\n", "Missing    1\n", "M-1        Dock"] {
+    for line in [
+        "Found      3\n",
+        "Elsewhere  1\n",
+        "Unknown    1\n           X-1\n",
+        "Ambiguous  1\n           S-2: A-7, A-9\n",
+        "Missing    1\n",
+        "M-1        Dock",
+    ] {
         assert!(taken.stdout.contains(line), "{line}\n{}", taken.stdout);
     }
     assert!(!taken.stdout.contains("behind") && !taken.stderr.contains('\u{7}'), "{}", taken.stdout);
@@ -142,10 +156,53 @@ fn ctrl_c_leaves_a_stock_taking_that_continues() {
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let interrupted = Run::of(child.wait_with_output().unwrap());
-    assert!(interrupted.code == 130 && interrupted.stderr.contains("The same command continues."), "{}", interrupted.stderr);
+    assert!(
+        interrupted.code == 130 && interrupted.stderr.contains("Run the same command again: it continues."),
+        "{}",
+        interrupted.stderr
+    );
     drop(input);
     let rest = end(typing(command(&service.url, &["stocktake", PLACE]), &folder), "A-4\n");
     assert!(rest.code == 0 && rest.stdout.contains("Found      2\n"), "{}{}", rest.stdout, rest.stderr);
+}
+
+#[test]
+fn a_place_without_assets_is_probably_misspelt() {
+    let (service, folder) = (Service::start(), Folder::new());
+    service.create("/assets", &json!({"name": "Dock", "asset_tag": "A-1", "location": "Köln / 1st floor"}));
+    let scans = folder.file("scans.txt", "A-1\n");
+    let file = ["--file", scans.to_str().unwrap()];
+    for options in [&[][..], &["--move"]] {
+        let refused = run(service.command(&[&["stocktake", "Kölm"], &file[..], options].concat()), &folder);
+        let told = "no asset is recorded at Kölm; similar: Köln, Köln / 1st floor. To move assets to a new place, add";
+        assert!(refused.code == 2 && refused.stderr.contains(told), "{}", refused.stderr);
+    }
+    assert_eq!(service.get("/assets/by-tag/A-1")["data"]["last_seen_at"], Value::Null);
+    assert_eq!(run(service.command(&["stocktake", "Kölm", "--new-place"]), &folder).code, 2);
+    let moved =
+        run(service.command(&[&["stocktake", "Kölm", "/", "Cellar", "--move", "--new-place"], &file[..]].concat()), &folder);
+    assert!(moved.code == 0 && moved.stdout.contains("of which 1 moved here"), "{}{}", moved.stdout, moved.stderr);
+    assert_eq!(service.get("/assets/by-tag/A-1")["data"]["location"], "Kölm / Cellar");
+}
+
+#[test]
+fn scans_wait_for_a_service_that_is_away() {
+    let (service, folder) = (Service::start(), Folder::new());
+    for tag in ["A-1", "A-2"] {
+        service.create("/assets", &json!({"name": "Dock", "asset_tag": tag, "location": PLACE}));
+    }
+    let mut child = typing(service.command(&["stocktake", PLACE]), &folder);
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"A-1\n").unwrap();
+    crate::support::stderr_until(&mut child, "here       A-1 Dock\n");
+    service.stop();
+    input.write_all(b"A-2\n").unwrap();
+    crate::support::stderr_until(&mut child, "waiting for it. Codes are kept, and sent then.\n");
+    service.start_again();
+    crate::support::stderr_until(&mut child, "here       A-2 Dock\n");
+    drop(input);
+    let taken = Run::of(child.wait_with_output().unwrap());
+    assert!(taken.code == 0 && taken.stdout.contains("Found      2\n"), "{}{}", taken.stdout, taken.stderr);
 }
 
 #[test]
