@@ -5,7 +5,7 @@ use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::client::Client;
 use crate::http::request::{get_document, take};
 use crate::lookup::person;
-use crate::output::{count, print, print_data, print_json};
+use crate::output::{count, digits, print, print_data, print_json};
 use crate::selection::AssetFilters;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
@@ -54,7 +54,7 @@ enum Form {
 
 /// Prints all pages of the list.
 pub async fn list(options: &List, connection: &Connection, is_json: bool) -> Result<u8> {
-    let client = Client::new(connection)?;
+    let client = Client::new(connection)?.with_exact_numbers();
     let form = if is_json { Form::Json } else { options.format };
     let mut query = options.filters.pairs(&client).await?;
     query.extend(options.sort.iter().map(|sort| ("sort".to_owned(), sort.clone())));
@@ -140,6 +140,7 @@ fn title(column: &str) -> Column {
 fn cell(asset: &Value, column: &str) -> String {
     match field(asset, column) {
         Value::Null => String::new(),
+        number if digits(number).is_some() => digits(number).unwrap_or_default().to_owned(),
         Value::String(_) if column == "assigned_to" && asset["assigned_user"].is_object() => person(&asset["assigned_user"]),
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -163,7 +164,8 @@ fn csv(assets: &[Value], columns: &[&str]) -> Result<String> {
     for asset in assets {
         let cells = columns.iter().map(|column| {
             let cell = cell(asset, column);
-            if cell.starts_with(FORMULAS) && field(asset, column).is_string() { format!("'{cell}") } else { cell }
+            let value = field(asset, column);
+            if cell.starts_with(FORMULAS) && value.is_string() && digits(value).is_none() { format!("'{cell}") } else { cell }
         });
         writer.write_record(cells).map_err(|error| failed(&error))?;
     }

@@ -2,10 +2,13 @@
 //! The progress of an import: a bar on a terminal, plain lines elsewhere.
 
 use crate::error::{CliError, Result};
+use crate::import::rows::ndjson_rows::Members;
 use clap::ValueEnum;
 use icu_normalizer::ComposingNormalizer;
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::Value;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::{Builder, NamedTempFile};
@@ -35,7 +38,50 @@ pub fn print_data(text: &str) -> Result<()> {
 }
 
 pub fn print_json(value: &Value) -> Result<()> {
-    print_data(&format!("{value:#}"))
+    print_data(&serde_json::to_string_pretty(&Exact(value)).map_err(std::io::Error::from)?)
+}
+
+/// Begins a text in place of a number with a fraction: as a number of [`Value`], `0.3000` would be `0.3`.
+const NUMBER: char = '\u{1}';
+
+/// Reads JSON. Numbers with a fraction become texts that [`digits`] knows, and [`print_json`] writes them as they came.
+pub fn exact(json: &str) -> serde_json::Result<Value> {
+    Ok(match json.trim_start().as_bytes().first() {
+        Some(b'{') => {
+            let Members(members) = serde_json::from_str(json)?;
+            let member = |(name, value): (String, Box<RawValue>)| Ok((name, exact(value.get())?));
+            members.into_iter().map(member).collect::<serde_json::Result<Map<_, _>>>()?.into()
+        }
+        Some(b'[') => {
+            let values: Vec<&RawValue> = serde_json::from_str(json)?;
+            values.into_iter().map(|value| exact(value.get())).collect::<serde_json::Result<Vec<_>>>()?.into()
+        }
+        _ => match serde_json::from_str(json)? {
+            Value::Number(number) if number.is_f64() => format!("{NUMBER}{}", json.trim()).into(),
+            value => value,
+        },
+    })
+}
+
+/// The digits of a number that [`exact`] has read as a text.
+#[must_use]
+pub fn digits(value: &Value) -> Option<&str> {
+    value.as_str()?.strip_prefix(NUMBER).filter(|digits| digits.bytes().all(|byte| b"0123456789.eE+-".contains(&byte)))
+}
+
+struct Exact<'a>(&'a Value);
+
+impl Serialize for Exact<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(members) => serializer.collect_map(members.iter().map(|(name, value)| (name, Self(value)))),
+            Value::Array(values) => serializer.collect_seq(values.iter().map(Exact)),
+            value => match digits(value).map(|digits| RawValue::from_string(digits.to_owned())) {
+                Some(Ok(number)) => number.serialize(serializer),
+                _ => value.serialize(serializer),
+            },
+        }
+    }
 }
 
 /// A new file in the folder of `path`, with the rights that new files have.
@@ -150,6 +196,15 @@ pub fn duration(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        let json = r#"{"a":[1249.00,0.3000,1e3,7,-0.50],"b":{"c":"1.50","d":null,"e":999999999999.9999},"f":"\u0001x"}"#;
+        let read = exact(json).unwrap();
+        assert_eq!((digits(&read["a"][1]), digits(&read["a"][3]), digits(&read["f"])), (Some("0.3000"), None, None));
+        assert_eq!(serde_json::to_string(&Exact(&read)).unwrap(), json);
+        assert!(exact("{\"a\":").is_err());
+    }
 
     #[test]
     fn rate_and_time_left_follow_from_what_was_done() {

@@ -5,7 +5,7 @@ use crate::error::{EXIT_SUCCESS, Result};
 use crate::http::client::Client;
 use crate::http::request::{get_data, get_document, take};
 use crate::lookup::{self, people_with, tag_and_name, text};
-use crate::output::{print, print_json};
+use crate::output::{digits, print, print_json};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use terminal::{Column, Table, record, time};
@@ -59,7 +59,8 @@ pub async fn read(client: &Client, name: &str, changes: &str, with_process: bool
 
 /// Shows an asset with its owner, the running process and the latest changes.
 pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<u8> {
-    let Shown { asset, process, history, people, .. } = read(&Client::new(connection)?, name, CHANGES, true).await?;
+    let Shown { asset, process, history, people, .. } =
+        read(&Client::new(connection)?.with_exact_numbers(), name, CHANGES, true).await?;
     if is_json {
         print_json(&json!({"asset": asset, "process": process, "history": history}))?;
         return Ok(EXIT_SUCCESS);
@@ -123,16 +124,15 @@ fn title(name: &str) -> String {
 
 /// On one line; empty if it is not set.
 fn value_of(name: &str, value: &Value) -> String {
+    if let Some(digits) = digits(value).map(str::to_owned).or_else(|| value.as_u64().map(|number| number.to_string())) {
+        // Beside custom fields, numbers are amounts of money.
+        let fraction = digits.split_once('.').map_or(2, |(_, fraction)| fraction.len());
+        return if name.is_empty() { digits } else { digits + "0".repeat(2_usize.saturating_sub(fraction)).as_str() };
+    }
     match value {
         Value::Null => String::new(),
         Value::String(text) if matches!(name, "created_at" | "updated_at" | "last_seen_at") => time(text) + " UTC",
         Value::String(text) => text.lines().collect::<Vec<_>>().join(" "),
-        // Beside custom fields, numbers are amounts of money.
-        Value::Number(number) if !name.is_empty() => {
-            let digits = number.to_string();
-            let fraction = digits.split_once('.').map_or(2, |(_, fraction)| fraction.len());
-            digits + "0".repeat(2_usize.saturating_sub(fraction)).as_str()
-        }
         other => other.to_string(),
     }
 }
@@ -153,6 +153,7 @@ fn what(entry: &Value, people: &BTreeMap<String, String>) -> String {
     let changed = entry["changes"].as_object().filter(|_| kind == "updated");
     let value = |value: &Value| match value {
         Value::Null => "none".to_owned(),
+        number if digits(number).is_some() => digits(number).unwrap_or_default().to_owned(),
         Value::String(text) => short(people.get(text).map_or(text, |person| person.split(" <").next().unwrap_or_default())),
         other => short(&other.to_string()),
     };

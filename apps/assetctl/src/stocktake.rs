@@ -63,7 +63,7 @@ pub struct Stocktake {
 
 /// Takes stock. Succeeds if nothing is missing.
 pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bool) -> Result<u8> {
-    let client = Client::new(connection)?;
+    let client = Client::new(connection)?.with_exact_numbers();
     let place = normal(&options.place.join(" "));
     if place.is_empty() {
         return Err(CliError::Usage("name a place, such as \"Berlin / 3rd floor\"".into()));

@@ -24,7 +24,7 @@ pub struct Who {
 
 /// Shows who has an asset, or who had it on a day.
 pub async fn who(options: &Who, connection: &Connection, is_json: bool) -> Result<u8> {
-    let client = Client::new(connection)?;
+    let client = Client::new(connection)?.with_exact_numbers();
     let zone =
         if options.on.is_some() { get_data(&client, "me", &[]).await?["tenant"]["time_zone"].clone() } else { Value::Null };
     let (asset, time, shown) = asset_on(&client, &options.asset, options.on, &zone).await?;

@@ -30,6 +30,8 @@ pub struct Client {
     authorization: HeaderValue,
     /// The wait for a service that is busy or can't be reached.
     pub patience: Duration,
+    /// JSON is read by [`exact`](crate::output::exact).
+    pub is_exact: bool,
     under_way: Arc<Semaphore>,
 }
 
@@ -92,12 +94,18 @@ impl Client {
             .map_err(|error| CliError::Failed(describe(&error)))?;
         let authorization = connection.api_key.authorization()?;
         let under_way = Arc::new(Semaphore::new(MAX_AT_ONCE));
-        Ok(Self { http, base_url: connection.base_url.clone(), authorization, patience: PATIENCE, under_way })
+        Ok(Self { http, base_url: connection.base_url.clone(), authorization, patience: PATIENCE, is_exact: false, under_way })
     }
 
     #[must_use]
     pub fn with_patience(self, seconds: u64) -> Self {
         Self { patience: Duration::from_secs(seconds), ..self }
+    }
+
+    /// For commands that print numbers as the service has them.
+    #[must_use]
+    pub fn with_exact_numbers(self) -> Self {
+        Self { is_exact: true, ..self }
     }
 
     pub fn url(&self, path: &str, query: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<Url> {

@@ -2,7 +2,7 @@
 
 use crate::error::{CliError, Result};
 use crate::http::client::{Client, Reply, Request};
-use crate::output::duration;
+use crate::output::{duration, exact};
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,7 +40,11 @@ pub async fn get_data(client: &Client, path: &str, query: &[(&str, &str)]) -> Re
 /// Gets a JSON document, and its `ETag` if it has one.
 pub async fn get_document(client: &Client, path: &str, query: &[(&str, &str)]) -> Result<(Value, Option<String>)> {
     let reply = get(client, &client.url(path, query)?, JSON).await?;
-    Ok((serde_json::from_slice(&reply.body).map_err(|_| unreadable())?, reply.etag))
+    let mut document: Value = serde_json::from_slice(&reply.body).map_err(|_| unreadable())?;
+    if client.is_exact {
+        document = exact(&String::from_utf8_lossy(&reply.body)).map_err(|_| unreadable())?;
+    }
+    Ok((document, reply.etag))
 }
 
 /// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request is repeated while the

@@ -10,9 +10,10 @@ use crate::import::keys::Keys;
 use crate::import::refused::Report;
 use crate::import::summary::{Outcome, Results, RowResult, results};
 use crate::interrupt::Interrupt;
-use crate::output::{Progress, count};
+use crate::output::{Progress, count, digits, exact};
 use reqwest::Url;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
@@ -215,8 +216,14 @@ const MAX_FIELDS: usize = 1_000;
 #[derive(Debug, Deserialize)]
 pub struct FieldChange {
     field: String,
+    #[serde(deserialize_with = "exactly")]
     old: Value,
+    #[serde(deserialize_with = "exactly")]
     new: Value,
+}
+
+fn exactly<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Value, D::Error> {
+    exact(Box::<RawValue>::deserialize(deserializer)?.get()).map_err(serde::de::Error::custom)
 }
 
 /// The changes of all rows, by field.
@@ -274,6 +281,7 @@ impl Changes {
 fn text(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
+        number if digits(number).is_some() => digits(number).unwrap_or_default().to_owned(),
         Value::String(text) if text.is_empty() => "an empty text".to_owned(),
         Value::String(text) => text.clone(),
         value => value.to_string(),
@@ -297,14 +305,14 @@ mod tests {
             ("custom_fields.cost_center", json!("0815"), json!("815")),
             ("custom_fields.cost_center", json!("007"), json!("7")),
             ("assigned_to", json!(null), json!("a")),
-            ("purchase_price", json!(0), json!(1.5)),
+            ("purchase_price", json!(0), exact("1.50").unwrap()),
         ] {
             all.add(&FieldChange { field: field.into(), old, new });
         }
         let expected = json!([
             {"field": "custom_fields.cost_center", "rows": 3, "old": "4711", "new": "4712", "only_leading_zeros": 2},
             {"field": "assigned_to", "rows": 1, "old": "nothing", "new": "a", "only_leading_zeros": 0},
-            {"field": "purchase_price", "rows": 1, "old": "0", "new": "1.5", "only_leading_zeros": 0},
+            {"field": "purchase_price", "rows": 1, "old": "0", "new": "1.50", "only_leading_zeros": 0},
         ]);
         assert_eq!(all.as_json(), expected);
         assert_eq!(all.most_frequent()[0].1.example_of_zeros, ("0815".into(), "815".into()));

@@ -96,6 +96,19 @@ fn filters_and_groups_are_those_of_the_real_service() {
     }
     let shown = service.run(&["list", "--location", "Berlin / 3rd floor", "--columns", "name,location,assigned_to"]);
     assert!(shown.stdout.contains("a     Berlin / 3rd floor  Ada <ada@example.org>\n"), "{}", shown.stdout);
+    let id = service.create("/assets", &json!({"name": "d", "location": "Rome", "purchase_price": "0.3000"}));
+    let exact = |options: &[&str]| {
+        service.run(&[&["list", "--location", "Rome", "--columns", "purchase_price"], options].concat()).stdout
+    };
+    assert_eq!(
+        (exact(&["--format", "csv"]).as_str(), exact(&[]).as_str()),
+        ("purchase_price\r\n0.3000\n", "PURCHASE PRICE\n0.3000\n")
+    );
+    let all = service.run(&["list", "--location", "Rome", "--json"]).stdout;
+    let [shown, who] = ["show", "who"].map(|command| service.run(&[command, &id, "--json"]).stdout);
+    for json in [exact(&["--json"]), all, shown, who] {
+        assert!(json.contains("\"purchase_price\": 0.3000"), "{json}");
+    }
     let groups = service.run(&["stats", "--by", "assigned_to"]).stdout;
     assert!(groups.contains("Ada <ada@example.org>       1") && groups.contains("(none)"), "{groups}");
     let stats = service.run(&["stats", "--location", "Berlin", "--json"]).json();
