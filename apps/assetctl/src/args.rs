@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::events::Events;
 use crate::export::Export;
 use crate::handover::{Handover, Return};
 use crate::import::args::Import;
@@ -44,6 +45,10 @@ assetctl list --person none --status in_use --sort location
 assetctl list --filter warranty_from=2026-10-01 \\
   --filter warranty_before=2027-01-01 --format csv
 assetctl list --custom cost_center=0815 --columns asset_tag,purchase_price";
+
+const EVENTS: &str = "\
+assetctl events --since 2026-03-02 --until 2026-03-08 --types \"asset.*\"
+assetctl events --since 2026-03-02 --actor ada@example.com --format csv";
 
 const STOCKTAKE: &str = "\
 assetctl stocktake \"Berlin / 3rd floor\"
@@ -135,6 +140,9 @@ pub enum Command {
     /// List assets as a table, CSV or JSON
     #[command(after_help = examples(LIST))]
     List(List),
+    /// Show what changed in a period, and who changed it
+    #[command(after_help = examples(EVENTS))]
+    Events(Events),
     /// Take stock of a place: scan what is there, and see what is missing
     #[command(after_help = examples(STOCKTAKE))]
     Stocktake(Stocktake),

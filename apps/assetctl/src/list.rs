@@ -6,7 +6,7 @@ use crate::http::client::Client;
 use crate::http::request::{get_document, take};
 use crate::lookup::person;
 use crate::output::{count, digits, print, print_data, print_json};
-use crate::selection::AssetFilters;
+use crate::selection::{AssetFilters, nearest};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use terminal::{Column, Table, print_note, time};
@@ -17,7 +17,7 @@ const CUSTOM_FIELD: &str = "custom_fields.";
 /// The columns of a table.
 const COLUMNS: [&str; 6] = ["asset_tag", "name", "status", "location", "assigned_to", "warranty_until"];
 /// Fields whose times a table shows to the minute.
-const TIMES: [&str; 3] = ["created_at", "updated_at", "last_seen_at"];
+const TIMES: [&str; 4] = ["created_at", "updated_at", "last_seen_at", "at"];
 /// What a spreadsheet takes for the beginning of a formula.
 const FORMULAS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
@@ -33,17 +33,30 @@ pub struct List {
     /// Fields, separated by commas, such as `asset_tag,custom_fields.cost_center`
     #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
     columns: Vec<String>,
-    /// Form of the list
-    #[arg(long, value_enum, default_value_t = Form::Table)]
-    format: Form,
-    /// At most so many assets; all without
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    /// How the list is printed; a table if you don't say
+    #[arg(long, value_enum)]
+    format: Option<Form>,
+    /// Show at most this many assets
+    #[arg(long, value_name = "NUMBER", value_parser = at_least_one)]
     limit: Option<u64>,
+}
+
+pub fn at_least_one(text: &str) -> std::result::Result<u64, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "must be a number from 1 on".to_owned())
+}
+
+/// The form that the options ask for.
+pub fn form(format: Option<Form>, is_json: bool) -> Result<Form> {
+    match format {
+        Some(Form::Table | Form::Csv) if is_json => Err(CliError::Usage("give --json or --format, not both".into())),
+        None if is_json => Ok(Form::Json),
+        format => Ok(format.unwrap_or(Form::Table)),
+    }
 }
 
 /// The form of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
+pub enum Form {
     /// Columns for people
     Table,
     /// A table with a header, for spreadsheets
@@ -54,11 +67,17 @@ enum Form {
 
 /// Prints all pages of the list.
 pub async fn list(options: &List, connection: &Connection, is_json: bool) -> Result<u8> {
+    let form = form(options.format, is_json)?;
     let client = Client::new(connection)?.with_exact_numbers();
-    let form = if is_json { Form::Json } else { options.format };
     let mut query = options.filters.pairs(&client).await?;
     query.extend(options.sort.iter().map(|sort| ("sort".to_owned(), sort.clone())));
-    let (assets, total) = read(&client, query, options.limit.unwrap_or(u64::MAX)).await?;
+    let (assets, total) = match read(&client, query, options.limit.unwrap_or(u64::MAX)).await {
+        Err(error) => return Err(options.filters.explain(&client, error).await),
+        read => read?,
+    };
+    if total == 0 {
+        options.filters.explain_nothing(&client).await;
+    }
     let columns: Vec<&str> = options.columns.iter().map(String::as_str).collect();
     if let Some(first) = assets.first() {
         check(&columns, first)?;
@@ -115,8 +134,8 @@ pub async fn read(client: &Client, mut query: Vec<(String, String)>, limit: u64)
 fn check(columns: &[&str], asset: &Value) -> Result<()> {
     let is_known = |column: &&&str| column.starts_with(CUSTOM_FIELD) || asset.get(**column).is_some();
     let Some(unknown) = columns.iter().find(|column| !is_known(column)) else { return Ok(()) };
-    let known = asset.as_object().map(|fields| fields.keys().map(String::as_str).collect::<Vec<_>>().join(", "));
-    Err(CliError::Usage(format!("--columns: unknown {unknown}; known: {}, custom_fields.NAME", known.unwrap_or_default())))
+    let known = nearest(unknown, asset.as_object().into_iter().flat_map(|fields| fields.keys().map(String::as_str)));
+    Err(CliError::Usage(format!("--columns: unknown {unknown}; known: {}, custom_fields.NAME", known.join(", "))))
 }
 
 /// Null if the asset doesn't have it.
@@ -157,7 +176,7 @@ pub fn table(assets: &[Value], columns: &[&str]) -> Table {
     table
 }
 
-fn csv(assets: &[Value], columns: &[&str]) -> Result<String> {
+pub fn csv(assets: &[Value], columns: &[&str]) -> Result<String> {
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     let failed = |error: &dyn std::fmt::Display| CliError::Failed(format!("can't write CSV: {error}"));
     writer.write_record(columns).map_err(|error| failed(&error))?;

@@ -4,6 +4,7 @@
 mod args;
 mod config;
 mod error;
+mod events;
 mod export;
 mod handover;
 mod http;
@@ -66,6 +67,7 @@ async fn run(global: Global, command: Command) -> Result<u8> {
         }
         Command::Mcp(options) => mcp::mcp(&options, &connection(global)?).await,
         Command::List(options) => list::list(&options, &connection(global)?, is_json).await,
+        Command::Events(options) => events::events(&options, &connection(global)?, is_json).await,
         Command::Stocktake(options) => stocktake::stocktake(&options, &connection(global)?, is_json).await,
         Command::Stats(options) => stats::stats(&options, &connection(global)?, is_json).await,
         Command::Me => me::me(&connection(global)?, is_json).await,

@@ -78,6 +78,12 @@ impl AssetFilters {
     }
 }
 
+/// `Berlin/3rd floor` is `Berlin / 3rd floor`, as the service keeps it.
+pub fn normal(place: &str) -> String {
+    let words = |level: &str| level.split_whitespace().collect::<Vec<_>>().join(" ");
+    place.split('/').map(words).filter(|level| !level.is_empty()).collect::<Vec<_>>().join(" / ")
+}
+
 /// The known names, the most similar ones first.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let (name, mut known): (_, Vec<&str>) = (folded(name), known.into_iter().collect());
@@ -88,6 +94,8 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
     known
 }
 
+/// The most groups of an answer.
+const MAX_GROUPS: usize = 1_000;
 /// The names that an error has.
 const MAX_NAMED: usize = 5;
 
@@ -115,6 +123,81 @@ async fn values(client: &Client, field: &str) -> Result<BTreeSet<String>> {
 /// What is wrong with a place where nothing is.
 pub async fn no_asset_at(client: &Client, place: &str) -> Result<String> {
     Ok(format!("no asset is recorded at {place}{}", similar(place, &values(client, "location").await?)))
+}
+
+/// Names options instead of the parameters that an error names.
+pub fn in_options(error: CliError) -> CliError {
+    let CliError::Usage(detail) = error else { return error };
+    let in_options = |line: &str| match line.strip_prefix("  ").and_then(|line| line.split_once(": ")) {
+        Some((parameter, detail)) => format!("  {}: {detail}", option_of(parameter)),
+        None => line.to_owned(),
+    };
+    CliError::Usage(detail.lines().map(in_options).collect::<Vec<_>>().join("\n"))
+}
+
+fn option_of(parameter: &str) -> String {
+    match parameter {
+        "asset_type_code" => "--type".to_owned(),
+        "assigned_to" => "--person".to_owned(),
+        "group_by" => "--by".to_owned(),
+        "actor_id" => "--actor".to_owned(),
+        "location" | "manufacturer" | "status" | "q" | "sort" | "depth" | "types" | "since" | "until" => format!("--{parameter}"),
+        other => match other.strip_prefix("custom_fields.") {
+            Some(name) => format!("--custom {name}"),
+            None => format!("--filter {other}"),
+        },
+    }
+}
+
+/// The codes of asset types; none if the key may not read them.
+async fn codes(client: &Client) -> BTreeSet<String> {
+    let types = get_data(client, "catalog/asset-types", &[("limit", "100")]).await.unwrap_or_default();
+    types.as_array().into_iter().flatten().filter_map(|one| one["code"].as_str().map(str::to_owned)).collect()
+}
+
+fn listed(codes: &BTreeSet<String>) -> String {
+    codes.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+impl AssetFilters {
+    /// Names options instead of parameters, and the codes that exist.
+    pub async fn explain(&self, client: &Client, error: CliError) -> CliError {
+        let mut error = in_options(error);
+        if let CliError::Usage(detail) = &mut error
+            && detail.contains("\n  --type: ")
+        {
+            let codes = codes(client).await;
+            detail.push_str(&if codes.is_empty() { String::new() } else { format!("\nThere are {}.", listed(&codes)) });
+        }
+        error
+    }
+
+    /// Notes for a list of nothing: values that no asset has.
+    pub async fn explain_nothing(&self, client: &Client) {
+        if let Some(code) = &self.asset_type {
+            let codes = codes(client).await;
+            if !codes.is_empty() && !codes.iter().any(|known| folded(known) == folded(code)) {
+                print_note(&format!("no asset has the type {code}; there are {}", listed(&codes)));
+            }
+        }
+        let named = [("location", &self.location), ("manufacturer", &self.manufacturer)];
+        let named = named.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value.clone()?)));
+        let custom = self.custom.iter().map(|(name, value)| (format!("custom_fields.{name}"), value.clone()));
+        for (field, value) in named.chain(custom) {
+            let value = if field == "location" { normal(&value) } else { value };
+            // Several values, and none, are no misspelt value.
+            if value.contains(',') || folded(&value) == NOBODY {
+                continue;
+            }
+            let Ok(known) = values(client, &field).await else { continue };
+            let name = field.trim_start_matches("custom_fields.");
+            if known.is_empty() {
+                print_note(&format!("no asset has a {name}"));
+            } else if known.len() < MAX_GROUPS && !known.iter().any(|known| folded(known) == folded(&value)) {
+                print_note(&format!("no asset has the {name} {value}{}", similar(&value, &known)));
+            }
+        }
+    }
 }
 
 /// The value of a filter by user for assets that nobody has.
@@ -154,7 +237,7 @@ pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> 
     let bar = ProgressBar::new_spinner().with_message("finding assets");
     let mut assets = Vec::new();
     loop {
-        let reply = get(client, &url, NDJSON).await?;
+        let reply = get(client, &url, NDJSON).await.map_err(in_options)?;
         let lines = reply.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         for line in lines {
             assets.push(serde_json::from_slice(line).map_err(|error| unreadable(&error))?);
@@ -198,6 +281,13 @@ fn filter(text: &str) -> std::result::Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_name_options() {
+        let detail = "answered 422: 4\n  asset_type_code: must be: 2\n  custom_fields.a b: is\n  status: must\n  foo: unknown";
+        let expected = "answered 422: 4\n  --type: must be: 2\n  --custom a b: is\n  --status: must\n  --filter foo: unknown";
+        assert_eq!(in_options(CliError::Usage(detail.into())).to_string(), expected);
+    }
 
     #[test]
     fn the_most_similar_names_come_first() {

@@ -148,7 +148,7 @@ fn changes(history: &Value, people: &BTreeMap<String, String>) -> Table {
 }
 
 /// `created`, or the changed fields.
-fn what(entry: &Value, people: &BTreeMap<String, String>) -> String {
+pub fn what(entry: &Value, people: &BTreeMap<String, String>) -> String {
     let kind = text(&entry["type"]).trim_start_matches("asset.");
     let changed = entry["changes"].as_object().filter(|_| kind == "updated");
     let value = |value: &Value| match value {

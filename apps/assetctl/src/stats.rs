@@ -1,7 +1,7 @@
 //! `assetctl stats`.
 
 use crate::config::Connection;
-use crate::error::{EXIT_SUCCESS, Result};
+use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::client::Client;
 use crate::http::request::get_data;
 use crate::lookup::{everybody, text};
@@ -33,7 +33,13 @@ pub async fn stats(options: &Stats, connection: &Connection, is_json: bool) -> R
     query.extend(options.by.iter().map(|field| ("group_by".to_owned(), field.clone())));
     query.extend(options.depth.iter().map(|depth| ("depth".to_owned(), depth.to_string())));
     let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let stats = get_data(&client, "stats", &query).await?;
+    let stats = match get_data(&client, "stats", &query).await {
+        Err(error) => return Err(with_custom_field(options.filters.explain(&client, error).await, options.by.as_deref())),
+        stats => stats?,
+    };
+    if stats["assets"]["total"] == 0 || stats["groups"].as_array().is_some_and(Vec::is_empty) {
+        options.filters.explain_nothing(&client).await;
+    }
     match &options.by {
         _ if is_json => print_json(&stats)?,
         None => print(&summary(&stats, terminal::width()))?,
@@ -43,6 +49,16 @@ pub async fn stats(options: &Stats, connection: &Connection, is_json: bool) -> R
         }
     }
     Ok(EXIT_SUCCESS)
+}
+
+/// Says how to name a custom field, if the error is about the groups.
+fn with_custom_field(error: CliError, by: Option<&str>) -> CliError {
+    match (error, by) {
+        (CliError::Usage(detail), Some(by)) if detail.contains("\n  --by: ") && !by.contains('.') => {
+            CliError::Usage(format!("{detail}\nFor the custom field {by}: --by custom_fields.{by}"))
+        }
+        (error, _) => error,
+    }
 }
 
 /// A row for each group, one for the rest, and one for all. `people` are by id.

@@ -10,7 +10,7 @@ use crate::http::request::{get_data, new_run_id, post_patiently, unreadable};
 use crate::interrupt::Interrupt;
 use crate::lookup::{is_id, person_with, text};
 use crate::output::{count, folded, print, print_json};
-use crate::selection::no_asset_at;
+use crate::selection::{no_asset_at, normal};
 use crate::{list, who};
 use clap::Args;
 use jiff::{Timestamp, ToSpan};
@@ -162,12 +162,6 @@ async fn holder(client: &Client, people: &mut BTreeMap<String, String>, answer: 
         people.insert(id.to_owned(), person);
     }
     people[id].clone()
-}
-
-/// `Berlin/3rd floor` is `Berlin / 3rd floor`, as the service keeps it.
-fn normal(place: &str) -> String {
-    let words = |level: &str| level.split_whitespace().collect::<Vec<_>>().join(" ");
-    place.split('/').map(words).filter(|level| !level.is_empty()).collect::<Vec<_>>().join(" / ")
 }
 
 fn shown(time: Timestamp) -> String {

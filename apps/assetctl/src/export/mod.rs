@@ -8,7 +8,7 @@ use crate::http::request::get;
 use crate::import::args::Delimiter;
 use crate::interrupt::Interrupt;
 use crate::output::{Format, persist, print_json, temporary_beside};
-use crate::selection::Filters;
+use crate::selection::{Filters, in_options};
 use clap::{Args, ValueEnum};
 use csv::{ByteRecord, Reader, StringRecord, Terminator, WriterBuilder};
 use indicatif::ProgressBar;
@@ -127,7 +127,7 @@ async fn fetch(options: &Export, client: &Client, format: Format, output: &mut i
     // Drawn on stderr, and only on a terminal.
     let bar = ProgressBar::new_spinner().with_message(format!("0 {kind}"));
     loop {
-        let reply = get(client, &url, content_type).await;
+        let reply = get(client, &url, content_type).await.map_err(in_options);
         let reply = reply.map_err(|error| match error {
             CliError::Usage(_) => error,
             error => CliError::Failed(format!("{error}\nNothing was written; repeat the command.")),

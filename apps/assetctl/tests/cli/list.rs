@@ -71,7 +71,9 @@ Total                    2         3698.00
 fn filters_and_groups_are_those_of_the_real_service() {
     let service = Service::start();
     let ada = user(&service, "Ada", true);
-    service.create("/catalog/asset-types", &json!({"name": "Laptop", "code": "LAP", "kind": "physical"}));
+    for (name, code) in [("Laptop", "LAP"), ("Monitor", "MON")] {
+        service.create("/catalog/asset-types", &json!({"name": name, "code": code, "kind": "physical"}));
+    }
     let kind = &service.get("/catalog/asset-types?code=LAP")["data"][0]["id"];
     for (name, location, owner, center) in
         [("a", "Berlin / 3rd floor", Some(&ada), "0815"), ("b", "Berlin / Store", None, "0815"), ("c", "London", None, "4711")]
@@ -93,6 +95,40 @@ fn filters_and_groups_are_those_of_the_real_service() {
         let listed = service.run(&[&["list", "--sort", "name", "--json"], filters].concat());
         let names: Value = listed.json()["assets"].as_array().unwrap().iter().map(|asset| asset["name"].clone()).collect();
         assert_eq!(names, expected, "{filters:?}");
+    }
+    for (filters, note) in [
+        (&["--type", "XYZ"][..], "no asset has the type XYZ; there are LAP, MON\n"),
+        (
+            &["--location", "Berln"],
+            "no asset has the location Berln; similar: Berlin, London, Berlin / Store, Berlin / 3rd floor\n",
+        ),
+        (
+            &["--location", "berlin/3RD floor/9"],
+            "no asset has the location berlin / 3RD floor / 9; similar: Berlin / 3rd floor, ",
+        ),
+        (&["--manufacturer", "Del"], "no asset has the manufacturer Del; similar: Dell\n"),
+        (&["--custom", "cost_center=0816"], "no asset has the cost_center 0816; similar: 0815, 4711\n"),
+        (&["--custom", "nope=1"], "no asset has a nope\n"),
+    ] {
+        for command in ["list", "stats"] {
+            let nothing = service.run(&[&[command], filters].concat());
+            assert!(nothing.code == 0 && nothing.stderr.starts_with(note), "{}", nothing.stderr);
+        }
+    }
+    assert_eq!(service.run(&["list", "--type", "MON"]).stderr, "0 assets\n");
+    for (arguments, told) in [
+        (&["list", "--type", "Laptop"][..], "\n  --type: must be 2 to 8 of A-Z and 0-9\nThere are LAP, MON.\n"),
+        (&["list", "--filter", "foo=1"], "\n  --filter foo: unknown parameter"),
+        (&["list", "--columns", "kind"], "--columns: unknown kind; known: asset_kind, "),
+        (&["list", "--limit", "0"], "must be a number from 1 on"),
+        (&["list", "--json", "--format", "csv"], "give --json or --format, not both"),
+        (&["--json", "list", "--format", "table"], "give --json or --format, not both"),
+        (&["labels", "--status", "foo"], "\n  --status: must be one of in_stock"),
+        (&["export", "--status", "foo"], "\n  --status: must be one of in_stock"),
+        (&["stats", "--by", "cost_center"], "\nFor the custom field cost_center: --by custom_fields.cost_center\n"),
+    ] {
+        let refused = service.run(arguments);
+        assert!(refused.code == 2 && refused.stderr.contains(told), "{arguments:?}: {}", refused.stderr);
     }
     let shown = service.run(&["list", "--location", "Berlin / 3rd floor", "--columns", "name,location,assigned_to"]);
     assert!(shown.stdout.contains("a     Berlin / 3rd floor  Ada <ada@example.org>\n"), "{}", shown.stdout);

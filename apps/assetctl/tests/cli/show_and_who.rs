@@ -51,6 +51,45 @@ fn who_had_an_asset_on_a_day() {
 }
 
 #[test]
+fn events_say_what_changed_in_a_period_and_by_whom() {
+    let days_ago = Arc::new(AtomicU32::new(10));
+    let service = Service::start_days_ago(&days_ago);
+    let mary = user(&service, "Mary", true);
+    let created = &service.send("POST", "/assets", &json!({"name": "Laptop"}))["data"];
+    let (id, tag) = (created["id"].as_str().unwrap(), created["asset_tag"].as_str().unwrap());
+    days_ago.store(5, Ordering::Relaxed);
+    let changed = service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": mary}));
+    let day = &changed["data"]["updated_at"].as_str().unwrap()[..10];
+    days_ago.store(0, Ordering::Relaxed);
+    let key = service.get("/me")["data"]["key"]["id"].as_str().unwrap().to_owned();
+    let events = |options: &[&str]| service.run(&[&["events", "--types", "asset.*"], options].concat());
+    let week = ["--since", day, "--until", day];
+    let shown = events(&week);
+    let line = format!("{tag}  Laptop  assigned_to: none → Mary  first key\n");
+    assert!(shown.stdout.ends_with(&line) && shown.stderr == "1 event\n", "{}{}", shown.stdout, shown.stderr);
+    let csv = events(&["--format", "csv"]).stdout;
+    assert!(
+        csv.starts_with("at,asset_tag,name,what,who\r\n") && csv.contains(&format!(",{tag},Laptop,created,first key\r\n")),
+        "{csv}"
+    );
+    let json = events(&[&week[..], &["--json"]].concat()).json();
+    assert_eq!(
+        (json["events"].as_array().unwrap().len(), &json["events"][0]["changes"]["assigned_to"]["new"]),
+        (1, &json!(mary))
+    );
+    assert_eq!(events(&["--limit", "1"]).stderr, "1 event, and there are more\n");
+    assert_eq!(events(&["--actor", &key]).stderr, "2 events\n");
+    assert_eq!(events(&["--actor", "mary@example.org"]).stderr, "0 events\n");
+    for (options, told) in [
+        (&["--types", "assets"][..], "\n  --types: must be types of events"),
+        (&["--since", "March"], "March must be YYYY-MM-DD or a time"),
+    ] {
+        let refused = service.run(&[&["events"], options].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(told), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn an_asset_is_shown_on_one_screen() {
     let service = Service::start();
     let mary = user(&service, "Mary", true);
