@@ -483,14 +483,18 @@ impl State {
     }
 }
 
-/// `stocktake/<tenant and place>.jsonl` in the user's folder for state.
+/// In the user's folder for state.
 fn state_path(base_url: &str, tenant: &str, place: &str) -> Result<PathBuf> {
+    Ok(state_folder()?.join("stocktake").join(file_name(base_url, tenant, place)))
+}
+
+pub fn state_folder() -> Result<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let state = folder("XDG_STATE_HOME")
         .or_else(|| folder("LOCALAPPDATA"))
         .or_else(|| Some(folder("HOME")?.join(".local").join("state")))
         .ok_or_else(|| CliError::Usage("no folder for the state: set HOME or XDG_STATE_HOME".into()))?;
-    Ok(state.join("assetctl").join("stocktake").join(file_name(base_url, tenant, place)))
+    Ok(state.join("assetctl"))
 }
 
 fn file_name(base_url: &str, tenant: &str, place: &str) -> String {

@@ -5,13 +5,22 @@ use crate::config::Connection;
 use crate::error::Result;
 use crate::import::args::Import;
 use crate::import::chunks::Chunk;
+use crate::stocktake::state_folder;
+use serde_json::json;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
 pub struct Keys {
     by_place: Sha256,
     by_content: Sha256,
     create_unmatched: bool,
+    /// How often all rows of a request were refused, by its number. As nothing was created, other rows can be sent in its place.
+    attempts: BTreeMap<u64, u32>,
+    /// The file of the attempts.
+    state: Option<PathBuf>,
 }
 
 impl Keys {
@@ -19,8 +28,13 @@ impl Keys {
     pub fn new(options: &Import, connection: &Connection, path: &str, parameters: &str, again: &str) -> Result<Self> {
         let hash = |parts: &[&[u8]]| parts.iter().fold(Sha256::new(), |hash, part| hash.chain_update(part).chain_update([0]));
         let file = options.file.canonicalize().unwrap_or_else(|_| options.file.clone());
+        let by_place = hash(&[path.as_bytes(), again.as_bytes(), b"place", file.as_os_str().as_encoded_bytes()]);
+        let create_unmatched = options.match_by.column().is_none() || options.create_unmatched;
+        let name = |folder: PathBuf| folder.join("import").join(hex(by_place.clone()));
+        let state = state_folder().ok().map(name).filter(|_| create_unmatched);
+        let attempts = state.as_ref().and_then(|path| serde_json::from_slice(&fs::read(path).ok()?).ok());
         Ok(Self {
-            by_place: hash(&[path.as_bytes(), again.as_bytes(), b"place", file.as_os_str().as_encoded_bytes()]),
+            by_place,
             by_content: hash(&[
                 path.as_bytes(),
                 again.as_bytes(),
@@ -29,7 +43,9 @@ impl Keys {
                 // A key that was rotated is refused with the idempotency keys from before.
                 connection.api_key.authorization()?.as_bytes(),
             ]),
-            create_unmatched: options.match_by.column().is_none() || options.create_unmatched,
+            create_unmatched,
+            attempts: attempts.unwrap_or_default(),
+            state,
         })
     }
 
@@ -38,8 +54,20 @@ impl Keys {
     #[must_use]
     pub fn of(&self, chunk: &Chunk) -> String {
         let hash = if self.protects(chunk) { self.by_place.clone() } else { self.by_content.clone().chain_update(&chunk.body) };
-        let hash = hash.chain_update(chunk.number.to_be_bytes()).finalize();
-        hash.iter().map(|byte| format!("{byte:02x}")).collect()
+        let attempts = self.attempts.get(&chunk.number).copied().filter(|_| self.protects(chunk)).unwrap_or_default();
+        hex(hash.chain_update(chunk.number.to_be_bytes()).chain_update(attempts.to_be_bytes()))
+    }
+
+    /// Remembers requests of which all rows were refused.
+    pub fn note_refused(&self, chunks: &[u64]) {
+        let Some((path, folder)) = self.state.as_ref().and_then(|path| Some((path, path.parent()?))) else { return };
+        if chunks.is_empty() {
+            return;
+        }
+        let mut attempts = self.attempts.clone();
+        chunks.iter().for_each(|number| *attempts.entry(*number).or_default() += 1);
+        // Without the file, the next run refuses what could create rows twice.
+        let _ = fs::create_dir_all(folder).and_then(|()| fs::write(path, json!(attempts).to_string()));
     }
 
     /// The key protects from creating rows twice that have changed in the file.
@@ -47,6 +75,10 @@ impl Keys {
     pub fn protects(&self, chunk: &Chunk) -> bool {
         self.create_unmatched && chunk.has_unmatched
     }
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -88,6 +120,26 @@ mod tests {
         {
             assert_ne!(of(file, api_key, chunk), first, "{file} {api_key} {chunk:?}");
         }
+    }
+
+    #[test]
+    fn a_request_that_had_no_effect_is_sent_with_another_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = Some(folder.path().join("import").join("x"));
+        let of = |attempts| Keys {
+            by_place: Sha256::new(),
+            by_content: Sha256::new(),
+            create_unmatched: true,
+            attempts,
+            state: state.clone(),
+        };
+        let key = |keys: &Keys, number| keys.of(&Chunk { number, has_unmatched: true, ..Chunk::default() });
+        let first = of(BTreeMap::new());
+        first.note_refused(&[1, 4]);
+        let attempts = serde_json::from_slice(&fs::read(state.as_ref().unwrap()).unwrap()).unwrap();
+        assert_eq!(attempts, BTreeMap::from([(1, 1), (4, 1)]));
+        let second = of(attempts);
+        assert!(key(&second, 1) != key(&first, 1) && key(&second, 2) == key(&first, 2));
     }
 
     #[test]

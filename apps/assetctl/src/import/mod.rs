@@ -133,7 +133,9 @@ impl Run<'_> {
             }
         }
         let (began, mut report) = (Instant::now(), self.report());
-        match self.send(&sender, &mut report, "importing").await? {
+        let ending = self.send(&sender, &mut report, "importing").await?;
+        keys.note_refused(&report.refused_chunks);
+        match ending {
             Ending::Interrupted(rows) => {
                 let rows = count(rows, "row");
                 Err(CliError::Interrupted(format!("Interrupted after {rows}. To import the others, {resume}.")))

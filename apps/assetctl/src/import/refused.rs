@@ -3,13 +3,13 @@
 
 use crate::error::{CliError, Result};
 use crate::import::args::Import;
-use crate::import::sender::Changes;
 use crate::import::chunks::{Chunk, ChunkRow};
 use crate::import::columns::{Columns, REASONS, Target, sent_name};
-use crate::import::summary::{Counts, Outcome, RowResult};
 use crate::import::rows::ndjson_rows::{Members, UNREADABLE};
 use crate::import::rows::{Original, RowError};
+use crate::import::sender::Changes;
 use crate::import::source::Source;
+use crate::import::summary::{Counts, Outcome, RowResult};
 use crate::import::way_out::{Help, SAME_VALUE, WayOut};
 use crate::output::Format;
 use csv::{StringRecord, WriterBuilder};
@@ -52,6 +52,8 @@ pub struct Report<'a> {
     pub refused_chunk: Option<Chunk>,
     /// Rows can't be sent.
     pub has_broken: bool,
+    /// The requests that had no effect.
+    pub refused_chunks: Vec<u64>,
 }
 
 impl<'a> Report<'a> {
@@ -75,11 +77,15 @@ impl<'a> Report<'a> {
             changes: Changes::default(),
             refused_chunk: None,
             has_broken: false,
+            refused_chunks: Vec::new(),
         }
     }
 
     /// Adds the next rows of the file. `results`: of those that were sent.
     pub fn add(&mut self, chunk: Chunk, results: Vec<RowResult>) -> Result<()> {
+        if !results.is_empty() && results.iter().all(|row| row.outcome == Outcome::Refused) {
+            self.refused_chunks.push(chunk.number);
+        }
         let (mut results, mut is_refused) = (results.into_iter(), false);
         for row in &chunk.rows {
             let (mut errors, mut skipped) = (row.errors.clone(), row.skipped.clone());

@@ -69,13 +69,17 @@ fn refused_rows_are_mended_and_sent_again() {
         .map(|line| if line.contains("has 5 cells") { line.replace('\n', ";1,00;;;\n") } else { line.to_owned() })
         .collect();
     std::fs::write(&refused, mended).unwrap();
-    // It was sent before, so that some of its rows could be there.
-    let doubtful = import(&server.url, &refused, &GERMAN_OPTIONS);
-    assert!(doubtful.code == 2 && doubtful.stderr.contains("add --again."), "{}", doubtful.stderr);
-    let second = import(&server.url, &refused, &[&GERMAN_OPTIONS[..], &["--again"]].concat());
+    // It was sent before, but no row of it was imported.
+    let second = import(&server.url, &refused, &GERMAN_OPTIONS);
     assert_eq!(second.code, 0, "{}{}", second.stdout, second.stderr);
     assert_eq!(second.json()["created"], first["refused"]);
     assert_eq!(server.seen().rows.len(), before + 7);
+    // Now rows could be created twice.
+    std::fs::write(&refused, std::fs::read_to_string(&refused).unwrap().replace("28.02.2024", "27.02.2024")).unwrap();
+    let doubtful = import(&server.url, &refused, &GERMAN_OPTIONS);
+    assert!(doubtful.code == 2 && doubtful.stderr.contains("add --again."), "{}", doubtful.stderr);
+    let again = import(&server.url, &refused, &[&GERMAN_OPTIONS[..], &["--again"]].concat());
+    assert_eq!(again.json()["created"], first["refused"]);
 }
 
 #[test]
