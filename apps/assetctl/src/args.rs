@@ -102,8 +102,8 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Debug, Args)]
 pub struct Global {
-    /// Base URL of the service, such as `https://assets.example.com/v1`
-    #[arg(long, global = true, value_name = "URL", env = "ASSETCTL_BASE_URL", help_heading = "Service")]
+    /// Base URL of the service, such as `https://assets.example.com/v1` [env: ASSETCTL_BASE_URL]
+    #[arg(long, global = true, value_name = "URL", help_heading = "Service")]
     pub base_url: Option<String>,
     /// API key; better in a file, because other programs can see command lines [env: ASSETCTL_API_KEY]
     #[arg(long, global = true, value_name = "KEY", help_heading = "Service")]

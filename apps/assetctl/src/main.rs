@@ -28,7 +28,7 @@ mod who;
 use args::{Cli, Command, Global};
 use clap::CommandFactory;
 use config::{Connection, KeySources};
-use error::{EXIT_SUCCESS, Result};
+use error::{CliError, EXIT_SUCCESS, Result};
 use serde_json::json;
 use std::process::ExitCode;
 use webhooks::Webhooks;
@@ -82,11 +82,16 @@ async fn run(global: Global, command: Command) -> Result<u8> {
 
 fn connection(global: Global) -> Result<Connection> {
     let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    let base_url = global.base_url.or_else(|| variable("ASSETCTL_BASE_URL"));
+    let base_url = config::base_url(base_url.as_deref(), global.insecure_http);
     let api_key = config::api_key(KeySources {
         option: global.api_key,
         file_option: global.api_key_file,
         variable: variable("ASSETCTL_API_KEY"),
         file_variable: variable("ASSETCTL_API_KEY_FILE").map(Into::into),
-    })?;
-    Ok(Connection { base_url: config::base_url(global.base_url.as_deref(), global.insecure_http)?, api_key })
+    });
+    match (base_url, api_key) {
+        (Err(address), Err(key)) => Err(CliError::Usage(format!("{address}\n{key}"))),
+        (base_url, api_key) => Ok(Connection { base_url: base_url?, api_key: api_key? }),
+    }
 }

@@ -68,6 +68,15 @@ Total                    2         3698.00
 }
 
 #[test]
+fn a_missing_key_and_a_missing_address_are_told_together() {
+    let mut command = crate::support::command("", &["list"]);
+    let told = crate::support::Run::of(command.env_remove("ASSETCTL_API_KEY").output().unwrap());
+    assert!(told.stderr.contains("no base URL: ") && told.stderr.contains("\nno API key: "), "{}", told.stderr);
+    let usage = run("http://127.0.0.1:9/v1", &["stocktake"]).stderr;
+    assert!(usage.contains("\nUsage: assetctl stocktake <PLACE>...\n"), "{usage}");
+}
+
+#[test]
 fn filters_and_groups_are_those_of_the_real_service() {
     let service = Service::start();
     let ada = user(&service, "Ada", true);

@@ -105,7 +105,7 @@ impl Mapping {
     #[must_use]
     pub fn columns<'a>(&'a self, names: &[String]) -> (Vec<&'a str>, &'static str) {
         let is_known = |column: &str| names.iter().any(|name| name.trim() == column);
-        for (between, separator) in [(" + ", " "), (LEVELS, LEVELS)] {
+        for (between, separator) in [(" + ", " "), (LEVELS, LEVELS), ("+", " "), ("/", LEVELS)] {
             let joined: Vec<&str> = self.column.split(between).map(str::trim).collect();
             if !is_known(&self.column) && joined.len() > 1 && joined.iter().all(|column| is_known(column)) {
                 return (joined, separator);
@@ -324,14 +324,8 @@ mod tests {
     #[test]
     fn columns_are_joined() {
         let columns = names(&["First", "Last", "A + B", "Site", "Floor", "Room", "C / D"]);
-        let given = mappings(&[
-            "First=",
-            "Last=",
-            "First + Last=display_name",
-            "A + B=email",
-            "X + Y=role",
-            "Site / Floor / Room=location",
-        ]);
+        let given =
+            mappings(&["First=", "Last=", "First + Last=display_name", "A + B=email", "X + Y=role", "Site/Floor /Room=location"]);
         let (single, joined) = joined(&given, &columns, &mut Vec::new());
         let expected = ["First=display_name", "Last=", "A + B=email", "X + Y=role", "Site=location", "Floor=", "Room="];
         assert_eq!(single, mappings(&expected));
