@@ -70,7 +70,7 @@ pub const ASSET_COLUMNS: &[Column] = &[
     Column::new("name", CellType::Text, NAME),
     Column::new("status", CellType::Word, "status assetstatus zustand lagerstatus statut état estado"),
     Column::new("asset_type_id", CellType::Word, ""),
-    Column::new("asset_type_code", CellType::Word, "assettypecode assettype"),
+    Column::new("asset_type_code", CellType::Word, ASSET_TYPE_CODE),
     Column::new("model_id", CellType::Word, ""),
     Column::only_imported("manufacturer_name", CellType::Text),
     Column::only_imported("model_name", CellType::Text),
@@ -101,20 +101,22 @@ pub const ASSET_FILTERS: &[(&str, &str)] = &[
     ("serial_number", "Filter by serial number, without regard to case, width and white space."),
 ];
 
-const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr numérodinventaire \
+const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr invnr numérodinventaire \
     ndinventaire nºdinventaire nodinventaire númerodeinventario assetid barcode";
+const ASSET_TYPE_CODE: &str =
+    "assettypecode assettype devicetype gerätetyp geraetetyp typ type kategorie category catégorie categoría tipo";
 const NAME: &str = "assetname itemname devicename computername displayname hostname name partname bezeichnung gerätename gerät désignation \
     nom nombre";
 const SERIAL_NUMBER: &str = "serialnumber serial serialno serialnr sn deviceserialnumber hardwareserial seriennummer seriennr \
     numérodesérie númerodeserie ndesérie ndeserie nºdesérie nºdeserie nsérie nºsérie nodesérie";
 const PURCHASE_DATE: &str = "purchasedate purchased purchasedtime purchasetime podate invoicedate dateofpurchase kaufdatum anschaffungsdatum dateachat \
      datedachat fechadecompra";
-const PURCHASE_PRICE: &str = "purchaseprice purchasedprice purchasecost price cost preis kaufpreis anschaffungspreis anschaffungskosten \
+const PURCHASE_PRICE: &str = "purchaseprice purchasedprice purchasecost price cost preis kaufpreis anschaffungspreis anschaffungskosten anschaffungswert einkaufspreis \
     prix prixdachat precio preciodecompra";
 const WARRANTY_UNTIL: &str = "warrantyexpiration warrantyend warrantyexpires warrantyexpirationdate warrantyexpiry warrantyuntil \
-    warrantyenddate garantiebis garantieende findegarantie garantíahasta";
+    warrantyenddate garantiebis garantieende garantieablauf findegarantie garantíahasta";
 const MANUFACTURER: &str = "manufacturer make brand devicemanufacturer hersteller fabricant marque fabricante marca";
-const NOTES: &str = "assetnotes itemnotes notes comments remarks notizen bemerkung bemerkungen remarques notas observaciones";
+const NOTES: &str = "assetnotes itemnotes notes comments remarks kommentar kommentare notizen bemerkung bemerkungen remarques notas observaciones";
 const ASSIGNED_TO_EMAIL: &str = "checkedouttoemail primaryuseremailaddress assignedtoemail useremailaddress emailaddress useremail \
     email mail primaryuserupn userprincipalname upn emailadresse benutzeremail assigneduser";
 

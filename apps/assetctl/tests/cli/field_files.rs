@@ -57,6 +57,11 @@ fn snipe_it_assets_with_a_holder_who_is_unknown() {
     assert!(command.contains("--match asset_tag") && command.contains("--create-unmatched"), "{command}");
     assert!(notes.contains("2 assets of 3 would have a holder and be in_stock. Add a column of the status"), "{notes}");
     assert!(!notes.contains("--set status") && !command.contains("--set status"), "{notes}");
+    assert!(
+        notes.contains("Category: 3 values are no codes of asset types. Write the code after each \"=\", such as"),
+        "{notes}"
+    );
+    assert!(command.contains("--map Category=asset_type_code") && command.contains("--map-value Category:Steel="), "{command}");
     let dry = import_as_suggested(&service, &path, &["--dry-run"]);
     assert_eq!(counts(&dry), [2, 0, 0, 1]);
     assert!(dry["refused_reasons"][0]["way_out"].as_str().unwrap().contains("--skip-bad \"Checked Out To: Email\""), "{dry}");
@@ -235,8 +240,10 @@ fn a_zero_byte_costs_only_its_row() {
 fn dates_of_other_forms_are_understood_or_explained() {
     let (service, folder) = (Service::start(), Folder::new());
     let path = folder.file("assets.csv", "name,purchase_date\na,09.03.2024\nb,2024-03-10\nc,44606\n");
-    let (command, _) = suggest(&service, &path, &[]);
+    let (command, notes) = suggest(&service, &path, &[]);
     assert!(command.contains("--date-format DD.MM.YYYY"), "{command}");
+    let warning = "purchase_date: 1 cell with a spreadsheet's day number, such as 44606, will be refused. Format the column as";
+    assert!(notes.contains(warning), "{notes}");
     let summary = service.import(&path, &["--date-format", "DD.MM.YYYY"]).json();
     assert_eq!(counts(&summary), [2, 0, 0, 1]);
     assert_eq!(summary["refused_reasons"][0]["detail"], "\"44606\" is a spreadsheet's day number, of 2022-02-14");

@@ -19,7 +19,7 @@ const OWN_COLUMNS: &[Column] = &[Column::new(
     OWNER_NAME,
     CellType::Text,
     "assignedtoname primaryuserdisplayname checkedouttoname checkedoutto assignedto primaryuser owner user userfullname employee \
-     benutzer nutzer benutzername anwender mitarbeiter besitzer inhaber zugewiesenan ausgegebenan primärerbenutzer hauptbenutzer \
+     benutzer nutzer benutzername anwender mitarbeiter besitzer inhaber verantwortlicher verantwortliche zugewiesenan ausgegebenan primärerbenutzer hauptbenutzer \
      utilisateur utilisateurprincipal attribuéà usuario asignadoa",
 )];
 

@@ -92,7 +92,7 @@ pub fn suggestions(kind: Kind, columns: &[String], given: &[Mapping]) -> Suggest
 const LOCATION: &str = "location";
 /// Headings of the levels of a place, the widest level first.
 const PLACES: [&str; 4] = [
-    "site standort location campus niederlassung lieu emplacement ubicación sede ort place",
+    "site standort location campus niederlassung lagerort lieu emplacement ubicación sede ort place",
     "building gebäude bâtiment edificio",
     "floor etage stockwerk étage planta piso",
     "room raum zimmer salle sala",
@@ -172,6 +172,7 @@ mod tests {
             [
                 "--map Name=name",
                 "--map \"Asset Tag=asset_tag\"",
+                "--map Category=asset_type_code",
                 "--map Manufacturer=manufacturer",
                 "--map Model=model",
                 "--map \"Asset Notes=notes\"",
@@ -183,16 +184,7 @@ mod tests {
         );
         assert_eq!(
             unknown,
-            [
-                "Company",
-                "Category",
-                "Supplier",
-                "Order Number",
-                "Model Notes",
-                "Model Number",
-                "Checkout Type",
-                "Checked Out To: Username"
-            ]
+            ["Company", "Supplier", "Order Number", "Model Notes", "Model Number", "Checkout Type", "Checked Out To: Username"]
         );
     }
 
@@ -237,6 +229,29 @@ mod tests {
     fn german_spreadsheets_and_users() {
         let (assets, _) = options(Kind::Assets, "Inventarnummer,Gerät,Seriennummer,Kaufdatum,Kaufpreis,Garantie bis,E-Mail");
         assert_eq!(assets.len(), 7, "{assets:?}");
+        let (assets, unknown) = options(
+            Kind::Assets,
+            "Inv.-Nr.,Bezeichnung,Gerätetyp,Anschaffungswert,Garantieablauf,Kommentar,Lagerort,Verantwortlicher",
+        );
+        assert_eq!(unknown, [""; 0]);
+        assert_eq!(
+            assets,
+            [
+                "--map Inv.-Nr.=asset_tag",
+                "--map Bezeichnung=name",
+                "--map Gerätetyp=asset_type_code",
+                "--map Anschaffungswert=purchase_price",
+                "--map Garantieablauf=warranty_until",
+                "--map Kommentar=notes",
+                "--map Verantwortlicher=assigned_to_name",
+                "--map Lagerort=location",
+            ]
+        );
+        for (heading, expected) in
+            [("Typ", "asset_type_code"), ("Kategorie", "asset_type_code"), ("Einkaufspreis", "purchase_price")]
+        {
+            assert_eq!(field(Kind::Assets, heading), Some(expected));
+        }
         let (users, unknown) = options(Kind::Users, "displayName,userPrincipalName,mail,accountEnabled,id");
         assert_eq!(users, ["--map displayName=display_name", "--map mail=email", "--map accountEnabled=is_active"]);
         assert_eq!(unknown, ["userPrincipalName"]);

@@ -38,6 +38,7 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     notes.extend(other_than_assets(options, &source.names));
     survey::owners(&mut suggested, &survey, &options.mappings, &mut notes);
     survey::vocabularies(&mut suggested, &survey, &mut notes);
+    survey::types(&mut suggested, &survey, &mut notes);
     dates(&mut suggested, &survey, &mut notes);
     prices(&mut suggested, &survey, &mut notes);
     matching::foreign_ids(&mut suggested, &survey, &mut notes);
@@ -98,6 +99,16 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
         notes.push(format!(
             "A spreadsheet has shortened {}, such as {first}: they will be refused.",
             count(*number, "serial number")
+        ));
+    }
+    for (column, number, first) in survey.columns.iter().filter_map(|column| {
+        let (number, first) = column.day_numbers.as_ref()?;
+        Some((&column.name, *number, first))
+    }) {
+        notes.push(format!(
+            "{column}: {} with a spreadsheet's day number, such as {first}, will be refused. Format the column as YYYY-MM-DD in the \
+             spreadsheet, and save the file again.",
+            count(number, "cell")
         ));
     }
     let words = command(&suggested);

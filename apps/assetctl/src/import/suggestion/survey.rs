@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::import::args::Import;
-use crate::import::columns::convert::ValueMapping;
+use crate::import::columns::convert::{ValueMapping, date_of_day_number};
 use crate::import::columns::fields::{Fields, compared};
 use crate::import::columns::suggest::plain;
 use crate::import::columns::{Columns, Mapping, OWNER_NAME, Target, joined};
@@ -22,7 +22,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use strsim::osa_distance;
 
 /// The different values of a column that are kept.
-const MAX_VALUES: usize = 50;
+pub const MAX_VALUES: usize = 50;
 
 const OWNERS: [&str; 2] = [OWNER_NAME, "assigned_to_email"];
 
@@ -32,13 +32,15 @@ pub struct Surveyed {
     pub name: String,
     pub field: String,
     pub filled: u64,
-    /// Placeholders, and values of a vocabulary.
+    /// Placeholders, values of a vocabulary, and types.
     pub values: BTreeSet<String>,
     pub addresses: u64,
     /// Cells with an ID of this service.
     pub ids: u64,
     /// The number of serial numbers that a spreadsheet has shortened, and the first.
     pub shortened: Option<(u64, String)>,
+    /// The number of dates that are day numbers of a spreadsheet, and the first.
+    pub day_numbers: Option<(u64, String)>,
     /// Cells with several words.
     pub names: u64,
     /// Cells that are no placeholders and have the value of an earlier one.
@@ -67,7 +69,7 @@ impl Surveyed {
         let is_vocabulary = known(&self.field).next().is_some();
         let is_identifier = ["id", "serial_number", "asset_tag", "email"].contains(&self.field.as_str());
         let is_missing = self.field == "serial_number" && is_placeholder(cell);
-        if (is_vocabulary || is_missing) && self.values.len() < MAX_VALUES {
+        if (is_vocabulary || is_missing || self.field == "asset_type_code") && self.values.len() < MAX_VALUES {
             self.values.insert(cell.to_owned());
         }
         if is_identifier && !is_missing {
@@ -118,7 +120,12 @@ impl Survey {
             for column in &mut survey.columns {
                 let cell = row.original.text(&source.names, &column.name).unwrap_or_default();
                 match kind.import_column(&column.field).map(|column| column.cell) {
-                    Some(CellType::Date) => survey.dates.note(&cell),
+                    Some(CellType::Date) => {
+                        survey.dates.note(&cell);
+                        if date_of_day_number(&cell).is_some() {
+                            column.day_numbers.get_or_insert_with(|| (0, cell.clone())).0 += 1;
+                        }
+                    }
                     Some(CellType::Number) => survey.prices.note(&cell),
                     _ => {}
                 }
@@ -190,6 +197,37 @@ pub fn vocabularies(options: &mut Import, survey: &Survey, notes: &mut Vec<Strin
         }
         notes.extend((!strange.is_empty()).then(|| unguessed(column, &strange)));
     }
+}
+
+/// Texts that are no codes of asset types count as empty, until somebody fills in their codes.
+pub fn types(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
+    let Some(column) = survey.column("asset_type_code") else { return };
+    let name = &column.name;
+    if column.values.len() >= MAX_VALUES {
+        if let Some(mapping) = options.mappings.iter_mut().find(|mapping| mapping.column == *name) {
+            mapping.field = None;
+            notes.push(format!("{name}: ignored, since it has too many values for types of assets."));
+        }
+        return;
+    }
+    let is_code =
+        |text: &str| (2..=8).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    let is_given = |new: &ValueMapping| options.value_mappings.iter().any(|known| known.cell == new.cell);
+    let texts = column.spellings().filter(|text| !is_code(text)).map(|text| ValueMapping::new(name, text, ""));
+    let new: Vec<ValueMapping> = texts.filter(|new| !is_given(new)).collect();
+    if let Some(first) = new.first() {
+        notes.push(format!(
+            "{name}: {}. Write the code after each \"=\", such as --map-value \"{}=LAP\": without one, \
+             these assets get no type.",
+            if new.len() == 1 {
+                "1 value is no code of an asset type".to_owned()
+            } else {
+                format!("{} values are no codes of asset types", new.len())
+            },
+            first.cell
+        ));
+    }
+    options.value_mappings.extend(new);
 }
 
 fn unguessed(column: &Surveyed, strange: &[&str]) -> String {
