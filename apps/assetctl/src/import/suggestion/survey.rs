@@ -22,7 +22,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use strsim::osa_distance;
 
 /// The different values of a column that are kept.
-pub const MAX_VALUES: usize = 50;
+const MAX_VALUES: usize = 50;
 
 const OWNERS: [&str; 2] = [OWNER_NAME, "assigned_to_email"];
 
