@@ -52,6 +52,8 @@ pub struct ChunkRow {
     pub errors: Vec<RowError>,
     /// The errors of cells without which it is sent.
     pub skipped: Vec<RowError>,
+    /// The errors of cells for which the service refuses it.
+    pub bad: Vec<RowError>,
 }
 
 /// Rows that are sent in one request, and broken rows among them that are not.
@@ -134,7 +136,10 @@ impl Doubles {
 
     fn check(&self, number: u64, sendable: Sendable) -> Result<Sendable, Vec<RowError>> {
         match sendable.matched.as_ref().and_then(|(column, key)| Some((column, self.0.get(key)?))) {
-            Some((column, rows)) => Err(vec![RowError::of_column(column, same_value(rows, number))]),
+            Some((column, rows)) => {
+                let same = RowError::of_column(column, same_value(rows, number));
+                Err(sendable.bad.into_iter().chain([same]).collect())
+            }
             None => Ok(sendable),
         }
     }
@@ -142,7 +147,7 @@ impl Doubles {
 
 impl Chunk {
     fn add(&mut self, row: Row, header: &[u8], doubles: &Doubles) {
-        let mut skipped = Vec::new();
+        let (mut skipped, mut bad) = (Vec::new(), Vec::new());
         let errors = match row.sendable.and_then(|sendable| doubles.check(row.number, sendable)) {
             Ok(sendable) if header.len() + sendable.bytes.len() > MAX_BODY => {
                 vec![RowError::of_row("is longer than a request may be, 1 MB")]
@@ -154,12 +159,12 @@ impl Chunk {
                 self.body.extend_from_slice(&sendable.bytes);
                 self.keys.extend(sendable.keys);
                 self.has_unmatched |= sendable.matched.is_none();
-                skipped = sendable.skipped;
+                (skipped, bad) = (sendable.skipped, sendable.bad);
                 Vec::new()
             }
             Err(errors) => errors,
         };
-        self.rows.push(ChunkRow { number: row.number, line: row.line, original: row.original, errors, skipped });
+        self.rows.push(ChunkRow { number: row.number, line: row.line, original: row.original, errors, skipped, bad });
     }
 }
 

@@ -96,7 +96,9 @@ impl<'a> Report<'a> {
                 skipped.extend(self.named(result.skipped_cells));
                 if result.outcome == Outcome::Refused {
                     is_refused = true;
-                    errors = self.named(result.errors);
+                    errors.clone_from(&row.bad);
+                    let is_known = |error: &RowError| row.bad.iter().any(|bad| bad.column == error.column);
+                    errors.extend(self.named(result.errors).into_iter().filter(|error| !is_known(error)));
                     if errors.is_empty() {
                         errors.push(RowError::of_row("refused by the service"));
                     }
@@ -370,7 +372,14 @@ mod tests {
         let mut reasons = Reasons::default();
         for (number, detail, way_out) in errors {
             let original = Original::Line(String::new());
-            let row = ChunkRow { number: *number, line: number + 1, original, errors: Vec::new(), skipped: Vec::new() };
+            let row = ChunkRow {
+                number: *number,
+                line: number + 1,
+                original,
+                errors: Vec::new(),
+                skipped: Vec::new(),
+                bad: Vec::new(),
+            };
             reasons.add(&row, &RowError::of_column("X", *detail), (*way_out).to_owned().into());
         }
         reasons.most_frequent().iter().map(ToString::to_string).collect()

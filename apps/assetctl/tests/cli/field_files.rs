@@ -247,6 +247,15 @@ fn dates_of_other_forms_are_understood_or_explained() {
     let summary = service.import(&path, &["--date-format", "DD.MM.YYYY"]).json();
     assert_eq!(counts(&summary), [2, 0, 0, 1]);
     assert_eq!(summary["refused_reasons"][0]["detail"], "\"44606\" is a spreadsheet's day number, of 2022-02-14");
+    for (name, text) in [
+        ("both.csv", "name,purchase_date,status\na,31.02.2024,lost\n"),
+        ("both.ndjson", "{\"name\":\"a\",\"purchase_date\":\"31.02.2024\",\"status\":\"lost\"}\n"),
+    ] {
+        let both = service.import(&folder.file(name, text), &["--date-format", "DD.MM.YYYY"]).json();
+        let columns: Value =
+            both["refused_rows"][0]["errors"].as_array().unwrap().iter().map(|error| error["column"].clone()).collect();
+        assert_eq!((counts(&both), columns), ([0, 0, 0, 1], json!(["purchase_date", "status"])), "{both}");
+    }
     let path = folder.file("more.csv", "name,purchase_date\nc,44606\n");
     let skipped = service.import(&path, &["--skip-bad", "purchase_date"]).json();
     assert_eq!((counts(&skipped), &skipped["skipped_cells"]), ([1, 0, 0, 0], &json!(1)), "{skipped}");

@@ -78,6 +78,12 @@ impl Fields {
         }
     }
 
+    /// Whether the service surely refuses [`REFUSED`](crate::import::rows::REFUSED) in the field.
+    pub fn is_checked(&self, field: &str) -> bool {
+        let cell = self.kind.import_column(field).map(|column| column.cell);
+        matches!(cell, Some(CellType::Date | CellType::Number))
+    }
+
     /// Whether bad cells of the field are left out, instead of refusing their rows.
     pub fn skips_bad(&self, field: &str) -> bool {
         self.skip_bad.iter().any(|skipped| skipped == field)

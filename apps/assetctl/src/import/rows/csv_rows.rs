@@ -3,9 +3,9 @@
 use crate::import::columns::fields::Fields;
 use crate::import::columns::{Joined, REASONS, Target, sent_name};
 use crate::import::rows::decode::Text;
-use crate::import::rows::records::{Record, Records};
 use crate::import::rows::encoding::excel_separator;
-use crate::import::rows::{Original, Row, RowError, Sendable};
+use crate::import::rows::records::{Record, Records};
+use crate::import::rows::{Original, REFUSED, Row, RowError, Sendable};
 use csv::{StringRecord, WriterBuilder};
 use std::io::{self, Read};
 
@@ -61,7 +61,8 @@ impl<R: Read> CsvRows<R> {
             }
             self.number += 1;
             let sendable = self.sendable(&record);
-            let is_cut_off = record.broken.is_some() || (sendable.is_err() && self.text().is_last_line_open());
+            let is_good = sendable.as_ref().is_ok_and(|sendable| sendable.bad.is_empty());
+            let is_cut_off = record.broken.is_some() || (!is_good && self.text().is_last_line_open());
             let original = Original::Cells(if is_cut_off { marked(&record.cells) } else { record.cells });
             return Ok(Some(Row { number: self.number, line: record.line, original, sendable }));
         }
@@ -74,7 +75,8 @@ impl<R: Read> CsvRows<R> {
             errors.extend(self.check_length(record));
         }
         let was_refused = self.names.iter().any(|name| name == REASONS);
-        let (mut cells, mut keys, mut matched, mut skipped) = (StringRecord::new(), Vec::new(), None, Vec::new());
+        let (mut cells, mut keys, mut matched) = (StringRecord::new(), Vec::new(), None);
+        let (mut skipped, mut bad) = (Vec::new(), Vec::new());
         for ((name, target), cell) in self.names.iter().zip(&self.targets).zip(&record.cells) {
             let joined = self.joined(name, cell, &record.cells);
             let cell = joined.as_deref().unwrap_or(cell);
@@ -94,6 +96,10 @@ impl<R: Read> CsvRows<R> {
                             skipped.push(RowError::of_column(name, detail));
                             cells.push_field("");
                         }
+                        Err(detail) if self.fields.is_checked(field) => {
+                            bad.push(RowError::of_column(name, detail));
+                            cells.push_field(REFUSED);
+                        }
                         Err(detail) => errors.push(RowError::of_column(name, detail)),
                     }
                 }
@@ -104,7 +110,11 @@ impl<R: Read> CsvRows<R> {
             }
         }
         self.fields.constants.iter().for_each(|constant| cells.push_field(&constant.value));
-        if errors.is_empty() { Ok(Sendable { bytes: encode(&cells), keys, matched, skipped }) } else { Err(errors) }
+        if errors.is_empty() {
+            return Ok(Sendable { bytes: encode(&cells), keys, matched, skipped, bad });
+        }
+        bad.extend(errors);
+        Err(bad)
     }
 
     /// The cell with those of the columns that are joined to its own; `None` if there are none.
@@ -157,7 +167,8 @@ mod tests {
     }
 
     fn reasons(row: &Row) -> Vec<String> {
-        row.sendable.as_ref().err().into_iter().flatten().map(ToString::to_string).collect()
+        let errors = row.sendable.as_ref().map_or_else(Vec::as_slice, |sendable| sendable.bad.as_slice());
+        errors.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -186,6 +197,12 @@ mod tests {
                 vec!["has 3 cells, but the header has 4; the file ends in the middle of this row"],
             ]
         );
+    }
+
+    #[test]
+    fn a_row_with_a_bad_price_is_sent_as_one_that_the_service_refuses() {
+        let (_, rows) = rows("name;OS;purchase_price;\nA;x;free;\n");
+        assert_eq!(rows[0].sendable.as_ref().unwrap().bytes, b"A,?\n");
     }
 
     #[test]

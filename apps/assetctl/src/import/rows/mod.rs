@@ -62,6 +62,9 @@ impl Original {
     }
 }
 
+/// The service refuses it as a date and as a number.
+pub const REFUSED: &str = "?";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sendable {
     /// A line of CSV or NDJSON.
@@ -72,6 +75,8 @@ pub struct Sendable {
     pub matched: Option<(String, u64)>,
     /// The errors of cells that are left out.
     pub skipped: Vec<RowError>,
+    /// The errors of cells for which [`REFUSED`] is sent, so that the service tells whatever else is wrong with the row.
+    pub bad: Vec<RowError>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::import::columns::fields::Fields;
 use crate::import::columns::{Kind, Mapping, REASONS, Target, sent_name, target};
 use crate::import::rows::decode::{MAX_ROW, Text};
-use crate::import::rows::{Original, Row, RowError, Sendable};
+use crate::import::rows::{Original, REFUSED, Row, RowError, Sendable};
 use ::fields::CellType;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
@@ -115,12 +115,20 @@ impl<R: Read> NdjsonRows<R> {
                     }
                 }
                 Err(detail) if self.fields.skips_bad(&field) => skipped.push(RowError::of_column(&name, detail)),
+                Err(detail) if self.fields.is_checked(&field) => {
+                    bad.push(RowError::of_column(&name, detail));
+                    sent.push((sent_field, raw(REFUSED)));
+                }
                 Err(detail) => errors.push(RowError::of_column(&name, detail)),
             }
         }
         let constants = self.fields.constants.iter();
         sent.extend(constants.filter_map(|constant| member(self.fields.kind, constant.field.clone(), &constant.value)));
-        if errors.is_empty() { Ok(Sendable { bytes: encode(&sent), keys, matched, skipped }) } else { Err(errors) }
+        if errors.is_empty() {
+            return Ok(Sendable { bytes: encode(&sent), keys, matched, skipped, bad });
+        }
+        bad.extend(errors);
+        Err(bad)
     }
 }
 

@@ -228,6 +228,9 @@ fn refusal(row: &Fields) -> Option<(&'static str, &'static str)> {
     if value("manufacturer").starts_with("Unbekannt") {
         return Some(("manufacturer", "unknown manufacturer"));
     }
+    if ["purchase_date", "warranty_until"].iter().any(|column| value(column) == "?") {
+        return Some(("purchase_date", "must be a date"));
+    }
     let is_price = |text: &str| text.parse::<f64>().is_ok();
     (!value("purchase_price").is_empty() && !is_price(value("purchase_price"))).then_some(("purchase_price", "must be a number"))
 }
