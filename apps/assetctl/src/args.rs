@@ -74,10 +74,10 @@ Exit codes:
        an import, a handover or a return
   2    the command line, the environment or the columns don't fit; nothing
        was written
-  3    some rows were refused, and are in a file of their own; an export lacks
+  3    some rows were refused, and are in a separate file; an export lacks
        records that the service can't read; a process could not start on all
-       assets of a user; a receiver has not taken some events; or assets are
-       missing at a stock-taking
+       assets of a user; a receiver refused some events; or assets are missing
+       at a stock-taking
   130  interrupted by Ctrl-C; the same command continues";
 
 fn after_help() -> StyledStr {
@@ -172,7 +172,7 @@ pub enum Command {
     /// Show what there is: assets by status, type and manufacturer, their value and warranty, process instances
     #[command(after_help = examples("assetctl stats\nassetctl stats --by location --depth 2\nassetctl stats --by custom_fields.cost_center --status in_use --json"))]
     Stats(Stats),
-    /// Show whose the API key is, and what it may do
+    /// Show who owns the API key, and what it may do
     #[command(after_help = examples("assetctl me\nassetctl me --json | jq .key.scopes"))]
     Me,
     /// Print the completions of a shell

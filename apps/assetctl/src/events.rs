@@ -37,7 +37,7 @@ pub struct Events {
     /// Show at most this many events, from the oldest on
     #[arg(long, value_name = "NUMBER", value_parser = list::at_least_one)]
     limit: Option<u64>,
-    /// How the events are printed
+    /// How the events are printed [default: table]
     #[arg(long, value_enum)]
     format: Option<Form>,
 }

@@ -27,13 +27,13 @@ pub struct List {
     /// Which assets
     #[command(flatten)]
     filters: AssetFilters,
-    /// By a field, such as location or -purchase_price; without, the newest first
+    /// Sort by a field, such as location, or -purchase_price for the highest first; otherwise, the newest come first
     #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
     sort: Option<String>,
-    /// Fields, separated by commas, such as `asset_tag,custom_fields.cost_center`
+    /// Fields to show, separated by commas, such as `asset_tag,custom_fields.cost_center`
     #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
     columns: Vec<String>,
-    /// How the list is printed; a table if you don't say
+    /// How the list is printed [default: table]
     #[arg(long, value_enum)]
     format: Option<Form>,
     /// Show at most this many assets

@@ -17,13 +17,13 @@ const NDJSON: &str = "application/x-ndjson";
 /// Which of the records are meant: filters of the list.
 #[derive(Debug, Args)]
 pub struct Filters {
-    /// A filter of the list: --filter warranty_before=2027-01-01
+    /// Any filter of the list: --filter warranty_before=2027-01-01
     #[arg(long = "filter", value_name = "NAME=VALUE", value_parser = filter)]
     filters: Vec<(String, String)>,
-    /// Those with this status: --filter status=STATUS
+    /// Short for --filter status=STATUS
     #[arg(long)]
     status: Option<String>,
-    /// Those that a search finds: --filter q=TEXT
+    /// Search for a text; short for --filter q=TEXT
     #[arg(long, value_name = "TEXT")]
     q: Option<String>,
 }
@@ -40,19 +40,19 @@ impl Filters {
 /// Which assets are meant: filters of the list, the common ones by names of their own.
 #[derive(Debug, Args)]
 pub struct AssetFilters {
-    /// Those at this place and everywhere below it; none for those without a place
+    /// Assets at this place and everywhere below it; `none` for assets without a place
     #[arg(long, value_name = "PLACE")]
     location: Option<String>,
-    /// Those of the asset type with this code
+    /// Assets of the type with this code
     #[arg(long = "type", value_name = "CODE")]
     asset_type: Option<String>,
-    /// Those of this manufacturer
+    /// Assets of this manufacturer
     #[arg(long, value_name = "NAME")]
     manufacturer: Option<String>,
-    /// Those of this user: an e-mail address, a name or an id; none for those that nobody has
+    /// Assets of this user: an e-mail address, a name or an id; `none` for assets that nobody has
     #[arg(long, value_name = "USER")]
     person: Option<String>,
-    /// Those with this value of a custom field: --custom cost_center=0815
+    /// Assets with this value of a custom field: --custom cost_center=0815
     #[arg(long, value_name = "NAME=VALUE", value_parser = filter)]
     custom: Vec<(String, String)>,
     /// Any other filter of the list

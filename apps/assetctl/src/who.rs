@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 /// Options of `who`.
 #[derive(Debug, Args)]
 pub struct Who {
-    /// The asset: a tag, an id, also of a deleted asset, or a serial number
+    /// The asset: a tag, a serial number, or an id, also of a deleted asset
     #[arg(value_name = "TAG")]
     pub asset: String,
-    /// At the end of this day, in the organization's time zone; now without
+    /// At the end of this day in the organization's time zone, instead of now
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub on: Option<Date>,
 }

@@ -158,19 +158,19 @@ pub struct Export {
     /// What to export
     #[arg(default_value = "assets")]
     pub what: What,
-    /// The file; it appears when it is complete. Standard output without
+    /// Write to this file, which appears when it is complete, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Format; by the file's name without
+    /// Format, if the file's name doesn't tell
     #[arg(long)]
     pub format: Option<Format>,
-    /// What separates the cells of CSV; a comma without
+    /// What separates the cells of CSV [default: comma]
     #[arg(long)]
     pub delimiter: Option<Delimiter>,
     /// What of it
     #[command(flatten)]
     pub filters: Filters,
-    /// How long to wait for a service that is busy or can't be reached
+    /// Seconds to wait for a service that is busy or can't be reached
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub give_up_after: u64,
 }

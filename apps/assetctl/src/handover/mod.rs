@@ -261,10 +261,10 @@ pub struct Return {
     /// What comes back, 20 assets at most: tags, ids or serial numbers
     #[arg(required = true, value_name = "TAG")]
     pub assets: Vec<String>,
-    /// Who gives it back and signs: an e-mail address, a name or an id; its user without
+    /// Who gives it back and signs: an e-mail address, a name or an id; otherwise, its user
     #[arg(long, value_name = "USER")]
     pub from: Option<String>,
-    /// Condition and damage; without, whoever signs can write it
+    /// Condition and damage; otherwise, the signer can write it
     #[arg(long, value_name = "TEXT")]
     pub condition: Option<String>,
     /// The process that takes it back, by its slug
@@ -278,19 +278,19 @@ pub struct Return {
 /// Options that both have.
 #[derive(Debug, Default, Args)]
 pub struct RunOptions {
-    /// Tick an entry of the checklists, in any case, or `all`; without, whoever signs ticks them
+    /// Tick an entry of the checklists, in upper or lower case, or `all`; otherwise, the signer ticks them
     #[arg(long, value_name = "LABEL")]
     pub tick: Vec<String>,
     /// Wait until it is signed, and submit the steps that are left
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
-    /// The longest wait
+    /// Seconds to wait at most
     #[arg(long, value_name = "SECONDS", default_value_t = 1800, requires = "wait")]
     pub timeout: u64,
     /// Show the QR code of the link even if the output is no terminal
     #[arg(long)]
     pub qr: bool,
-    /// Say what would happen, and write nothing
+    /// Show what would happen, and write nothing
     #[arg(long)]
     pub dry_run: bool,
 }

@@ -15,23 +15,23 @@ pub struct Import {
     /// Import users instead of assets
     #[arg(long)]
     pub users: bool,
-    /// What a column is: --map "Serial No=serial_number"; --map "OS=" ignores a column; --map "First Name + Last Name=display_name"
-    /// joins columns; of several for a column, the last one counts
+    /// Say which field a column is: --map "Serial No=serial_number"; --map "OS=" ignores a column; --map "First Name + Last
+    /// Name=display_name" joins columns; if you map a column twice, the last one counts
     #[arg(long = "map", value_name = "COLUMN=FIELD")]
     pub mappings: Vec<Mapping>,
-    /// What a value means: --map-value "Status:Lager=in_stock"; COLUMN is the name in the file, not the field of --map
+    /// Say what a value means: --map-value "Status:Lager=in_stock"; COLUMN is the name in the file, not the field of --map
     #[arg(long = "map-value", value_name = "COLUMN:VALUE=MEANING")]
     pub value_mappings: Vec<ValueMapping>,
-    /// A value that all rows get: --set asset_type_code=LAP
+    /// Give all rows a value: --set asset_type_code=LAP
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     pub constants: Vec<Constant>,
-    /// Print the command that imports the file, as far as columns and values look familiar, and send nothing
+    /// Print a command that imports the file, as far as columns and values look familiar, and send nothing
     #[arg(long)]
     pub suggest: bool,
-    /// By what a row finds the thing that it updates; with serial_number and email, a value that nothing has creates it
+    /// The column that finds the record to update; with serial_number and email, a new value creates a record
     #[arg(long = "match", value_name = "COLUMN", default_value = "none")]
     pub match_by: MatchBy,
-    /// Let rows without a value to match create things, and tags that no asset has
+    /// Create records from rows without a value to match, and from tags that no asset has
     #[arg(long)]
     pub create_unmatched: bool,
     /// What happens to the good rows when one is refused
@@ -43,10 +43,10 @@ pub struct Import {
     /// Check every row, say what would change, and write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Import rows again that were imported in the last 24 hours; with the NAME that it prints when it ends early, go on
+    /// Import rows again that were imported in the last 24 hours; with the NAME that an interrupted run prints, continue it
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "dry_run")]
     pub again: Option<String>,
-    /// How dates are written, beside YYYY-MM-DD: "DD.MM.YYYY", or "%d.%m.%Y"
+    /// How dates are written, besides YYYY-MM-DD: "DD.MM.YYYY", or "%d.%m.%Y"
     #[arg(long, value_name = "FORMAT", value_parser = DateFormat::parse)]
     pub date_format: Option<DateFormat>,
     /// Read prices such as 1.249,00 €
@@ -55,16 +55,16 @@ pub struct Import {
     /// Read $1,249 as a price of more than a thousand; without it, only $12.49 and $1,249.00 are understood
     #[arg(long, conflicts_with = "decimal_comma")]
     pub decimal_point: bool,
-    /// Encoding, such as utf-8 or windows-1252, instead of the detected one
+    /// Encoding, if the detected one is wrong, such as utf-8 or windows-1252
     #[arg(long, value_name = "NAME", value_parser = encoding)]
     pub encoding: Option<&'static encoding_rs::Encoding>,
-    /// Delimiter, instead of the detected one
+    /// Delimiter, if the detected one is wrong
     #[arg(long)]
     pub delimiter: Option<Delimiter>,
-    /// Format, instead of by the file's name
+    /// Format, if the file's name doesn't tell
     #[arg(long)]
     pub format: Option<Format>,
-    /// How long to wait for a service that is busy or can't be reached
+    /// Seconds to wait for a service that is busy or can't be reached
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub give_up_after: u64,
 }

@@ -106,7 +106,7 @@ pub struct Labels {
     /// Print sheets of labels: an HTML file, or several numbered ones
     #[arg(long, default_value = "a4-24", help_heading = "Sheets")]
     pub layout: Layout,
-    /// How many labels of the first sheet are used up
+    /// Number of labels on the first sheet that are used up
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sheets")]
     pub skip: usize,
     /// Print single labels: a file for each asset, named by its tag
@@ -118,7 +118,7 @@ pub struct Labels {
     /// Dots per inch of the label printer, for ZPL: 203 or 300 [default: 203]
     #[arg(long, value_name = "N", requires = "format", help_heading = "Single labels")]
     pub dpi: Option<u32>,
-    /// The file of sheets [default: labels.html], or the folder of single labels. ZPL goes to standard output without
+    /// The file of sheets [default: labels.html], or the folder of single labels; ZPL can also go to standard output
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
 }

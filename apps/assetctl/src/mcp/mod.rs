@@ -42,10 +42,10 @@ const INSTRUCTIONS: &str = "Inventory of an organization's assets: who has what,
 /// Options of `mcp`.
 #[derive(Debug, Args)]
 pub struct Mcp {
-    /// Let the assistant plan changes and apply them; without, it only reads
+    /// Let the assistant plan and apply changes; otherwise, it can only read
     #[arg(long)]
     pub allow_writes: bool,
-    /// The time in which a plan can be applied
+    /// Seconds in which a plan can be applied
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub plan_lifetime: u64,
 }

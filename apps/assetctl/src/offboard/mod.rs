@@ -133,7 +133,7 @@ fn exit_code(plan: &Plan) -> u8 {
 pub struct Offboard {
     /// Who leaves: an e-mail address, a name or an id
     pub user: String,
-    /// The process that takes the assets back, by its slug; Device Return without
+    /// The process that takes the assets back, by its slug [default: device-return]
     #[arg(long, value_name = "SLUG")]
     pub process: Option<String>,
     /// Leave the user active

@@ -3,6 +3,7 @@
 pub mod listen;
 pub mod receiver;
 
+use crate::list::at_least_one;
 use crate::webhooks::receiver::Secret;
 use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Url;
@@ -28,19 +29,19 @@ pub struct Listen {
     /// Send each event to this address, signed as the service signs; http:// and this computer are fine
     #[arg(long, value_name = "URL", value_parser = receiver_url)]
     pub forward: Option<Url>,
-    /// Types of events, separated by commas: asset.created, or asset.* for all of a kind; every type without
+    /// Types of events, separated by commas: asset.created, or asset.* for all of a kind; otherwise, every type
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     pub events: Vec<String>,
-    /// Secret to sign with, so that it stays from one session to the next; a new one without
+    /// Secret to sign with, the same for several sessions; otherwise, each session makes one
     #[arg(long, value_name = "SECRET", requires = "forward")]
     pub secret: Option<Secret>,
     /// How events are printed
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub print: Print,
-    /// End after so many events
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// End after this many events
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub count: Option<u64>,
-    /// End after so many seconds; with --count, it is an error if fewer events came
+    /// End after this many seconds; with --count, fewer events are an error
     #[arg(long = "for", value_name = "SECONDS")]
     pub seconds: Option<u64>,
 }
