@@ -19,13 +19,6 @@ pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A word of a command line of a shell, which takes it as it is.
-#[must_use]
-pub fn shell_word(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@+,".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
-}
-
 /// For people. A reader that has seen enough, such as `head`, is no error.
 pub fn print(text: &str) -> Result<()> {
     Ok(terminal::print(text)?)

@@ -5,8 +5,9 @@ use crate::handover::running::Running;
 use crate::handover::{Errand, Way};
 use crate::http::client::Client;
 use crate::http::request::get_data;
+use crate::import::columns::suggest::quote;
 use crate::lookup::{self, person, person_with, tag_and_name, text};
-use crate::output::{folded, shell_word};
+use crate::output::folded;
 use reqwest::Url;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -176,7 +177,7 @@ impl<'a> Order<'a> {
         {
             let holder = person_with(self.client, holder).await?;
             return Ok(match slugs.contains(&RETURN) {
-                true => format!("{holder} has it: take it back first, assetctl return {}", shell_word(text(&asset["asset_tag"]))),
+                true => format!("{holder} has it: take it back first, assetctl return {}", quote(text(&asset["asset_tag"]))),
                 false => format!("{holder} has it. {}", change_status(&slugs)),
             });
         }

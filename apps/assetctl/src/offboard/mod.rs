@@ -4,8 +4,9 @@ use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::http::client::Client;
 use crate::http::request::{new_run_id, post_data};
+use crate::import::columns::suggest::quote;
 use crate::lookup::{self, is_id, text};
-use crate::output::{count, print, print_json, shell_word};
+use crate::output::{count, print, print_json};
 use clap::Args;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
@@ -262,7 +263,7 @@ impl Plan {
     /// Commands that take back what the process runs on: one for each movement and each other asset.
     #[must_use]
     pub fn returns(&self) -> Vec<String> {
-        let tag = |asset: &Value| shell_word(asset["asset_tag"].as_str().unwrap_or_default());
+        let tag = |asset: &Value| quote(asset["asset_tag"].as_str().unwrap_or_default());
         let mut groups: Vec<(Value, Vec<String>)> = Vec::new();
         for movement in &self.movements {
             let assets = movement["assets"].as_array().into_iter().flatten();
@@ -276,7 +277,7 @@ impl Plan {
             }
         }
         let process = self.process["slug"].as_str().filter(|slug| *slug != "device-return");
-        let process = process.map_or(String::new(), |slug| format!(" --process {}", shell_word(slug)));
+        let process = process.map_or(String::new(), |slug| format!(" --process {}", quote(slug)));
         let command = |(_, mut tags): (Value, Vec<String>)| {
             tags.sort();
             format!("assetctl return {}{process}", tags.join(" "))
