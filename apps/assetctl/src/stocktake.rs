@@ -69,7 +69,7 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
         return Err(CliError::Usage("name a place, such as \"Berlin / 3rd floor\"".into()));
     }
     let me = get_data(&client, "me", &[]).await?;
-    let known = get_data(&client, "assets", &[("location", &escaped(&place)), ("limit", "100")]).await?;
+    let known = get_data(&client, "assets", &[("location", escaped(&place).as_str()), ("limit", "100")]).await?;
     let known = known.as_array().map(Vec::as_slice).unwrap_or_default();
     if known.is_empty() && !options.new_place {
         check_new(options, &no_asset_at(&client, &place).await?)?;
@@ -306,9 +306,12 @@ impl Session<'_> {
         let mut items: Vec<Option<Value>> = codes.iter().map(|code| kind.item(code)).collect();
         let entries = loop {
             let sent: Vec<&Value> = items.iter().flatten().collect();
+            let count = sent.len();
             let posted = if sent.is_empty() { Ok(Vec::new()) } else { self.post(&sent).await };
             match posted {
-                Err(CliError::Answered { status: 422, detail, .. }) if !refused(&detail).is_empty() => {
+                Err(CliError::Answered { status: 422, detail, .. })
+                    if refused(&detail).first().is_some_and(|first| *first < count) =>
+                {
                     // A code that the service refuses is unknown. It must not hold up the others.
                     let refused = refused(&detail);
                     let numbered = items.iter_mut().filter(|item| item.is_some()).enumerate();

@@ -111,12 +111,13 @@ const SERIAL_NUMBER: &str = "serialnumber serial serialno serialnr sn deviceseri
     numérodesérie númerodeserie ndesérie ndeserie nºdesérie nºdeserie nsérie nºsérie nodesérie";
 const PURCHASE_DATE: &str = "purchasedate purchased purchasedtime purchasetime podate invoicedate dateofpurchase kaufdatum anschaffungsdatum dateachat \
      datedachat fechadecompra";
-const PURCHASE_PRICE: &str = "purchaseprice purchasedprice purchasecost price cost preis kaufpreis anschaffungspreis anschaffungskosten anschaffungswert einkaufspreis \
-    prix prixdachat precio preciodecompra";
+const PURCHASE_PRICE: &str = "purchaseprice purchasedprice purchasecost price cost preis kaufpreis anschaffungspreis \
+    anschaffungskosten anschaffungswert einkaufspreis prix prixdachat precio preciodecompra";
 const WARRANTY_UNTIL: &str = "warrantyexpiration warrantyend warrantyexpires warrantyexpirationdate warrantyexpiry warrantyuntil \
     warrantyenddate garantiebis garantieende garantieablauf findegarantie garantíahasta";
 const MANUFACTURER: &str = "manufacturer make brand devicemanufacturer hersteller fabricant marque fabricante marca";
-const NOTES: &str = "assetnotes itemnotes notes comments remarks kommentar kommentare notizen bemerkung bemerkungen remarques notas observaciones";
+const NOTES: &str = "assetnotes itemnotes notes comments remarks kommentar kommentare notizen bemerkung bemerkungen \
+    remarques notas observaciones";
 const ASSIGNED_TO_EMAIL: &str = "checkedouttoemail primaryuseremailaddress assignedtoemail useremailaddress emailaddress useremail \
     email mail primaryuserupn userprincipalname upn emailadresse benutzeremail assigneduser";
 

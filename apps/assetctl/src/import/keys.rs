@@ -136,7 +136,7 @@ mod tests {
         let key = |keys: &Keys, number| keys.of(&Chunk { number, has_unmatched: true, ..Chunk::default() });
         let first = of(BTreeMap::new());
         first.note_refused(&[1, 4]);
-        let attempts = serde_json::from_slice(&fs::read(state.as_ref().unwrap()).unwrap()).unwrap();
+        let attempts: BTreeMap<u64, u32> = serde_json::from_slice(&fs::read(state.as_ref().unwrap()).unwrap()).unwrap();
         assert_eq!(attempts, BTreeMap::from([(1, 1), (4, 1)]));
         let second = of(attempts);
         assert!(key(&second, 1) != key(&first, 1) && key(&second, 2) == key(&first, 2));

@@ -83,7 +83,7 @@ impl<R: Read> NdjsonRows<R> {
             vec![RowError::of_row(detail)]
         })?;
         let (mut errors, mut sent, mut keys, mut matched) = (Vec::new(), Vec::<(String, Box<RawValue>)>::new(), Vec::new(), None);
-        let mut skipped = Vec::new();
+        let (mut skipped, mut bad) = (Vec::new(), Vec::new());
         for (name, value) in members {
             if name == UNREADABLE {
                 errors.push(RowError::of_column(&name, "replace this line by the object that it should be"));
