@@ -83,7 +83,7 @@ async fn query(options: &Events, client: &Client) -> Result<Vec<(&'static str, S
 
 /// At most `limit` events, the oldest first, and whether there are more.
 async fn read(client: &Client, query: &[(&str, String)], limit: u64) -> Result<(Vec<Value>, bool)> {
-    let (mut events, mut after) = (Vec::new(), None);
+    let (mut events, mut after) = (Vec::new(), None::<String>);
     loop {
         let size = PAGE.min(limit - events.len() as u64).to_string();
         let pairs = query.iter().map(|(name, value)| (*name, value.as_str()));
@@ -119,7 +119,8 @@ mod tests {
         let mut event = json!({"at": "2026-03-05T10:00:00.000Z", "type": "asset.updated", "entity_tag": "AST-1",
             "entity_name": "Laptop", "actor": {"user_name": "Grace", "key_name": "k"}, "changes": change});
         let people = BTreeMap::from([("u1".to_owned(), "Ada <ada@example.com>".to_owned())]);
-        let line = |event: &Value| list::table(&[row(event, &people)], &COLUMNS).render(None).lines().last().unwrap().to_owned();
+        let line =
+            |event: &Value| list::table(&[row(event, &people)], &COLUMNS).render(None).lines().next_back().unwrap().to_owned();
         assert_eq!(line(&event), "2026-03-05 10:00  AST-1      Laptop  assigned_to: none → Ada  Grace");
         event["type"] = "user.created".into();
         event["actor"]["user_name"] = Value::Null;
