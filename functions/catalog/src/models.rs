@@ -148,7 +148,7 @@ pub async fn get_model(caller: Caller<CatalogRead>, Path(id): Path<ModelId>) -> 
 
 /// Create a model
 ///
-/// A model has a manufacturer and an asset type. Its name is unique for the manufacturer.
+/// A model has a manufacturer and an asset type.
 #[utoipa::path(post, path = "/catalog/models", tag = "catalog", responses(InputErrors, DuplicateConflict))]
 pub async fn create_model(caller: Caller<CatalogWrite>, body: JsonBody<NewModel>) -> Result<Created<ModelView>, ApiError> {
     let (body, errors) = body.parse_with_errors(&caller)?;

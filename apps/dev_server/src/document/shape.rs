@@ -208,7 +208,7 @@ fn request_headers() -> [(&'static str, Parameter); 3] {
             "Idempotency-Key",
             matching("^[!-~]([ -~]*[!-~])?$").max_length(Some(255)),
             "Makes the request safe to repeat. Within 24 hours, a request with the same key, path, query and body replays the \
-             stored response, with `Idempotent-Replayed: true`, instead of taking effect again. A batch or an import that was interrupted goes on where it stopped.",
+             stored response, with `Idempotent-Replayed: true`, instead of taking effect again. An import that was interrupted goes on where it stopped.",
         ),
         parameter(
             "If-Match",

@@ -83,7 +83,7 @@ pub async fn get_process(caller: Caller<ProcessesRead>, Path(id): Path<ProcessId
 
 /// Create a process definition
 ///
-/// A process begins with assets of its `trigger_status`, and leads through 1 to 50 steps to its `resulting_status`.
+/// A process begins with assets of its `trigger_status`, and leads through 1 to 50 steps to its `target_status`.
 #[utoipa::path(post, path = "/processes", tag = "processes", responses(InputErrors, DuplicateConflict))]
 pub async fn create_process(
     caller: Caller<ProcessesWrite>,

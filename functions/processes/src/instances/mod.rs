@@ -67,7 +67,7 @@ pub async fn list_instances(
 
 /// Get a process instance
 ///
-/// Shows the steps that it was started with, and what has been submitted. Signatures are paths of images.
+/// Shows the steps that it was started with, and what has been submitted. Signatures are data URLs.
 #[utoipa::path(get, path = "/processes/instances/{id}", tag = "processes", responses(ResourceErrors))]
 pub async fn get_instance(
     caller: Caller<ProcessesRead>,
