@@ -11,7 +11,7 @@ use aws_smithy_runtime_api::client::interceptors::context::{
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// An SDK interceptor that records the consumed capacity, start and end of each call.

@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use yaml_serde::Value;
 
 /// The contents of template.yaml at build time.
 pub const TEMPLATE: &str = include_str!("../../../template.yaml");
@@ -89,7 +88,7 @@ pub fn declared() -> Result<&'static TableProperties> {
 }
 
 fn read_declared() -> Result<TableProperties> {
-    let template: Value = yaml_serde::from_str(TEMPLATE).context("can't parse template.yaml")?;
+    let template: yaml_serde::Value = yaml_serde::from_str(TEMPLATE).context("can't parse template.yaml")?;
     let properties = template.get("Resources").and_then(|r| r.get("Table")?.get("Properties"));
     let properties = properties.context("template.yaml has no resource Table")?.clone();
     yaml_serde::from_value(properties).context("can't read the resource Table of template.yaml")
@@ -166,7 +165,7 @@ pub async fn create(client: &Client, name: &str) -> Result<()> {
 }
 
 #[must_use]
-pub fn client(url: &str) -> aws_sdk_dynamodbstreams::Client {
+pub fn stream_client(url: &str) -> aws_sdk_dynamodbstreams::Client {
     let config = aws_sdk_dynamodbstreams::Config::builder()
         .behavior_version(aws_sdk_dynamodbstreams::config::BehaviorVersion::latest())
         .region(engine::REGION)
@@ -181,7 +180,7 @@ pub fn client(url: &str) -> aws_sdk_dynamodbstreams::Client {
 /// # Errors
 ///
 /// Returns an error when a call to the engine fails, or when the template declares no stream.
-pub async fn enable(client: &aws_sdk_dynamodb::Client, name: &str) -> Result<String> {
+pub async fn enable_stream(client: &aws_sdk_dynamodb::Client, name: &str) -> Result<String> {
     let view = StreamViewType::from(declared()?.stream_specification.stream_view_type.as_str());
     let described = client.describe_table().table_name(name).send().await.context("can't describe the table")?;
     let described = described.table().context("the engine describes no table")?;

@@ -135,7 +135,7 @@ fn megabytes(bytes: u64) -> f64 {
 }
 
 /// A line for each function.
-pub fn print_report(functions: &[(&str, &str)], figures: &[Figures], starts: usize) -> Result<()> {
+fn print_report(functions: &[(&str, &str)], figures: &[Figures], starts: usize) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(
         out,
@@ -166,7 +166,7 @@ pub fn print_report(functions: &[(&str, &str)], figures: &[Figures], starts: usi
 }
 
 /// Missed goals of docs/adr/0011, with the measured values.
-pub fn missed_goals(functions: &[(&str, &str)], figures: &[Figures]) -> Vec<String> {
+fn missed_goals(functions: &[(&str, &str)], figures: &[Figures]) -> Vec<String> {
     let baseline = median(&figures[0].init);
     let mut missed = Vec::new();
     for ((name, _), row) in functions.iter().zip(figures).skip(1) {

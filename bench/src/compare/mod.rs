@@ -298,7 +298,7 @@ impl<'a> Target<'a> {
     }
 
     /// Sends a request, which must be successful; returns the time until it was answered.
-    pub async fn send(&self, kind: &Kind, number: usize) -> Result<Duration> {
+    async fn send(&self, kind: &Kind, number: usize) -> Result<Duration> {
         let body = kind.body.as_ref().map(|body| body.replace("NUMBER", &number.to_string()));
         let (status, duration) = match self {
             Self::Function { function, environment } => {

@@ -6,7 +6,7 @@ use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventR
 use futures_util::future::join;
 use futures_util::stream::{self, StreamExt};
 use serde_dynamo::{AttributeValue, Item};
-use shared::domain::history::event::Event;
+use shared::domain::history::event;
 use shared::domain::values::id::{EventId, TenantId};
 use shared::domain::webhooks::{FanoutRequest, Message, NewEvent, Webhook};
 use shared::lambda::BatchHandler;
@@ -138,7 +138,7 @@ pub(crate) fn new_event(record: &EventRecord) -> Option<(TenantId, NewEvent)> {
     let keys = &record.change.keys;
     let sort = text(keys, SK).filter(|sort| record.event_name == "INSERT" && sort.starts_with(EVENTS))?;
     let event = text(keys, PK).and_then(|partition| event_of(partition, sort)).and_then(|(tenant_id, id)| {
-        let event: Event = serde_json::from_str(text(&record.change.new_image, ENTRY)?).ok()?;
+        let event: event::Event = serde_json::from_str(text(&record.change.new_image, ENTRY)?).ok()?;
         Some((tenant_id, NewEvent { id, event_type: event.event_type }))
     });
     if event.is_none() {

@@ -3,7 +3,6 @@
 
 use crate::values::id::{EventId, Id};
 use crate::values::time::Timestamp;
-pub(crate) use record_change;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -298,10 +297,12 @@ macro_rules! record_change {
         }
     };
     (@type set $type:ty) => { Option<$type> };
-    (@type set_or_clear $type:ty) => { $Patch<$type> };
+    (@type set_or_clear $type:ty) => { $crate::record::Patch<$type> };
     (@apply set $next:ident $field:ident) => { $next.$field = $field.unwrap_or($next.$field) };
     (@apply set_or_clear $next:ident $field:ident) => { $next.$field = $field.or($next.$field) };
 }
+
+pub(crate) use record_change;
 
 #[cfg(test)]
 mod tests {

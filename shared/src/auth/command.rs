@@ -2,7 +2,7 @@
 //! faster (optimistic locking). Commands about one record, whatever its kind. The common parts of all resources' endpoints:
 //! showing, changing and deleting one by its ID.
 
-use super::{Caller, Command, Principal};
+use super::{Caller, Principal};
 use crate::domain::record::{Record, Stored};
 use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::FieldError;

@@ -4,7 +4,7 @@
 //! [`Caller::verified`]. Nothing that was read, and no error of the request, is disclosed before the key is verified: see
 //! `http::credential_check`.
 
-mod caller;
+pub mod caller;
 mod command;
 mod idempotent_enqueue;
 mod operations;

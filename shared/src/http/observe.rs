@@ -23,7 +23,6 @@ use std::error::Error;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use tokio::time::Instant;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -123,7 +122,7 @@ pub(super) async fn enforce(State(app): State<App>, request: Request, next: Next
     // Lambda never passes on a deadline in the past; `cargo lambda watch` does, when it has none.
     let Some(left) = deadline.checked_sub(now) else { return next.run(request).await };
     let left = Duration::from_millis(left).saturating_sub(MARGIN);
-    let request = with_deadline(Instant::now() + left, next.run(request));
+    let request = with_deadline(tokio::time::Instant::now() + left, next.run(request));
     match tokio::time::timeout(left, request).await {
         Ok(response) => response,
         Err(elapsed) => ApiError::timed_out(elapsed).into_response(),

@@ -77,7 +77,7 @@ pub async fn run(name: &str, limit: Option<u64>, parameters: &[(String, u64)]) -
 }
 
 /// Reports a missing table alone.
-pub(super) async fn check(client: &Client, name: &str) -> Vec<Finding> {
+async fn check(client: &Client, name: &str) -> Vec<Finding> {
     let described = match client.describe_table().table_name(name).send().await {
         Ok(described) => described.table.unwrap_or_else(|| TableDescription::builder().build()),
         Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => {

@@ -32,7 +32,7 @@ async fn what_a_table_lacks_is_named_until_it_is_there() {
     let (state_of_recovery, text) = &before["point-in-time recovery"];
     assert!(state_of_recovery == "unknown" && text.contains("dynamodb:DescribeContinuousBackups"), "{before:?}");
 
-    table::enable(&operator.client(), server::TABLE).await.unwrap();
+    table::enable_stream(&operator.client(), server::TABLE).await.unwrap();
     let protect = operator.client().update_table().table_name(server::TABLE).deletion_protection_enabled(true);
     protect.send().await.unwrap();
     let (_, after) = findings(&operator, &arguments);

@@ -246,7 +246,7 @@ fn recipient(instance: &Value) -> &Value {
 /// # Errors
 ///
 /// Returns a text about a label that is neither `all` nor an entry of a checklist.
-pub fn check_labels<'s>(labels: &[String], steps: impl Iterator<Item = &'s Value>) -> Result<(), String> {
+pub fn check_labels<'s>(labels: &[String], steps: impl Iterator<Item = &'s Value>) -> std::result::Result<(), String> {
     let known: Vec<&str> = steps.flat_map(entries).collect();
     match labels.iter().find(|label| !is_same(label, "all") && !known.iter().any(|entry| is_same(label, entry))) {
         None => Ok(()),

@@ -2,9 +2,9 @@
 
 use crate::error::{CliError, Result};
 use crate::import::args::{Import, OnError};
-use crate::import::sender::FieldChange;
 use crate::import::refused::{Reason, Report};
-use crate::import::rows::{encoding, RowError};
+use crate::import::rows::{RowError, encoding};
+use crate::import::sender::FieldChange;
 use crate::import::source::Source;
 use crate::output::{count, duration, print, print_json};
 use serde::Deserialize;

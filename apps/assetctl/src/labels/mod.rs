@@ -5,7 +5,7 @@ use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::client::Client;
 use crate::http::request::get;
-use crate::labels::{LabelFormat, Labels};
+
 use crate::output::{count, persist, print_json, temporary_beside};
 use crate::selection::{Asset, Filters, matching, named};
 use clap::{Args, ValueEnum};
@@ -201,7 +201,7 @@ impl LabelFormat {
     }
 }
 
-fn size(text: &str) -> Result<String, String> {
+fn size(text: &str) -> std::result::Result<String, String> {
     let is_length = |length: &str| length.parse::<f64>().is_ok_and(|length| length > 0.0 && length.is_finite());
     match text.split_once('x') {
         Some((width, height)) if is_length(width) && is_length(height) => Ok(text.to_owned()),

@@ -3,7 +3,7 @@
 use crate::error::{CliError, Result};
 use crate::lookup::{self, person, text};
 use crate::mcp::answer::{self, Answer, quoted};
-use crate::mcp::consent::{day, filters, Asker, Query, Row};
+use crate::mcp::consent::{Asker, Query, Row, day, filters};
 use crate::output::count;
 use crate::selection::NOBODY;
 use crate::show::{self, entries};

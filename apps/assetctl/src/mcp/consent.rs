@@ -23,7 +23,7 @@ use terminal::clean_hidden;
 const QUESTION: &str = "apply";
 
 /// A question that is returned makes the client call again with the person's answer. The error says why there is no consent.
-pub type Consent = Result<Option<InputRequiredResult>, String>;
+pub type Consent = std::result::Result<Option<InputRequiredResult>, String>;
 
 /// A client without forms is trusted to confirm each call.
 pub async fn ask(effect: &str, request: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> Consent {
@@ -44,7 +44,7 @@ pub async fn ask(effect: &str, request: &CallToolRequestParams, context: &Reques
     Ok(Some(InputRequiredResult::from_input_requests([(QUESTION.to_owned(), question)].into())))
 }
 
-fn meaning(result: Result<ElicitResult, impl Display>) -> Consent {
+fn meaning(result: std::result::Result<ElicitResult, impl Display>) -> Consent {
     let answer = result.map_err(|error| format!("the person can't be asked: {error}"))?;
     // Without a form, the acceptance alone counts.
     let is_ticked = matches!(answer.content.unwrap_or_default()[QUESTION], Value::Null | Value::Bool(true));

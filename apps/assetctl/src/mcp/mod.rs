@@ -13,8 +13,8 @@ use crate::http::client::Client;
 use crate::http::request::get_data;
 use crate::lookup;
 use answer::quoted;
-use consent::Asker;
 use clap::Args;
+use consent::Asker;
 use plan::Plans;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams, GetPromptResponse,

@@ -2,7 +2,7 @@
 //! lines for people.
 
 use chrono::{DateTime, Local};
-use std::fmt::{self, Debug, Write, Write as _};
+use std::fmt::{self, Debug, Write as _};
 use std::io::IsTerminal;
 use terminal::style::{self, Style, paint};
 use terminal::{clean, pad};

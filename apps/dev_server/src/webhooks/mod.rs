@@ -43,7 +43,7 @@ impl Pipeline {
         handler: Arc<Handler>,
     ) -> Result<Self> {
         let client = aws_sdk_dynamodb::Client::from_conf(engine::config(&engine.url).build());
-        let stream = table::enable(&client, table).await?;
+        let stream = table::enable_stream(&client, table).await?;
         let fanout = Fanout::new(store.clone(), Arc::new(queue.clone()));
         let reader = StreamReader::new(engine, table, stream, queue.clone(), fanout);
         let (stop, stopped) = watch::channel(false);

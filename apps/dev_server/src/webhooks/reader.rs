@@ -43,7 +43,7 @@ pub(super) struct StreamReader {
 
 impl StreamReader {
     pub fn new(engine: &Engine, table: &str, stream: String, queue: MemoryQueue, fanout: Fanout) -> Self {
-        let (streams, table, trimmer) = (table::client(&engine.url), table.to_owned(), engine.trimmer());
+        let (streams, table, trimmer) = (table::stream_client(&engine.url), table.to_owned(), engine.trimmer());
         Self { streams, stream, table, trimmer, queue, fanout, iterator: None, after: None, is_trimmed: true }
     }
 

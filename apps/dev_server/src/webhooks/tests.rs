@@ -91,7 +91,7 @@ impl Local {
 
     /// The records that the stream still has.
     async fn records(&self, arn: &str) -> Vec<Record> {
-        let streams = stream::client(&self.engine.url);
+        let streams = table::stream_client(&self.engine.url);
         let described = streams.describe_stream().stream_arn(arn).send().await.unwrap();
         let shard = described.stream_description().unwrap().shards()[0].shard_id().unwrap();
         let oldest = ShardIteratorType::TrimHorizon;
@@ -117,7 +117,7 @@ fn count(file: &Path) -> usize {
 #[tokio::test]
 async fn new_events_are_in_order_and_nothing_else_is_one() {
     let local = Local::start(None).await;
-    let arn = stream::enable(&local.client, TABLE).await.unwrap();
+    let arn = table::enable_stream(&local.client, TABLE).await.unwrap();
     local.put_events(0..5).await;
     // A changed event, a deleted one, and items of other kinds.
     local.put("EVENT#00000", 99).await;
@@ -139,7 +139,7 @@ async fn new_events_are_in_order_and_nothing_else_is_one() {
 #[tokio::test]
 async fn a_record_is_as_lambda_has_it() {
     let local = Local::start(None).await;
-    let arn = stream::enable(&local.client, TABLE).await.unwrap();
+    let arn = table::enable_stream(&local.client, TABLE).await.unwrap();
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let put = local.client.put_item().table_name(TABLE).item("PK", text("T#1")).item("SK", text("EVENT#1"));
     let list = AttributeValue::L(vec![AttributeValue::Bool(true), AttributeValue::Null(true)]);
@@ -167,7 +167,7 @@ async fn what_was_not_finished_is_handed_on_by_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("table.db");
     let local = Local::start(Some(folder.path())).await;
-    stream::enable(&local.client, TABLE).await.unwrap();
+    table::enable_stream(&local.client, TABLE).await.unwrap();
     let tenant = local.tenant().await;
     let (killed, repeated, last) = (Events::default(), Events::default(), Events::default());
     let (queue, pipeline) = local.pipeline(&killed, true).await;
@@ -204,8 +204,8 @@ async fn the_stream_of_existing_data_begins_when_it_is_enabled() {
     local.put_events(100..110).await;
     drop(local);
     let local = Local::start(Some(folder.path())).await;
-    let arn = stream::enable(&local.client, TABLE).await.unwrap();
-    assert_eq!(stream::enable(&local.client, TABLE).await.unwrap(), arn);
+    let arn = table::enable_stream(&local.client, TABLE).await.unwrap();
+    assert_eq!(table::enable_stream(&local.client, TABLE).await.unwrap(), arn);
     local.put_events(0..3).await;
     assert_eq!(local.records(&arn).await.len(), 3);
 }
@@ -238,7 +238,8 @@ async fn writes_do_not_get_slower_with_what_was_written_before() {
 #[tokio::test]
 async fn engines_in_memory_have_records_of_their_own() {
     let (one, other) = (Local::start(None).await, Local::start(None).await);
-    let arns = [stream::enable(&one.client, TABLE).await.unwrap(), stream::enable(&other.client, TABLE).await.unwrap()];
+    let arns =
+        [table::enable_stream(&one.client, TABLE).await.unwrap(), table::enable_stream(&other.client, TABLE).await.unwrap()];
     one.put_events(0..3).await;
     other.put_events(0..1).await;
     assert_eq!((one.records(&arns[0]).await.len(), other.records(&arns[1]).await.len()), (3, 1));

@@ -196,7 +196,7 @@ impl Resolve for CheckedResolver {
 }
 
 #[cfg(test)]
-mod tests {
+mod resolver_tests {
     use super::{AttemptFailure, Error, Refused, classify, io};
     use std::fmt;
 

@@ -1,7 +1,6 @@
 //! The endpoints of signing links, for clients with an API key. The endpoints for the signer's page are in `signing`. Bodies,
 //! queries and views of signing links. The creation of a signing link.
 
-use crate::links::{LinkView, NewLink, created};
 use crate::subject::{Subject, part_of_movement, process_error};
 use serde::Serialize;
 use serde_json::Value;

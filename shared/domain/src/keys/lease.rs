@@ -193,7 +193,7 @@ impl Rate {
 }
 
 #[cfg(test)]
-mod tests {
+mod rate_tests {
     use super::*;
 
     #[test]

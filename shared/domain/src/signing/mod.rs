@@ -1,20 +1,19 @@
 //! Signing links. Signing links: with its secret, a person without an API key submits steps of one process instance or movement.
 
-use chrono::TimeDelta;
 use crate::keys::api_key::SecretHash;
 use crate::processes::instance::InstanceStatus;
 use crate::processes::subject::SubjectId;
-use crate::record::{fields, Kind, Record, Unique};
+use crate::record::{Kind, Record, Unique, fields};
 use crate::user::Email;
 use crate::values::id::{ApiKeyId, LinkId, UserId};
 use crate::values::string_enum::string_enum;
 use crate::values::text::Name;
 use crate::values::time::Timestamp;
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
-use serde_json::{json, Map, Value};
+use serde_json::{Map, Value, json};
 use std::fmt::Display;
 use uuid::Uuid;
-
 
 /// The default: 3 days.
 pub const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;
@@ -202,8 +201,8 @@ impl Record for Link {
 
 #[cfg(test)]
 mod tests {
-    use crate::values::id::{Id, InstanceId, MovementId};
     use super::*;
+    use crate::values::id::{Id, InstanceId, MovementId};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)

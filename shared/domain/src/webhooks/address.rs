@@ -2,7 +2,6 @@
 //! addresses ([IPv4](https://www.iana.org/assignments/iana-ipv4-special-registry),
 //! [IPv6](https://www.iana.org/assignments/iana-ipv6-special-registry)); multicast is not public.
 
-use super::{PUBLIC_PORTS, is_public};
 use crate::values::field_error::{ValueError, text_form};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

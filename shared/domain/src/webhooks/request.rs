@@ -1,7 +1,7 @@
 //! Requests for one delivery. The body of a delivery. The secrets that sign deliveries, as [Standard
 //! Webhooks](https://www.standardwebhooks.com) describes them.
 
-use super::{Attempt, DeliveryRequest, TestEvent};
+use super::{Attempt, TestEvent};
 use crate::history::event::Event;
 use crate::values::field_error::{ValueError, text_form};
 use crate::values::id::{EventId, Id, TenantId, WebhookId};

@@ -48,7 +48,7 @@ fn name_of(response: &RefOr<Response>) -> Option<&str> {
 }
 
 fn problem(status: &str, name: &str, description: &str) -> RefOr<Response> {
-    let headers: &[&str] = match status {
+    let names: &[&str] = match status {
         ANY_STATUS => &[
             "Retry-After",
             "WWW-Authenticate",
@@ -63,7 +63,7 @@ fn problem(status: &str, name: &str, description: &str) -> RefOr<Response> {
     };
     let content = Content::new(Some(RefOr::Ref(utoipa::openapi::Ref::from_schema_name(Problem::name()))));
     let response = ResponseBuilder::new().description(description).content("application/problem+json", content);
-    named(name, headers(headers).fold(response, |response, (name, header)| response.header_ref(name, header)))
+    named(name, headers(names).fold(response, |response, (name, header)| response.header_ref(name, header)))
 }
 
 /// The schemas of problem documents, which the error responses refer to.

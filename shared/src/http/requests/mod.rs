@@ -3,4 +3,4 @@
 pub mod body;
 pub mod extract;
 pub mod params;
-pub(crate) mod receive;
+pub mod receive;

@@ -21,7 +21,6 @@ use crate::http::error::ApiError;
 use crate::http::openapi::{Schemas, add_schema};
 use crate::http::requests::receive::{NOT_UTF8, utf8};
 use crate::store::{AssetSort, Assignee, GroupBy, PageRequest, PlaceFilter, Statuses};
-pub(in crate::http) use from_param;
 use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -57,6 +56,7 @@ macro_rules! from_param {
         }
     )*};
 }
+pub(in crate::http) use from_param;
 
 from_param! {
     AssetId, AssetKind, AssetSort, AssetTypeId, Assignee, Date, DeliveryStatus, EventId, GroupBy, InstanceStatus, ManufacturerId,

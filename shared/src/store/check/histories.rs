@@ -4,7 +4,7 @@
 use super::repair::DerivedItems;
 use super::scan::{InstanceFacts, ScannedChain};
 use super::{RecordKey, TenantCheck, from_backup, item_from_backup, named};
-use crate::domain::history::chain::{Contradiction, verify};
+use crate::domain::history::chain::{Contradiction, contradiction};
 use crate::domain::processes::instance::{ImageName, InstanceStatus};
 use crate::domain::record::Kind;
 use crate::domain::values::id::{AssetId, Id, InstanceId, MovementId};

@@ -2,7 +2,6 @@
 //! events of a tenant, part by part: only they show everything that names a person. Erasing all at once, and counting what an
 //! erasure would remove, for the operator. Stored responses that name a person. Images of signatures of a person.
 
-use super::PartAbout;
 use super::held::Held;
 use crate::domain::assets::asset::Asset;
 use crate::domain::history::chain::HistoryEntry;

@@ -4,7 +4,7 @@
 
 pub mod dates;
 mod matching;
-mod survey;
+pub mod survey;
 
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::import::OF_RECORD;

@@ -298,11 +298,11 @@ pub fn known(field: &str) -> impl Iterator<Item = &'static str> {
 /// The value that a word means: one of its own words, or the only one with words that are spelled almost like it.
 #[must_use]
 pub fn guess(field: &str, word: &str) -> Option<&'static str> {
-    let word = plain(word);
+    let word = spaced(word);
     let candidates = || {
         let of_field = WORDS.iter().filter(|(known, ..)| *known == field);
         of_field.flat_map(|(_, value, words)| {
-            std::iter::once(plain(value)).chain(words.split(',').map(str::to_owned)).map(|w| (*value, w))
+            std::iter::once(spaced(value)).chain(words.split(',').map(str::to_owned)).map(|w| (*value, w))
         })
     };
     if let Some((value, _)) = candidates().find(|(_, candidate)| *candidate == word) {
@@ -319,7 +319,7 @@ pub fn guess(field: &str, word: &str) -> Option<&'static str> {
 }
 
 /// In lower case, with single spaces instead of punctuation.
-fn plain(text: &str) -> String {
+fn spaced(text: &str) -> String {
     let lower = crate::output::folded(text);
     lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -391,6 +391,6 @@ mod tests {
             WORDS.iter().flat_map(|(field, _, words)| words.split(',').map(move |word| (*field, word))).collect();
         let distinct: std::collections::HashSet<_> = words.iter().collect();
         assert_eq!(words.len(), distinct.len());
-        assert!(words.iter().all(|(_, word)| plain(word) == *word));
+        assert!(words.iter().all(|(_, word)| spaced(word) == *word));
     }
 }

@@ -4,12 +4,12 @@ use crate::error::Result;
 use crate::handover::order::Order;
 use crate::handover::running::Running;
 use crate::handover::{Handover, RunOptions};
+use crate::import::columns::suggest::quote;
 use crate::lookup::{person, text};
 use crate::mcp::answer::quoted;
 use crate::mcp::consent::Asker;
 use crate::mcp::plan::Preview;
 use crate::mcp::tools::texts;
-use crate::output::shell_word;
 use serde_json::{Map, Value, json};
 
 fn all_quoted(tags: &[&str]) -> String {
@@ -64,8 +64,8 @@ pub async fn carry_out(asker: &Asker, arguments: &Value, token: &str) -> Result<
     let mut data = json!({"process": process, "status": status, "assets": tags, "steps_left": running.open_labels()});
     let mut line = format!("{} is {status} on {}.", quoted(process), all_quoted(&tags));
     if running.open_steps().iter().any(|step| step["type"] == "signature") {
-        let tags = tags.iter().map(|tag| shell_word(tag)).collect::<Vec<_>>().join(" ");
-        let (to, process) = (shell_word(text(&order.user["email"])), shell_word(&options.process));
+        let tags = tags.iter().map(|tag| quote(tag)).collect::<Vec<_>>().join(" ");
+        let (to, process) = (quote(text(&order.user["email"])), quote(&options.process));
         let command = format!("assetctl handover {tags} --to {to} --process {process}");
         // What a shell has to quote would end a quotation here.
         let is_plain = !command.contains(['\'', '"']);

@@ -1,7 +1,7 @@
 //! The chain of a history while it is verified. How a record and its events contradict each other.
 
 use super::{BrokenLink, ChainError, ChainHead, HistoryEntry, Verification, verb_of};
-use crate::history::chain::{BrokenLink, Chain, ChainError, ChainHead};
+
 use crate::history::event::{self, Verb};
 use crate::values::id::EventId;
 use crate::values::json;

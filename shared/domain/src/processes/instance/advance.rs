@@ -258,7 +258,7 @@ pub fn candidate_users(step_data: &Map<String, Value>) -> impl Iterator<Item = U
 pub(super) fn stored_signature(image: &SignatureImage, is_typed: bool, before: Option<&Value>) -> Value {
     let before = before.filter(|before| before["sha256"] == image.hash());
     let mut value = json!({"sha256": image.hash(), "bytes": image.bytes().len()});
-    if is_typed || before.is_some_and(is_typed) {
+    if is_typed || before.is_some_and(self::is_typed) {
         value["typed"] = json!(true);
     }
     if let Some(statement) = before.and_then(|before| before.get("statement")) {

@@ -1,7 +1,7 @@
 //! Process definitions: the steps of a process, and the status that an asset has before and after it. The list of steps of a
 //! process, and its JSON form in requests. The system processes, which every new tenant has.
 
-mod step;
+pub mod step;
 
 use crate::assets::asset::Status;
 use crate::record::{Kind, Record, Reference, Requirement, Unique, fields};
@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::str::FromStr;
-use step::{Step, StepKind, StepType};
 pub use step::{Step, StepKind, StepType};
 
 string_enum! {

@@ -1,6 +1,5 @@
 //! A step of a process and its JSON form. The values that steps accept, and the form in which they are stored.
 
-use super::{Step, StepKind};
 use crate::tenants::tenant::Language;
 use crate::values::field_error::ValueError;
 use crate::values::id::UserId;

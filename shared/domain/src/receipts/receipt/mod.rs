@@ -421,7 +421,7 @@ impl InstancePart {
             State::InProgress { .. } => Err(ReceiptError::NotCompleted(status)),
             State::Completed { at } => {
                 let receipt = Receipt::new(tenant_id, stored, instance_history, asset_history, user_histories)?;
-                let last = receipt.steps.last().ok_or_else(|| receipt::missing(stored.version))?;
+                let last = receipt.steps.last().ok_or_else(|| missing(stored.version))?;
                 let instance = ReceiptInstance {
                     instance_id,
                     status,
@@ -436,20 +436,20 @@ impl InstancePart {
             }
             State::Cancelled { at, reason, .. } => {
                 let head = ChainHead { version: stored.version, last_hash: stored.last_hash.clone() };
-                let events = receipt::verified_events(instance_history, Some(head))?;
-                let ends = |event: &&Event| receipt::ends_instance(event);
-                let ending = events.iter().find(ends).ok_or_else(|| receipt::missing(stored.version))?;
+                let events = verified_events(instance_history, Some(head))?;
+                let ends = |event: &&Event| ends_instance(event);
+                let ending = events.iter().find(ends).ok_or_else(|| missing(stored.version))?;
                 let instance = ReceiptInstance {
                     instance_id,
                     status,
-                    asset: receipt::asset_at_completion(instance, &receipt::verified_events(asset_history, None)?),
+                    asset: asset_at_completion(instance, &verified_events(asset_history, None)?),
                     ended_at: *at,
                     ended_by: ending.actor.clone(),
                     cancel_reason: reason.clone(),
                     step_event_ids: Vec::new(),
                     events: receipt_events(instance_history, &events),
                 };
-                let erased_people = receipt::erased_people(instance_history, &events, &BTreeMap::new())?;
+                let erased_people = erased_people(instance_history, &events, &BTreeMap::new())?;
                 Ok(Self { instance, receipt: None, erased_people })
             }
         }
@@ -470,8 +470,8 @@ impl MovementReceipt {
         parts: Vec<InstancePart>,
     ) -> Result<Self, ReceiptError> {
         let head = ChainHead { version: movement.version, last_hash: movement.last_hash.clone() };
-        let events = receipt::verified_events(movement_history, Some(head))?;
-        let mut erased_people = receipt::erased_people(movement_history, &events, &BTreeMap::new())?;
+        let events = verified_events(movement_history, Some(head))?;
+        let mut erased_people = erased_people(movement_history, &events, &BTreeMap::new())?;
         let (mut instances, mut common) = (Vec::new(), None);
         for InstancePart { instance, receipt, erased_people: erased } in parts {
             instances.push(instance);

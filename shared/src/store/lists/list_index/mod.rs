@@ -42,17 +42,16 @@ pub(in crate::store) use asset_index::{AssetIndex, summed};
 use blocks::{Decoder, Encoder};
 pub(in crate::store) use cache::ListIndexCache;
 pub(in crate::store) use change_event::ChangeEvent;
-use change_event::{ChangeEvent, Inconsistent};
+use change_event::Inconsistent;
+use columns::empty_row;
 pub(in crate::store) use columns::{
     AssetColumns, AssetFacet, InstanceColumns, InstanceFacet, LOCATION, MODEL, MovementColumns, UserColumns, UserFacet,
     row_from_item,
 };
-use columns::{empty_row, row_from_item};
 pub(in crate::store) use records::OpenInstances;
 pub(in crate::store) use refresh::Freshness;
 pub use rows::Wanted;
 pub(in crate::store) use rows::{Columns, Filter, RowQuery, SearchTerms, SortBy, SortOrder, SortedRows};
-use rows::{Columns, SortedRows};
 pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub(in crate::store) use snapshots::load::Pace;
 use uuid::Uuid;

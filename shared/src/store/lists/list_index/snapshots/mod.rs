@@ -1,6 +1,6 @@
 //! Snapshots of list indexes, outside of the table (docs/adr/0013-snapshots.md).
 
 pub(super) mod format;
-mod load;
+pub(in crate::store) mod load;
 #[cfg(test)]
 mod properties;
