@@ -1,9 +1,10 @@
-"""Checks of `assetctl mcp` with PyPI's client, and line by line. Arguments: the program, and the ready file of a server with demo data.
+"""Checks of `assetctl mcp` with PyPI's client. Arguments: the program, and the ready file of a server with demo data.
 
-apps/assetctl/tests/cli/mcp.rs has the checks of plans, refusals and hostile answers.
+apps/assetctl/tests/cli/mcp.rs has the checks of plans, refusals and hostile answers, src/mcp/transport.rs those of single messages.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -12,7 +13,6 @@ import sys
 import time
 import traceback
 import urllib.request
-from contextlib import asynccontextmanager
 
 from mcp import StdioServerParameters
 from mcp.client.client import Client
@@ -42,10 +42,6 @@ def new_asset(**fields):
     return send("POST", "/assets", fields)["asset_tag"]
 
 
-def environment(key=READY["api_key"], base_url=READY["base_url"]):
-    return {**os.environ, "ASSETCTL_BASE_URL": base_url, "ASSETCTL_API_KEY": key}
-
-
 class Caller:
     def __init__(self, client):
         self.client = client
@@ -64,46 +60,12 @@ class Caller:
         return content.text, data
 
 
-@asynccontextmanager
-async def client(*options, key=READY["api_key"], **settings):
-    server = StdioServerParameters(command=PROGRAM, args=["mcp", *options], env=environment(key))
+@contextlib.asynccontextmanager
+async def client(*options, key=READY["api_key"], base_url=READY["base_url"], **settings):
+    environment = {**os.environ, "ASSETCTL_BASE_URL": base_url, "ASSETCTL_API_KEY": key}
+    server = StdioServerParameters(command=PROGRAM, args=["mcp", *options], env=environment)
     async with Client(stdio_client(server), **settings) as connected:
         yield Caller(connected)
-
-
-class Lines:
-    """A session line by line: every line that the program prints must be a message."""
-
-    def __init__(self, process):
-        self.process = process
-
-    def send(self, **message):
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-
-    async def receive(self, identity, seconds=20):
-        while True:
-            message = json.loads(await asyncio.wait_for(self.process.stdout.readline(), seconds))
-            assert message["jsonrpc"] == "2.0", message
-            if message.get("id") == identity:
-                return message
-
-    async def initialize(self, version):
-        about = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "check", "version": "1"}}
-        self.send(id=0, method="initialize", params=about)
-        result = (await self.receive(0))["result"]
-        self.send(method="notifications/initialized")
-        return result
-
-
-@asynccontextmanager
-async def by_line(**service):
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(PROGRAM, "mcp", stdin=pipe, stdout=pipe, stderr=pipe, env=environment(**service))
-    yield Lines(process)
-    process.stdin.close()
-    rest = (await process.stdout.read()).decode()
-    assert await asyncio.wait_for(process.wait(), 10) == 0
-    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in rest.splitlines()), rest
 
 
 async def tools_depend_on_flag_and_scopes():
@@ -232,33 +194,21 @@ async def texts_of_others_stay_data():
 
 
 async def a_service_that_is_away():
-    async with by_line(base_url="http://127.0.0.1:9/v1") as lines:
-        assert (await lines.initialize("2025-11-25"))["serverInfo"]["name"] == "assetctl"
-        lines.send(id=1, method="tools/list")
-        assert "can't reach" in (await lines.receive(1))["error"]["message"]
-        lines.send(id=2, method="tools/call", params={"name": "statistics", "arguments": {}})
-        result = (await lines.receive(2))["result"]
-        assert result["isError"] and "can't reach" in result["content"][0]["text"], result
-    # It accepts a connection, and never answers.
+    async with client(base_url="http://127.0.0.1:9/v1") as caller:
+        assert "can't reach" in (await caller.call("statistics", refused=True))[0]
+    # It accepts a connection, and never answers: the call is cancelled.
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        async with by_line(base_url=f"http://127.0.0.1:{silent.getsockname()[1]}/v1") as lines:
-            await lines.initialize("2025-11-25")
-            lines.send(id=1, method="tools/call", params={"name": "statistics", "arguments": {}})
-            await asyncio.sleep(0.3)
-            lines.send(method="notifications/cancelled", params={"requestId": 1, "reason": "no longer wanted"})
-            lines.send(id=2, method="ping")
-            assert "result" in await lines.receive(2, 2)
+        async with client(base_url=f"http://127.0.0.1:{silent.getsockname()[1]}/v1", mode="legacy") as caller:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(caller.call("statistics"), 0.5)
+                raise AssertionError("a service that never answers has answered")
+            await asyncio.wait_for(caller.client.send_ping(), 2)
 
 
 async def versions_are_negotiated():
-    newest = "2025-11-25"
-    known = ["2024-11-05", "2025-03-26", "2025-06-18", newest]
-    for asked, agreed in [*zip(known, known), ("2099-01-01", newest), ("1999-01-01", newest)]:
-        async with by_line() as lines:
-            assert (await lines.initialize(asked))["protocolVersion"] == agreed, asked
     async with client(mode="legacy") as legacy, client(mode="auto") as auto:
         versions = legacy.client.protocol_version, auto.client.protocol_version
-        assert versions == (newest, "2026-07-28"), versions
+        assert versions == ("2025-11-25", "2026-07-28"), versions
         assert await legacy.tools() == await auto.tools()
 
 

@@ -65,7 +65,7 @@ export class Visit {
     page.on('request', (request) => this.checkRequest(request))
     page.on('console', (message) => {
       const text = message.text()
-      if (!this.expected.some((expected) => expected.test(text))) this.wrong.push(`console: ${text}`)
+      if (!this.expected.some((expected) => expected.test(text))) this.wrong.push(`console: ${text} ${message.location().url}`)
     })
     page.on('pageerror', (error) => this.wrong.push(`error: ${error.message}`))
     page.on('popup', (popup) => this.wrong.push(`a window opens: ${popup.url()}`))
