@@ -43,18 +43,10 @@ assert [error.pointer for error in refused.errors or []] == ["/name", "/purchase
 Success = TypeVar("Success")
 
 
-class ApiError(Exception):
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(f"{problem.code}: {problem.detail}")
-        self.problem = problem
-
-
 def ok(parsed: Success | Problem | None) -> Success:
     """Returns the body of a success. Raises the problem otherwise."""
-    if isinstance(parsed, Problem):
-        raise ApiError(parsed)
-    if parsed is None:
-        raise TypeError("a response without a type, such as that to the dry run of a creation")
+    # A response without a type, such as that to the dry run of a creation, is None.
+    assert parsed is not None and not isinstance(parsed, Problem), parsed
     return parsed
 
 

@@ -15,15 +15,9 @@ console.log(`${list.data.meta.total} assets, the first is ${list.data.data[0]?.n
 assert.ok(list.data.meta.total > 5);
 assert.equal(list.data.data.length, 5);
 
-class ApiError extends Error {
-  constructor(readonly problem: Problem) {
-    super(`${problem.code}: ${problem.detail}`);
-  }
-}
-
 /** Returns the body of a success. Throws the problem otherwise. */
 function ok<T>(result: { data: T; error?: never } | { data?: never; error: Problem }): T {
-  if (result.error) throw new ApiError(result.error);
+  if (result.error) throw new Error(`${result.error.code}: ${result.error.detail}`);
   return result.data;
 }
 
