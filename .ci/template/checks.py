@@ -164,8 +164,10 @@ def deploy_policy():
     # Nor snapshots, which have names.
     assert not permits("s3:DeleteObject", "arn:aws:s3:::STACK-snapshotbucket-1/x"), "deploy.json permits to delete snapshots"
     for action in DATA:
-        assert not any(fnmatchcase(action, pattern) for it in statements for pattern in it["Action"]), f"deploy.json permits {action}"
-    everywhere = {action for it in statements if "*" in it["Resource"] for action in it["Action"]} - {"kms:CreateKey", "kms:TagResource"}
+        granted = any(fnmatchcase(action, pattern) for it in statements for pattern in it["Action"])
+        assert not granted, f"deploy.json permits {action}"
+    everywhere = {action for it in statements if "*" in it["Resource"] for action in it["Action"]}
+    everywhere -= {"kms:CreateKey", "kms:TagResource"}
     assert all("Log" in action or "ResourcePolic" in action for action in everywhere), f"permits {everywhere} on everything"
 
 

@@ -98,7 +98,8 @@ async function unknownLanguage(scene) {
 const names = ({ api, ...scene }) =>
   api.withSettings({ name: `Org ${IMAGE}` }, async () => {
     const user = await api.post('/users', { display_name: `User ${IMAGE}`, email: `h${Math.random()}@example.com` })
-    const fields = { manufacturer: IMAGE, model: SCRIPT, notes: SCRIPT, location: `Place ${IMAGE}`, custom_fields: { [IMAGE]: SCRIPT } }
+    const fields = { manufacturer: IMAGE, model: SCRIPT, notes: SCRIPT, custom_fields: { [IMAGE]: SCRIPT } }
+    fields.location = `Place ${IMAGE}`
     const { id, name } = await api.post('/assets', { name: `Asset ${SCRIPT}`, status: 'in_use', assigned_to: user.id, ...fields })
     const steps = [{ type: 'text', key: 'text', label: `Label ${IMAGE}` }, { type: 'complete', key: 'complete', label: SCRIPT }]
     await api.post('/processes', { name: `Process ${IMAGE}`, trigger_status: 'in_use', target_status: 'in_stock', steps })

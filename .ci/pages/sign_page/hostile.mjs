@@ -10,8 +10,8 @@ const QUOTES = `'"\`\${window.ran=1}{{7*7}}</textarea></select></title></style>`
 
 /** Steps, and what is entered for each. */
 const STEPS = [
-  [{ type: 'checklist', key: 'items', label: `Items ${IMAGE}`, required: true, items: [`a ${IMAGE}`, `b ${SCRIPT}`, `c ${QUOTES}`] }],
-  [{ type: 'select', key: 'options', label: `Options ${SCRIPT}`, required: true, options: [`d ${IMAGE}`, `e ${SCRIPT}`] }, `e ${SCRIPT}`],
+  [{ type: 'checklist', key: 'items', label: `Items ${IMAGE}`, items: [`a ${IMAGE}`, `b ${SCRIPT}`, `c ${QUOTES}`] }],
+  [{ type: 'select', key: 'options', label: `Options ${SCRIPT}`, options: [`d ${IMAGE}`, `e ${SCRIPT}`] }, `e ${SCRIPT}`],
   [{ type: 'text', key: 'text', label: `Text ${QUOTES}`, required: true }, `Text ${SCRIPT}`],
   [{ type: 'textarea', key: 'area', label: `Area ${IMAGE}`, required: true }, `Area </textarea>${IMAGE}`],
   [{ type: 'user_picker', key: 'user', label: `User ${SCRIPT}`, required: true }],

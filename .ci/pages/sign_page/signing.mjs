@@ -190,7 +190,7 @@ async function openSubmitted(scene, others, assets, options) {
   const { visit, page } = await openLink(scene, handover, options)
   await sees(shown(page, EMPLOYEE).getByText('Grace Hopper', { exact: true }), 'the picked person is not named')
   const lines = await shown(page, TICKED).getByRole('listitem').allTextContents()
-  assert.deepEqual(lines, ['✓Device, checked', '–Power supply, not checked', '✓Bag, checked'], 'the checklist reads otherwise')
+  assert.deepEqual(lines, ['✓Device, checked', '–Power supply, not checked', '✓Bag, checked'], 'another checklist')
   await sees(page.getByText(STATED.statement), 'the statement is not on the page')
   return { visit, page }
 }
@@ -273,7 +273,7 @@ async function ofTwenty(scene) {
     await sees(again(page), 'after a lost connection, there is no button to try again')
     await says(page, /reached|offline|connection/i)
   }
-  assert.ok((await move(scene, 20, [...texts, checklist, signature], interrupt)) > 1, 'all went into one transaction: this tests nothing')
+  assert.ok((await move(scene, 20, [...texts, checklist, signature], interrupt)) > 1, 'this tests nothing')
 }
 
 /** Signs with a browser in German: no text of the page is in another language. */
@@ -307,7 +307,7 @@ async function german(scene) {
   await visit.look('phone-german-done')
   assert.doesNotMatch(await page.locator('body').innerText(), /\b(the|you|your|this|receipt|signed)\b/i, 'a text is in English')
   await handover.expectDoneOnce()
-  assert.match(readFileSync(await saveReceipt(page, 'Beleg speichern'), 'utf8'), /<html lang="de">/, 'the saved receipt is not in German')
+  assert.match(readFileSync(await saveReceipt(page, 'Beleg speichern'), 'utf8'), /<html lang="de">/, 'the receipt is not in German')
 }
 
 /** The page has no Japanese: then it has the organization's language. */
