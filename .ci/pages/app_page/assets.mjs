@@ -104,10 +104,74 @@ async function asOf(scene) {
   await until(async () => !visit.page.url().includes('day'), 'the day stays')
 }
 
+async function move(scene) {
+  const { api } = scene
+  const [from, to] = [1, 2].map(() => `Room ${Math.random().toString(36).slice(2, 8)}`)
+  const made = []
+  for (let n = 0; n < 22; n++) made.push(await newAsset(api, { location: from }))
+  const visit = await Visit.open(scene, `#/assets?location=${from.replace(' ', '+')}`)
+  const { page } = visit
+  const boxes = page.locator('td.c-box input')
+  await until(async () => (await boxes.count()) === made.length, 'the list lacks assets')
+  await page.getByRole('checkbox', { name: 'Choose all on this page' }).check()
+  await boxes.first().uncheck()
+  const basket = page.getByRole('region', { name: 'Chosen' })
+  await sees(basket.getByText('At most 20.', { exact: false }), 'nobody learns why 21 assets can’t be handed over')
+  await basket.getByRole('button', { name: 'Move to' }).click()
+  await basket.getByRole('combobox').fill(to)
+  // The basket covers nothing at the end of the page.
+  await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
+  await visit.look('move')
+  await page.keyboard.press('Enter')
+  await sees(page.getByText(/moved to/), 'the move is not told')
+  await until(async () => (await boxes.count()) === 1, 'the list shows the old places')
+  assert.equal((await api.get(`/assets?location=${to.replace(' ', '+')}&limit=100`)).length, made.length - 1)
+  // With the shift key, all between two boxes.
+  await visit.go(`#/assets?location=${to.replace(' ', '+')}`)
+  await until(async () => (await boxes.count()) === made.length - 1, 'the moved assets are not there')
+  await boxes.nth(1).click()
+  await boxes.nth(5).click({ modifiers: ['Shift'] })
+  await sees(basket.getByText('5 chosen'), 'the shift key chooses something else')
+  await visit.close()
+}
+
+async function changes(scene) {
+  const visit = await Visit.open(scene, '#/assets')
+  const { page } = visit
+  await page.getByRole('link', { name: 'Changes' }).click()
+  await sees(page.getByRole('listitem').filter({ hasText: 'AST-' }).getByText('created it', { exact: false }), 'nobody learns who did what')
+  await visit.look('changes')
+  await page.getByLabel('From').fill('2020-01-01')
+  await page.getByLabel('Until').fill('2020-02-01')
+  await sees(page.getByText('Nothing found'), 'a period without changes has some')
+  await visit.close()
+}
+
+async function german(scene) {
+  const asset = await newAsset(scene.api)
+  const visit = await Visit.open(scene, `#/asset/${asset.id}`, { locale: 'de-DE', failures: ['status of 422'] })
+  const { page } = visit
+  await page.getByRole('button', { name: 'Ändern' }).click()
+  await page.getByLabel('Name').fill('')
+  await page.getByLabel('Preis').fill('12x')
+  await page.getByLabel('Person').fill('nobody at all')
+  await page.getByRole('button', { name: 'Vorschau' }).click()
+  for (const [label, text] of [['Name', 'Das wird gebraucht.'], ['Preis', 'Ein Betrag wie 1249.00.'], ['Person', 'Wählen Sie aus den Vorschlägen.']]) {
+    const wrong = page.locator('.field').filter({ has: page.getByLabel(label, { exact: true }) }).locator('.wrong')
+    await sees(wrong.getByText(text), `${label} is not explained in German`)
+    assert.equal(await wrong.locator('[lang=en]').count(), 1, `${label} lacks the words of the service`)
+  }
+  await visit.look('german')
+  await visit.close()
+}
+
 export const assets = {
   'from a search to an asset and its history': search,
   'filters, sorting and pictures': filters,
   'a change with a conflict': conflict,
   'the address of a label': label,
   'an asset as it was': asOf,
+  'many assets that move': move,
+  'the changes of a period': changes,
+  'refused fields in German': german,
 }

@@ -9,7 +9,7 @@ await play('app-page', {
   alone: hostileNames,
   scenarios: { ...assets, ...handovers, ...stock, ...surroundings },
   main: [
-    ...['from a search', 'a change with a conflict', 'a handover', 'a take-back', 'a lost connection'],
+    ...['from a search', 'a change with a conflict', 'many assets', 'a handover', 'a take-back', 'a lost connection'],
     ...['a key that can only look', 'hostile names', 'the code'],
   ],
 })

@@ -12,7 +12,7 @@ async function looker(scene) {
   const visit = await Visit.open(scene, '#/assets', { key })
   const { page } = visit
   await page.locator('a.row').first().click()
-  await sees(page.getByText(/this key lacks .assets:write/), 'nobody is told what the key lacks')
+  await sees(page.getByText(/This key lacks .assets:write/), 'nobody is told what the key lacks')
   assert.equal(await visit.button('Change').count(), 0)
   for (const [fragment, scope] of [['#/people', 'users:read'], ['#/hand-over', 'processes:read'], ['#/stock', 'assets:write']]) {
     await visit.go(fragment)
@@ -62,16 +62,17 @@ async function busy(scene) {
 /** Opens every view in every language, on each device, and looks for texts that are missing or too wide. */
 async function languages(scene) {
   const first = async (path) => (await scene.api.get(`${path}limit=1`))[0]?.id
-  const views = ['#/assets', '#/people', '#/hand-over', '#/take-back', '#/stock', '#/key']
+  const views = ['#/assets', '#/people', '#/hand-over', '#/take-back', '#/stock', '#/changes', '#/key']
   views.push(`#/asset/${await first('/assets?status=in_use&')}`, `#/person/${await first('/users?')}`)
   views.push(`#/run/instances/${await first('/processes/instances?')}`)
-  for (const [locale, scheme, options] of [
+  const lines = readFileSync(new URL('texts.txt', APP), 'utf8').split('\n').map((line) => line.split('|'))
+  for (const [n, [locale, scheme, options]] of [
     ['en-GB', 'light', PHONE],
     ['de-CH', 'dark', { viewport: { width: 1024, height: 768 } }],
     ['fr-FR', 'light', { viewport: { width: 1920, height: 1080 } }],
     ['es-MX', 'dark', DESKTOP],
-  ]) {
-    const texts = JSON.parse(readFileSync(new URL(`${locale.slice(0, 2)}.json`, APP), 'utf8'))
+  ].entries()) {
+    const texts = Object.fromEntries(lines.map((line) => [line[0], line[n + 1]]))
     const visit = await Visit.open(scene, views[0], { ...options, locale })
     const { page } = visit
     await sees(page.getByRole('link', { name: texts['nav.people'], exact: true }), `${locale}: the texts are missing`)
