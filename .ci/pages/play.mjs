@@ -1,53 +1,51 @@
-// Plays scenarios in a browser: functions of a scene, by name.
+// Plays scenarios in a browser: functions of a scene, by name. The script's arguments are the dev server's ready file, a folder for
+// screenshots, and parts of the names of scenarios, or `main`.
 import { chromium } from 'playwright-core'
+import { Api } from './api.mjs'
 
 /**
- * Plays scenarios, two at a time, and ends the process with an error if one fails. Those that are alone, by name, come first.
- * `asked` has parts of names.
+ * Plays scenarios two at a time, after `alone`, which change the organization's settings. Fails if one of them does. `main` has
+ * parts of the names of those that the gate plays.
  */
-export async function play(page, { scenarios: known, asked, folder, flags = [], makeScene, isAlone = () => false }) {
-  const scenarios = known.filter(([name]) => !asked.length || asked.some((part) => name.includes(part)))
+export async function play(page, { scenarios, alone = {}, main = [], flags = [] }) {
+  const [readyFile, folder, ...parts] = process.argv.slice(2)
+  const asked = parts.join() === 'main' ? main : parts
+  const isAsked = ([name]) => !asked.length || asked.some((part) => name.includes(part))
   const quiet = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', ...flags]
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: quiet })
-  const scene = makeScene(browser)
+  const scene = { browser, folder, api: new Api(readyFile) }
   const failed = []
-  const begin = performance.now()
-  const seconds = (since) => `${((performance.now() - since) / 1000).toFixed(1)} s`
+  let played = 0
 
   async function playOne([name, run]) {
     const start = performance.now()
-    const contexts = []
+    const visits = []
     try {
-      await run({ ...scene, contexts })
-      console.log(`${page}: ${name}: ok (${seconds(start)})`)
+      await run({ ...scene, visits })
+      for (const visit of visits) await visit.close()
+      console.log(`${page}: ${name}: ok (${((performance.now() - start) / 1000).toFixed(1)} s)`)
     } catch (error) {
       failed.push(name)
       console.error(`${page}: ${name}: FAILED: ${error.stack}`)
-      const pages = contexts.flatMap((context) => context.pages())
-      for (const [n, page] of pages.entries())
-        await page.screenshot({ path: `${folder}/failed-${failed.length}-${n}.png` }).catch(() => {})
+      for (const [n, shown] of visits.flatMap(({ context }) => context.pages()).entries())
+        await shown.screenshot({ path: `${folder}/failed-${failed.length}-${n}.png` }).catch(() => {})
     }
-    await Promise.all(contexts.map((context) => context.close()))
+    played++
+    await Promise.all(visits.map(({ context }) => context.close()))
   }
 
-  /** Plays scenarios, so many at a time. */
-  async function playAll(queue, lanes) {
+  async function playAll(known, lanes) {
+    const queue = Object.entries(known).filter(isAsked)
     const lane = async () => {
       for (let next = queue.shift(); next; next = queue.shift()) await playOne(next)
     }
     await Promise.all(Array.from({ length: lanes }, lane))
   }
 
-  try {
-    await playAll(scenarios.filter(([name]) => isAlone(name)), 1)
-    await playAll(scenarios.filter(([name]) => !isAlone(name)), 2)
-  } finally {
-    await browser.close()
-  }
-  if (!scenarios.length) throw new Error(`no scenario has one of these in its name: ${asked.join(' ')}`)
-  if (failed.length) {
-    console.error(`${page}: ${failed.length} of ${scenarios.length} scenarios failed: ${failed.join(', ')}`)
-    process.exit(1)
-  }
-  console.log(`${page}: ${scenarios.length} scenarios in ${seconds(begin)}; look at the screenshots in ${folder}`)
+  await playAll(alone, 1)
+  await playAll(scenarios, 2)
+  await browser.close()
+  if (!played) throw new Error(`no scenario has one of these in its name: ${asked.join(' ')}`)
+  console.log(`${page}: ${played} scenarios, ${failed.length} failed: ${failed.join(', ')}; look at the screenshots in ${folder}`)
+  process.exit(failed.length ? 1 : 0)
 }

@@ -19,37 +19,25 @@ def created(**parameters):
         if resource["Type"] == "AWS::Serverless::Function":
             # `sam package` puts the address of the upload here.
             resource["Properties"]["CodeUri"] = "s3://bucket/key"
-    unknown = set(parameters) - set(template["Parameters"])
-    assert not unknown, f"template.yaml has no parameter {unknown}"
+    assert set(parameters) <= set(template["Parameters"]), f"template.yaml lacks one of {set(parameters)}"
     values = {name: declared.get("Default", "") for name, declared in template["Parameters"].items()} | parameters
     translator = Translator({}, Parser(), boto_session=boto3.Session(region_name="eu-central-1"))
     # The transform changes what it gets.
     transformed = translator.translate(template, dict(values))
-    conditions = transformed["Conditions"]
-
-    def value_of(operand):
-        return str(values[operand["Ref"]] if isinstance(operand, dict) else operand)
 
     def holds(condition):
         ((function, operands),) = condition.items()
-        match function:
-            case "Condition":
-                return holds(conditions[operands])
-            case "Fn::Not":
-                return not holds(operands[0])
-            case "Fn::And":
-                return all(map(holds, operands))
-            case "Fn::Or":
-                return any(map(holds, operands))
-            case "Fn::Equals":
-                return value_of(operands[0]) == value_of(operands[1])
-        raise ValueError(f"condition {condition}")
+        if function == "Condition":
+            return holds(transformed["Conditions"][operands])
+        if function == "Fn::Equals":
+            first, second = (str(values[it["Ref"]] if isinstance(it, dict) else it) for it in operands)
+            return first == second
+        results = map(holds, operands)
+        return {"Fn::Not": lambda: not next(results), "Fn::And": lambda: all(results), "Fn::Or": lambda: any(results)}[function]()
 
-    def exists(resource):
-        return "Condition" not in resource or holds(conditions[resource["Condition"]])
-
-    return {name: resource for name, resource in transformed["Resources"].items() if exists(resource)}
+    resources = transformed["Resources"].items()
+    return {name: it for name, it in resources if "Condition" not in it or holds({"Condition": it["Condition"]})}
 
 
 def of_type(resources, kind):
-    return {name: resource["Properties"] for name, resource in resources.items() if resource["Type"] == kind}
+    return {name: resource["Properties"] for name, resource in resources.items() if resource["Type"] == f"AWS::{kind}"}

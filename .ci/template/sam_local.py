@@ -6,7 +6,6 @@ Reads the first JSON block, the first line that starts with `export`, and the fi
 import json
 import os
 import re
-import sys
 
 from samcli.commands.local.lib.local_lambda import LocalLambdaRunner
 from samcli.lib.providers.sam_function_provider import SamFunctionProvider
@@ -28,21 +27,14 @@ expected = given_by_recipe["Parameters"] | {
     "AWS_SECRET_ACCESS_KEY": "local",
     "AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH": "true",
 }
+# Only some functions have these.
 OF_SOME = ("RECEIPT_KMS_KEY_ID", "SNAPSHOTS_URL", "DELIVERY_QUEUE_URL", "RETRY_QUEUE_URL", "AWS_ENDPOINT_URL_SQS")
-errors = []
-seen = 0
-for function in functions.get_all():
+seen = list(functions.get_all())
+for function in seen:
     runner = LocalLambdaRunner(None, functions, ".", ".", env_vars_values=given_by_recipe)
     environment = runner._make_env_vars(function).resolve()
-    for name, value in expected.items():
-        # Only some functions have these.
-        actual = environment.get(name, value if name in OF_SOME else None)
-        if actual != value:
-            errors.append(f"{function.name} gets {name}={actual} instead of {value}")
-    if function.architectures != [overrides["Architecture"]]:
-        errors.append(f"{function.name} would run on {function.architectures}")
-    seen += 1
-for error in errors:
-    print(f"docs/local-lambda.md, sam local: {error}", file=sys.stderr)
-print(f"sam local: the environment of {seen} functions, {len(errors)} errors")
-sys.exit(1 if errors or seen != len(os.listdir("functions")) else 0)
+    actual = {name: environment.get(name, value if name in OF_SOME else None) for name, value in expected.items()}
+    assert actual == expected, f"docs/local-lambda.md: {function.name} gets {actual} instead of {expected}"
+    assert function.architectures == [overrides["Architecture"]], f"{function.name} would run on {function.architectures}"
+assert len(seen) == len(os.listdir("functions")), f"only {len(seen)} functions"
+print(f"sam local: the environment of {len(seen)} functions")

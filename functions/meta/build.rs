@@ -82,7 +82,6 @@ fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
 /// Removes what browsers don't need: comments and indents. No text of the scripts has several lines.
 fn small(name: &str, content: &str) -> Result<String, Box<dyn Error>> {
     let content = match name.rsplit_once('.') {
-        Some((_, "json")) => return Ok(without_blanks(content)),
         Some((_, "js")) => comments::without_comments(content)?,
         _ => content.to_owned(),
     };

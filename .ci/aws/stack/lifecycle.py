@@ -14,6 +14,10 @@ def key_state(key):
     return client("kms").describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
 
 
+def indexes():
+    return client("dynamodb").describe_table(TableName=outputs()["TableName"])["Table"]["GlobalSecondaryIndexes"]
+
+
 class Lifecycle:
     def __init__(self, repository, folder):
         self.guide = (repository / "docs/deploy.md").read_text(encoding="utf-8")
@@ -59,7 +63,7 @@ class Lifecycle:
         asked = {"Origin": ORIGIN, "Access-Control-Request-Method": "PUT"}
         answer = Api(api.base).call("OPTIONS", "/assets", want=204, headers=asked).headers["Access-Control-Allow-Origin"]
         expect(answer == ORIGIN, f"a preflight from {ORIGIN} permits {answer}")
-        expect(api.get("/assets").json()["meta"]["total"] == 3, "not the assets from before the update")
+        expect(api.total("/assets") == 3, "not the assets from before the update")
 
     def migrate_index(self, api):
         """Adds an index with another attribute and removes it again: what docs/deploy.md says before and after the switch."""
@@ -69,18 +73,16 @@ class Lifecycle:
         another = index.replace("list_index", "list_index_2") + " " * 14 + "- notes\n"
         path.write_text(template.replace(index, index + another), encoding="utf-8")
         self.deploy()
-        attributes = {}
-        for described in client("dynamodb").describe_table(TableName=table)["Table"]["GlobalSecondaryIndexes"]:
-            attributes[described["IndexName"]] = set(described["Projection"].get("NonKeyAttributes", []))
+        attributes = {it["IndexName"]: set(it["Projection"].get("NonKeyAttributes", [])) for it in indexes()}
         expect(attributes["list_index_2"] - attributes["list_index"] == {"notes"}, f"the indexes have {attributes}")
         rows = [pages("dynamodb", "scan", "Items", TableName=table, IndexName=name) for name in ("list_index", "list_index_2")]
         expect(len(rows[0]) == len(rows[1]) > 0, f"the indexes have {len(rows[0])} and {len(rows[1])} rows")
-        expect(api.get("/assets").json()["meta"]["total"] == 3, "not the assets from before the new index")
+        expect(api.total("/assets") == 3, "not the assets from before the new index")
         path.write_text(template, encoding="utf-8")
         self.deploy()
-        names = {it["IndexName"] for it in client("dynamodb").describe_table(TableName=table)["Table"]["GlobalSecondaryIndexes"]}
+        names = {it["IndexName"] for it in indexes()}
         expect(names == {"list_index", "history"}, f"the indexes are {names}")
-        expect(api.get("/assets").json()["meta"]["total"] == 3, "not the assets from before the removal")
+        expect(api.total("/assets") == 3, "not the assets from before the removal")
 
     def without_webhooks(self, api):
         """Deploys the smallest stack: nobody can create webhooks, and everything else works as before."""
@@ -92,7 +94,7 @@ class Lifecycle:
         refused = api.post("/webhooks", {"url": "https://hooks.example.com/in", "events": ["asset.*"]}, want=409).json()
         expect("queue for deliveries" in refused["detail"], f"a new webhook is refused: {refused}")
         api.get("/webhooks")
-        expect(api.get("/assets").data, "no assets without webhooks")
+        expect(api.data("/assets"), "no assets without webhooks")
         return len(resources())
 
     def delete(self, before):

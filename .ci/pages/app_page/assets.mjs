@@ -1,14 +1,13 @@
 // Finding, reading and changing assets.
 import assert from 'node:assert/strict'
-import { Visit, sees, until } from './visit.mjs'
+import { Visit, sees, unique, until } from './visit.mjs'
 
-const newAsset = (api, more = {}) =>
-  api.post('/assets', { name: `Falcon ${Math.random().toString(36).slice(2, 8)}`, manufacturer: 'Acme', model: 'F1', ...more })
+const newAsset = (api, more = {}) => api.post('/assets', { name: unique('Falcon'), manufacturer: 'Acme', model: 'F1', ...more })
 
 async function search(scene) {
   const { api } = scene
   const asset = await newAsset(api, { location: 'Berlin / 3rd floor', custom_fields: { cost_center: '0815' } })
-  await api.call('PATCH', `/assets/${asset.id}`, { serial_number: `S-${asset.id}` })
+  await api.patch(`/assets/${asset.id}`, { serial_number: `S-${asset.id}` })
   const visit = await Visit.open(scene)
   const { page } = visit
   await sees(page.getByRole('cell', { name: asset.asset_tag }), 'the list is empty')
@@ -18,10 +17,14 @@ async function search(scene) {
   await page.keyboard.type(asset.name)
   const row = page.getByRole('link', { name: asset.name })
   await until(async () => (await page.locator('a.row').count()) === 1, 'typing finds not only the asset')
-  assert.match(decodeURIComponent(page.url().replaceAll('+', ' ')), new RegExp(`q=${asset.name}`), 'the search is not in the fragment')
+  assert.match(decodeURIComponent(page.url().replaceAll('+', ' ')), new RegExp(`q=${asset.name}`), 'the fragment lacks the search')
   await sees(page.getByText('1 asset', { exact: false }), 'there is no total')
-  await page.keyboard.press('ArrowDown')
-  assert.ok(await row.evaluate((link) => link === document.activeElement), 'the arrow key leads to no row')
+  const isReached = async () => {
+    await page.keyboard.press('ArrowDown')
+    return row.evaluate((link) => link === document.activeElement)
+  }
+  // The list may still be drawn again, for the last letters.
+  await until(isReached, 'the arrow key leads to no row')
   await page.keyboard.press('Enter')
   await sees(page.getByRole('heading', { level: 1, name: asset.name }), 'Enter opens no asset')
   await sees(page.getByText('S-', { exact: false }), 'the history lacks the change')
@@ -33,80 +36,132 @@ async function search(scene) {
   await page.keyboard.press('Escape')
   await sees(row, 'Escape does not lead back to the list')
   assert.equal(await page.getByRole('searchbox').inputValue(), asset.name, 'the search is lost')
-  await visit.close()
 }
 
 async function filters(scene) {
-  const { api } = scene
-  const place = `Site ${Math.random().toString(36).slice(2, 8)}`
-  const [one, two] = [await newAsset(api, { location: `${place} / 1`, custom_fields: { team: 'A, B' } }), await newAsset(api, { location: `${place} / 2` })]
+  const place = unique('Site')
+  const { asset_tag: one } = await newAsset(scene.api, { location: `${place} / 1`, custom_fields: { team: 'A, B' } })
+  const { asset_tag: two } = await newAsset(scene.api, { location: `${place} / 2` })
   const visit = await Visit.open(scene, `#/assets?location=${encodeURIComponent(place)}&sort=-asset_tag`)
   const { page } = visit
-  const tags = async () => page.locator('td.c-tag').allTextContents()
-  await until(async () => String(await tags()) === String([two.asset_tag, one.asset_tag]), 'a link with a filter shows something else')
+  const shows = async (tags) => String(await page.locator('td.c-tag').allTextContents()) === String(tags)
+  await until(() => shows([two, one]), 'a link with a filter shows something else')
   await sees(page.getByRole('row', { name: /1 1$/ }), 'there are no bars by location')
-  await page.getByRole('button', { name: 'Tag' }).click()
-  await until(async () => String(await tags()) === String([one.asset_tag, two.asset_tag]), 'a heading does not sort')
+  await visit.press('Tag')
+  await until(() => shows([one, two]), 'a heading does not sort')
   await page.getByLabel('Field', { exact: true }).fill('team')
   await page.getByLabel('Value', { exact: true }).fill('A, B')
   await page.keyboard.press('Tab')
-  await until(async () => String(await tags()) === one.asset_tag, 'a custom field does not filter')
-  await page.getByRole('button', { name: 'Clear filters' }).first().click()
-  await until(async () => (await tags()).length > 2, 'the filters stay')
+  await until(() => shows([one]), 'a custom field does not filter')
+  await visit.button('Clear filters').first().click()
+  await until(async () => (await page.locator('td.c-tag').count()) > 2, 'the filters stay')
   await visit.go('#/assets?q=nothing-has-this-name')
   await sees(page.getByText('Nothing found'), 'an empty list says nothing')
   await visit.look('nothing-found')
-  await visit.close()
 }
 
 async function conflict(scene) {
   const { api } = scene
-  const asset = await newAsset(api)
-  const visit = await Visit.open(scene, `#/asset/${asset.id}`, { failures: ['status of 412', 'status of 422'] })
+  const { id } = await newAsset(api)
+  const visit = await Visit.open(scene, `#/asset/${id}`, { failures: ['status of 412', 'status of 422'] })
   const { page } = visit
-  await page.getByRole('button', { name: 'Change' }).click()
-  await page.getByLabel('Price').fill('12x')
-  await page.getByRole('button', { name: 'Preview' }).click()
+  await visit.press('Change')
+  await visit.label('Price').fill('12x')
+  await visit.press('Preview')
   await sees(page.locator('.field').filter({ hasText: 'Price' }).locator('.wrong'), 'the problem is not at its field')
-  await page.getByLabel('Price').fill('1249.50')
-  await page.getByRole('button', { name: 'Preview' }).click()
+  await visit.label('Price').fill('1249.50')
+  await visit.press('Preview')
   await sees(page.getByRole('heading', { name: 'This would change' }), 'there is no preview')
   await visit.look('change')
-  assert.equal((await api.get(`/assets/${asset.id}`)).purchase_price, null, 'the preview changes something')
-  await api.call('PATCH', `/assets/${asset.id}`, { notes: 'meanwhile' })
-  await page.getByRole('button', { name: 'Save' }).click()
+  assert.equal((await api.get(`/assets/${id}`)).purchase_price, null, 'the preview changes something')
+  await api.patch(`/assets/${id}`, { notes: 'meanwhile' })
+  await visit.press('Save')
   await sees(page.getByText('Somebody changed it meanwhile'), 'a conflict is not told')
   await sees(page.getByRole('alert').getByText('meanwhile', { exact: true }), 'what changed is not told')
-  await page.getByRole('button', { name: 'Preview' }).click()
-  await page.getByRole('button', { name: 'Save' }).click()
+  await visit.press('Preview')
+  await visit.press('Save')
   await sees(page.getByText('Saved.'), 'nothing is saved')
   await sees(page.locator('.facts').getByText('1,249.50'), 'the change is not shown')
-  const { purchase_price: price, notes } = await api.get(`/assets/${asset.id}`)
+  const { purchase_price: price, notes } = await api.get(`/assets/${id}`)
   assert.deepEqual([price, notes], [1249.5, 'meanwhile'], 'a change was lost')
-  await visit.close()
 }
 
 async function label(scene) {
-  const { api } = scene
-  const asset = await newAsset(api)
-  const visit = await Visit.open(scene)
-  const { page } = visit
+  const asset = await newAsset(scene.api)
+  const { page } = await Visit.open(scene)
   await sees(page.locator('a.row'), 'the list is empty')
-  await page.goto(`${api.base}/assets/by-tag/${asset.asset_tag}`)
+  await page.goto(`${scene.api.base}/assets/by-tag/${asset.asset_tag}`)
   await sees(page.getByRole('heading', { level: 1, name: asset.name }), 'the address of a label leads elsewhere')
-  await visit.close()
 }
 
 async function asOf(scene) {
-  const { api } = scene
-  const asset = await newAsset(api)
-  const visit = await Visit.open(scene, `#/asset/${asset.id}?day=2020-01-01`, { failures: ['status of 404'] })
+  const { id } = await newAsset(scene.api)
+  const visit = await Visit.open(scene, `#/asset/${id}?day=2020-01-01`, { failures: ['status of 404'] })
   await sees(visit.page.getByText('It did not exist then.'), 'an earlier day shows something')
-  const today = await visit.page.evaluate(() => new Date().toLocaleDateString('sv'))
-  await visit.page.getByLabel('As it was on').fill(today)
+  await visit.label('As it was on').fill(await visit.page.evaluate(() => new Date().toLocaleDateString('sv')))
   await sees(visit.page.getByText('This is how it was'), 'a day is not shown')
-  await visit.page.getByRole('button', { name: 'Back to now' }).click()
+  await visit.press('Back to now')
   await until(async () => !visit.page.url().includes('day'), 'the day stays')
+}
+
+async function move(scene) {
+  const { api } = scene
+  const [from, to] = [1, 2].map(() => `Room ${Math.random().toString(36).slice(2, 8)}`)
+  const made = []
+  for (let n = 0; n < 22; n++) made.push(await newAsset(api, { location: from }))
+  const visit = await Visit.open(scene, `#/assets?location=${from.replace(' ', '+')}`)
+  const { page } = visit
+  const boxes = page.locator('td.c-box input')
+  await until(async () => (await boxes.count()) === made.length, 'the list lacks assets')
+  await page.getByRole('checkbox', { name: 'Choose all on this page' }).check()
+  await boxes.first().uncheck()
+  const basket = page.getByRole('region', { name: 'Chosen' })
+  await sees(basket.getByText('At most 20.', { exact: false }), 'nobody learns why 21 assets can’t be handed over')
+  await basket.getByRole('button', { name: 'Move to' }).click()
+  await basket.getByRole('combobox').fill(to)
+  // The basket covers nothing at the end of the page.
+  await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
+  await visit.look('move')
+  await page.keyboard.press('Enter')
+  await sees(page.getByText(/moved to/), 'the move is not told')
+  await until(async () => (await boxes.count()) === 1, 'the list shows the old places')
+  assert.equal((await api.get(`/assets?location=${to.replace(' ', '+')}&limit=100`)).length, made.length - 1)
+  // With the shift key, all between two boxes.
+  await visit.go(`#/assets?location=${to.replace(' ', '+')}`)
+  await until(async () => (await boxes.count()) === made.length - 1, 'the moved assets are not there')
+  await boxes.nth(1).click()
+  await boxes.nth(5).click({ modifiers: ['Shift'] })
+  await sees(basket.getByText('5 chosen'), 'the shift key chooses something else')
+  await visit.close()
+}
+
+async function changes(scene) {
+  const visit = await Visit.open(scene, '#/assets')
+  const { page } = visit
+  await page.getByRole('link', { name: 'Changes' }).click()
+  await sees(page.getByRole('listitem').filter({ hasText: 'AST-' }).getByText('created it', { exact: false }), 'nobody learns who did what')
+  await visit.look('changes')
+  await page.getByLabel('From').fill('2020-01-01')
+  await page.getByLabel('Until').fill('2020-02-01')
+  await sees(page.getByText('Nothing found'), 'a period without changes has some')
+  await visit.close()
+}
+
+async function german(scene) {
+  const asset = await newAsset(scene.api)
+  const visit = await Visit.open(scene, `#/asset/${asset.id}`, { locale: 'de-DE', failures: ['status of 422'] })
+  const { page } = visit
+  await page.getByRole('button', { name: 'Ändern' }).click()
+  await page.getByLabel('Name').fill('')
+  await page.getByLabel('Preis').fill('12x')
+  await page.getByLabel('Person').fill('nobody at all')
+  await page.getByRole('button', { name: 'Vorschau' }).click()
+  for (const [label, text] of [['Name', 'Das wird gebraucht.'], ['Preis', 'Ein Betrag wie 1249.00.'], ['Person', 'Wählen Sie aus den Vorschlägen.']]) {
+    const wrong = page.locator('.field').filter({ has: page.getByLabel(label, { exact: true }) }).locator('.wrong')
+    await sees(wrong.getByText(text), `${label} is not explained in German`)
+    assert.equal(await wrong.locator('[lang=en]').count(), 1, `${label} lacks the words of the service`)
+  }
+  await visit.look('german')
   await visit.close()
 }
 
@@ -116,4 +171,7 @@ export const assets = {
   'a change with a conflict': conflict,
   'the address of a label': label,
   'an asset as it was': asOf,
+  'many assets that move': move,
+  'the changes of a period': changes,
+  'refused fields in German': german,
 }

@@ -1,91 +1,90 @@
-// Keys, languages, devices, and a service that is busy.
+// Keys, languages, devices, hostile names, a busy service, and QR codes.
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { DESKTOP, PHONE, Visit, sees, until } from './visit.mjs'
+import { IMAGE, SCRIPT, expectNothing } from '../sign_page/hostile.mjs'
+import { DESKTOP, PHONE, Visit, refuse, sees, until } from './visit.mjs'
+
+const APP = new URL('../../../functions/meta/app/', import.meta.url)
 
 async function looker(scene) {
-  const { api } = scene
-  const { api_key: key } = await api.post('/keys', { name: 'looker', scopes: ['assets:read'] })
+  const { api_key: key } = await scene.api.post('/keys', { name: 'looker', scopes: ['assets:read'] })
   const visit = await Visit.open(scene, '#/assets', { key })
   const { page } = visit
-  await sees(page.locator('a.row'), 'the list is empty')
   await page.locator('a.row').first().click()
-  await sees(page.getByText(/this key lacks .assets:write/), 'nobody is told what the key lacks')
-  assert.equal(await page.getByRole('button', { name: 'Change' }).count(), 0)
+  await sees(page.getByText(/This key lacks .assets:write/), 'nobody is told what the key lacks')
+  assert.equal(await visit.button('Change').count(), 0)
   for (const [fragment, scope] of [['#/people', 'users:read'], ['#/hand-over', 'processes:read'], ['#/stock', 'assets:write']]) {
     await visit.go(fragment)
     await sees(page.getByText(new RegExp(`This key lacks .*${scope}`)), `${fragment} does not say that ${scope} is missing`)
   }
   await visit.look('scopes')
   await visit.go('#/key')
-  await page.getByRole('button', { name: 'Forget the key' }).click()
+  await visit.press('Forget the key')
   await sees(page.getByLabel('API key'), 'the key is kept')
-  assert.equal(await page.evaluate(() => JSON.stringify({ ...sessionStorage })), '{}')
-  await visit.close()
+  assert.equal(await page.evaluate(() => sessionStorage.length), 0)
 }
 
 async function pasted(scene) {
-  const { api } = scene
   const visit = await Visit.open(scene, '#/people', { key: null, failures: ['status of 401'] })
   const { page } = visit
   await visit.look('key')
-  await page.getByLabel('API key').fill('apl_wrong')
-  await page.keyboard.press('Enter')
+  const paste = async (key) => {
+    await visit.label('API key').fill(key)
+    await page.keyboard.press('Enter')
+  }
+  await paste('apl_wrong')
   await sees(page.getByText('This key is not valid.'), 'a wrong key is taken')
-  await page.getByLabel('API key').fill(api.key)
-  await page.keyboard.press('Enter')
+  await paste(scene.api.key)
   await sees(page.getByRole('heading', { name: 'People' }), 'the address is lost on the way')
   await page.reload()
   await sees(page.getByRole('heading', { name: 'People' }), 'the key is lost')
-  await visit.close()
 }
 
 async function busy(scene) {
-  const visit = await Visit.open(scene, '#/people', { failures: ['status of 429', 'status of 503', 'status of 500', 'ERR_FAILED'] })
+  const visit = await Visit.open(scene, '#/people', { failures: ['status of 429', 'status of 503', 'status of 500'] })
   const { page } = visit
   await sees(page.locator('a.row'), 'the list is empty')
-  const answers = [429, 503]
-  await page.route('**/v1/assets?*', (route) => {
-    const status = answers.shift()
-    if (!status) return route.continue()
-    return route.fulfill({ status, headers: { 'retry-after': '1', 'content-type': 'application/problem+json' }, body: JSON.stringify({ code: status === 429 ? 'RATE_LIMITED' : 'UNAVAILABLE' }) })
-  })
+  // The last one that is planned comes first.
+  for (const [status, code] of [[503, 'UNAVAILABLE'], [429, 'RATE_LIMITED']])
+    await refuse(page, '**/v1/assets?*', { status, code }, { headers: { 'retry-after': '1' }, times: 1 })
   await visit.go('#/assets')
   await sees(page.getByText(/Busy\. Again in/), 'nobody learns that the service is busy')
   await sees(page.locator('td.c-tag'), 'the page gives up')
-  await page.unroute('**/v1/assets?*')
-  await page.route('**/v1/users?*', (route) => route.fulfill({ status: 500, contentType: 'application/problem+json', body: JSON.stringify({ code: 'INTERNAL_ERROR', request_id: 'r-1' }) }))
+  await refuse(page, '**/v1/users?*', { status: 500, code: 'INTERNAL_ERROR', request_id: 'r-1' })
   await visit.go('#/people?q=zzz')
   await sees(page.getByText(/give this number: .r-1/), 'the number of the request is not told')
   await page.unroute('**/v1/users?*')
-  await page.getByRole('button', { name: 'Try again' }).click()
+  await visit.press('Try again')
   await sees(page.getByText('Nothing found'), 'trying again does nothing')
-  await visit.close()
 }
 
 /** Opens every view in every language, on each device, and looks for texts that are missing or too wide. */
 async function languages(scene) {
-  const { api } = scene
-  const [asset] = await api.get('/assets?limit=1&status=in_use')
-  const [user] = await api.get('/users?limit=1')
-  const [instance] = await api.get('/processes/instances?limit=1')
-  const views = ['#/assets', `#/asset/${asset.id}`, '#/people', `#/person/${user.id}`, '#/hand-over', '#/take-back', '#/stock', '#/key']
-  if (instance) views.push(`#/run/instances/${instance.id}`)
-  const devices = [[PHONE, 'light'], [{ viewport: { width: 1024, height: 768 } }, 'dark'], [{ viewport: { width: 1920, height: 1080 } }, 'light'], [DESKTOP, 'dark']]
-  for (const [n, locale] of ['en-GB', 'de-CH', 'fr-FR', 'es-MX'].entries()) {
-    const texts = JSON.parse(readFileSync(new URL(`../../../functions/meta/app/${locale.slice(0, 2)}.json`, import.meta.url), 'utf8'))
-    const [device, colorScheme] = devices[n]
-    const visit = await Visit.open(scene, views[0], { ...device, locale, colorScheme })
-    await sees(visit.page.getByRole('link', { name: texts['nav.people'], exact: true }), `${locale}: the texts are missing`)
-    assert.equal(await visit.page.locator('html').getAttribute('lang'), locale.slice(0, 2))
+  const first = async (path) => (await scene.api.get(`${path}limit=1`))[0]?.id
+  const views = ['#/assets', '#/people', '#/hand-over', '#/take-back', '#/stock', '#/changes', '#/key']
+  views.push(`#/asset/${await first('/assets?status=in_use&')}`, `#/person/${await first('/users?')}`)
+  views.push(`#/run/instances/${await first('/processes/instances?')}`)
+  const lines = readFileSync(new URL('texts.txt', APP), 'utf8').split('\n').map((line) => line.split('|'))
+  for (const [n, [locale, scheme, options]] of [
+    ['en-GB', 'light', PHONE],
+    ['de-CH', 'dark', { viewport: { width: 1024, height: 768 } }],
+    ['fr-FR', 'light', { viewport: { width: 1920, height: 1080 } }],
+    ['es-MX', 'dark', DESKTOP],
+  ].entries()) {
+    const texts = Object.fromEntries(lines.map((line) => [line[0], line[n + 1]]))
+    const visit = await Visit.open(scene, views[0], { ...options, locale })
+    const { page } = visit
+    await sees(page.getByRole('link', { name: texts['nav.people'], exact: true }), `${locale}: the texts are missing`)
+    assert.equal(await page.locator('html').getAttribute('lang'), locale.slice(0, 2))
     for (const view of views) {
       await visit.go(view)
-      await visit.page.waitForLoadState('networkidle')
-      await until(async () => (await visit.page.locator('#main .skeleton:visible').count()) === 0, `${view} keeps loading`)
-      const shown = await visit.page.locator('body').innerText()
-      const keys = Object.keys(texts).filter((key) => /[.-]/.test(key) && new RegExp(`(^|\\s)${key.replaceAll('.', '\\.')}($|\\s)`).test(shown))
+      await page.waitForLoadState('networkidle')
+      await until(async () => (await page.locator('#main .skeleton:visible').count()) === 0, `${view} keeps loading`)
+      const words = (await page.locator('body').innerText()).split(/\s+/)
+      const keys = Object.keys(texts).filter((key) => /[.-]/.test(key) && words.includes(key))
       assert.deepEqual(keys, [], `${locale} ${view}`)
-      await visit.look(`${locale}-${view.split('/')[1].split('?')[0]}`)
+      await visit.look(`${locale}-${view.split('/')[1]}`, page, [scheme])
     }
     await visit.close()
   }
@@ -93,12 +92,55 @@ async function languages(scene) {
 
 /** Opens the page in a language that it doesn't have. */
 async function unknownLanguage(scene) {
-  const visit = await Visit.open(scene, '#/assets', { locale: 'nl-NL' })
-  await sees(visit.page.getByRole('link', { name: 'Inventory', exact: true }), 'a reader of Dutch gets no English')
-  await visit.close()
+  const { page } = await Visit.open(scene, '#/assets', { locale: 'nl-NL' })
+  await sees(page.getByRole('link', { name: 'Inventory', exact: true }), 'a reader of Dutch gets no English')
 }
 
+const names = ({ api, ...scene }) =>
+  api.withSettings({ name: `Org ${IMAGE}` }, async () => {
+    const user = await api.post('/users', { display_name: `User ${IMAGE}`, email: `h${Math.random()}@example.com` })
+    const fields = { manufacturer: IMAGE, model: SCRIPT, notes: SCRIPT, custom_fields: { [IMAGE]: SCRIPT } }
+    fields.location = `Place ${IMAGE}`
+    const { id, name } = await api.post('/assets', { name: `Asset ${SCRIPT}`, status: 'in_use', assigned_to: user.id, ...fields })
+    const steps = [{ type: 'text', key: 'text', label: `Label ${IMAGE}` }, { type: 'complete', key: 'complete', label: SCRIPT }]
+    await api.post('/processes', { name: `Process ${IMAGE}`, trigger_status: 'in_use', target_status: 'in_stock', steps })
+    const visit = await Visit.open({ api, ...scene }, `#/asset/${id}`)
+    for (const [fragment, text] of [
+      [`#/asset/${id}`, name],
+      ['#/assets?q=Asset', name],
+      [`#/assets?q=${encodeURIComponent(SCRIPT)}`, name],
+      ['#/people?q=User', user.display_name],
+      [`#/person/${user.id}`, user.display_name],
+      [`#/take-back?assets=${id}`, name],
+      [`#/${encodeURIComponent(IMAGE)}`, 'There is nothing here.'],
+      ['#/key', `Org ${IMAGE}`],
+    ]) {
+      await visit.go(fragment)
+      await sees(visit.page.getByText(text), `${fragment} lacks ${text}`)
+      await visit.page.waitForLoadState('networkidle')
+      await expectNothing(visit.page, `at ${fragment}`)
+    }
+    await visit.close()
+  })
+
+/** The ends of versions 1 to 15, in bytes. A phone's camera read a code of each once, and they stay as they are. */
+const LENGTHS = [14, 26, 42, 62, 84, 106, 122, 152, 180, 213, 251, 287, 331, 362, 412]
+const READ = '8e291b01a8936e4d796b5c49b6085ac215f70f9873eaa7fcde0aefb5adb7a358'
+
+/** The QR codes that the page draws. The script is taken without what draws, which needs a document. */
+async function codes() {
+  const script = readFileSync(new URL('qr.js', APP), 'utf8').replace(/^import .*$/m, 'const svg = () => {}')
+  const { modules } = await import(`data:text/javascript,${encodeURIComponent(script)}`)
+  const text = `https://x.example/v1/sign#sgn_${'aZ09-_'.repeat(100)}`
+  const hash = createHash('sha256')
+  for (const length of LENGTHS) hash.update(modules(text.slice(0, length)).map((row) => row.join('')).join('\n'))
+  assert.equal(hash.digest('hex'), READ, 'a code differs from the one that was read')
+  assert.throws(() => modules('x'.repeat(413)), RangeError)
+}
+
+export const hostileNames = { 'hostile names': names }
 export const surroundings = {
+  'the code of an address': codes,
   'a key that can only look': looker,
   'a pasted key': pasted,
   'a busy service': busy,

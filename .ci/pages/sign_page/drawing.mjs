@@ -1,18 +1,23 @@
-// The signature pad: undo, clear, pressure, several pads, and a typed name instead.
+// The signature pad: undo, clear, pressure, several pads, a typed name instead, and what changes around it.
 import assert from 'node:assert/strict'
-import { STEPS } from './api.mjs'
-import { errorOf, fill, open, part, submit, submitButton, typeName } from './form.mjs'
-import { decode, ink, strokes } from './png.mjs'
-import { LEFT, RIGHT, WAVE, draw, inked, pad } from './strokes.mjs'
-import { DESKTOP, PHONE, sees } from './visit.mjs'
+import { PHONE, sees, until } from '../visit.mjs'
+import { errorOf, fill, onBoth, open, openLink, part, submit, submitButton, typeName } from './form.mjs'
+import { Handover, STEPS } from './handover.mjs'
+import { LEFT, RIGHT, WAVE, decode, draw, edges, expectL, expectTwoStrokes, ink, inked, pad, visible } from './strokes.mjs'
 
 const step = STEPS.signature
 const ONE = { steps: [step] }
-const EVERYWHERE = [0, 0, 1, 1]
+const SIDEWAYS = { width: 844, height: 390 }
+
+/** Gives the window another size, and waits until the page has been drawn in it. */
+async function turn(page, size) {
+  await page.setViewportSize(size)
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))))
+}
 
 /** Undo takes one stroke back, clear all of them; without a stroke nothing is sent, and a tap is none. */
 async function takeBack(scene) {
-  const { handover, visit, page } = await open(scene, ONE, DESKTOP)
+  const { handover, page } = await open(scene, ONE)
   const press = (name) => part(page, step).getByRole('button', { name }).click()
   await draw(page)
   const one = await inked(page)
@@ -28,21 +33,20 @@ async function takeBack(scene) {
   await pad(page).click()
   await submitButton(page).click()
   await sees(errorOf(page, step).filter({ hasText: 'A tap is too short' }), 'a tap has no error beside it')
-  await scene.api.expectUntouched(handover)
+  await handover.expectUntouched()
   await draw(page)
   await submit(page)
-  await scene.api.expectDoneOnce(handover)
-  await visit.close()
+  await handover.expectDoneOnce()
 }
 
 /** A pen that is pressed harder writes broader. */
 async function pressure(scene) {
+  const { page } = await open(scene, ONE)
   const sizes = []
   for (const force of [0.15, 0.95]) {
-    const { visit, page } = await open(scene, ONE, DESKTOP)
     await draw(page, { hand: 'pen', force })
     sizes.push(await inked(page))
-    await visit.close()
+    await part(page, step).getByRole('button', { name: 'Clear' }).click()
   }
   assert.ok(sizes[1] > sizes[0] * 1.25, `a pen's pressure makes no difference: ${sizes}`)
 }
@@ -57,61 +61,111 @@ async function twoPeople(scene) {
   await fill(page, desk, { hand: 'touch', corners: RIGHT })
   await visit.look('phone-two-people')
   await submit(page)
-  const counts = await Promise.all(
-    [recipient, desk].map(async ({ key }) => strokes(decode(await scene.api.signature(handover, key)))),
-  )
-  assert.deepEqual(counts, [1, 2], 'the images have other strokes than the pads')
-  await visit.close()
+  const { width, height } = decode(await handover.signature(recipient))
+  assert.ok(width < height, 'the image of one stroke is wide')
+  expectTwoStrokes(await handover.signature(desk))
 }
 
 /** Types the name instead, which the receipt tells. */
-async function typed(scene) {
-  for (const [name, options] of [
-    ['phone', PHONE],
-    ['desktop-dark', { ...DESKTOP, colorScheme: 'dark' }],
-  ]) {
-    const { handover, visit, page } = await open(scene, ONE, options)
-    await typeName(page, step, 'Zoë Ångström-O’Neill')
-    await visit.look(`${name}-typed`)
-    await submit(page)
-    await visit.shot(`${name}-typed-done`)
-    await scene.api.expectDoneOnce(handover)
-    const { receipt } = (await scene.api.receipts(handover)).key
-    assert.equal(receipt.steps[0].value.typed, true, 'the receipt does not say that the name was typed')
-    const image = decode(await scene.api.signature(handover, step.key))
-    assert.ok(ink(image, EVERYWHERE) > 0.01, 'the image of the typed name has no ink')
-    await visit.close()
-  }
+async function typed(scene, name, options) {
+  const { handover, visit, page } = await open(scene, ONE, options)
+  await typeName(page, step, 'Zoë Ångström-O’Neill')
+  await visit.look(`${name}-typed`)
+  await submit(page)
+  await visit.look(`${name}-typed-done`)
+  await handover.expectDoneOnce()
+  assert.equal((await handover.receiptStep()).value.typed, true, 'the receipt does not say that the name was typed')
+  assert.ok(ink(decode(await handover.signature())) > 0.01, 'the image of the typed name has no ink')
 }
 
 /** Who changes their mind, and draws after all, has drawn. */
 async function drawAfterAll(scene) {
-  const { handover, visit, page } = await open(scene, ONE, DESKTOP)
+  const { handover, page } = await open(scene, ONE)
   await typeName(page, step, 'Ada')
   await part(page, step).getByRole('button', { name: 'Draw instead' }).click()
   await fill(page, step)
   await submit(page)
-  const { receipt } = (await scene.api.receipts(handover)).key
-  assert.ok(!receipt.steps[0].value.typed, 'the receipt says typed of what was drawn')
-  await visit.close()
+  assert.ok(!(await handover.receiptStep()).value.typed, 'the receipt says typed of what was drawn')
 }
 
 /** As many strokes as anyone makes are within the limits of an image. */
 async function scribble(scene) {
-  const { handover, visit, page } = await open(scene, ONE, DESKTOP)
+  const { handover, page } = await open(scene, ONE)
   for (let n = 0; n < 6; n++) {
-    const corners = Array.from({ length: 12 }, (_, k) => [
-      0.03 + 0.94 * ((k * 0.37 + n * 0.13) % 1),
-      0.03 + 0.94 * ((k * 0.61 + n * 0.29) % 1),
-    ])
+    const spread = (k, step, shift) => 0.03 + 0.94 * ((k * step + n * shift) % 1)
+    const corners = Array.from({ length: 12 }, (_, k) => [spread(k, 0.37, 0.13), spread(k, 0.61, 0.29)])
     await draw(page, { corners, pieces: 3 })
   }
-  await visit.shot('desktop-scribble')
   await submit(page)
-  await scene.api.expectDoneOnce(handover)
-  const { length } = await scene.api.signature(handover, step.key)
+  await handover.expectDoneOnce()
+  const { length } = await handover.signature()
   assert.ok(length <= 131_072, `the image has ${length} bytes`)
-  await visit.close()
+}
+
+/** Turns the phone between two strokes, and back. */
+async function rotate(scene) {
+  const { handover, visit, page } = await open(scene, ONE, PHONE)
+  await draw(page, { hand: 'touch', corners: LEFT })
+  await turn(page, SIDEWAYS)
+  await until(async () => (await inked(page)) > 0, 'the stroke is lost when the phone is turned')
+  await draw(page, { hand: 'touch', corners: RIGHT })
+  await visit.look('phone-rotated')
+  await turn(page, PHONE.viewport)
+  await submit(page)
+  expectTwoStrokes(await handover.signature())
+}
+
+/** What was drawn along the edges of an upright phone is inside the pad of a turned one. */
+async function turnEdges(scene) {
+  const { page } = await open(scene, ONE, PHONE)
+  await draw(page, { hand: 'touch', corners: [[0.01, 0.01], [0.99, 0.01], [0.99, 0.99], [0.01, 0.99]] })
+  await turn(page, SIDEWAYS)
+  assert.deepEqual(await edges(page), [false, false], 'the edge of the pad cuts what was drawn')
+}
+
+/** A turn in the middle of a stroke keeps what was drawn until then. */
+async function turnDuringStroke(scene) {
+  const { page } = await open(scene, ONE)
+  await draw(page)
+  const before = await inked(page)
+  await page.mouse.down()
+  await page.mouse.move(600, 500)
+  await turn(page, { width: 900, height: 1440 })
+  await page.mouse.up()
+  await until(async () => (await inked(page)) > before * 0.3, 'strokes are lost when the window changes during one')
+}
+
+/** The theme changes, as it does in the evening: the ink can still be seen, and is dark on the image. */
+async function theme(scene) {
+  const { handover, page } = await open(scene, ONE, PHONE)
+  const size = await draw(page, { hand: 'touch' })
+  const before = await visible(page)
+  assert.ok(before > 0, 'the ink can not be seen')
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await until(async () => (await visible(page)) > before / 2, 'the ink can not be seen when the theme changes')
+  await submit(page)
+  expectL(await handover.signature(), size)
+}
+
+/** With the system's high contrast, whose colors replace the page's. */
+async function contrast(scene) {
+  const { visit, page } = await open(scene, ONE, { forcedColors: 'active', colorScheme: 'dark' })
+  await draw(page)
+  await until(async () => (await visible(page)) > 0, 'the ink has the color of the paper')
+  await visit.shot('desktop-contrast')
+  await submit(page)
+  await visit.shot('desktop-contrast-done')
+}
+
+/** The dev server on another computer: browsers offer fewer functions there, since the connection is not encrypted. */
+async function plain(scene) {
+  const handover = await Handover.make(scene.api, { steps: [STEPS.text, step] })
+  const { page } = await openLink(scene, { url: handover.url.replace('127.0.0.1', 'laptop.example') }, PHONE)
+  assert.equal(await page.evaluate(() => isSecureContext), false, 'the connection is trusted: this tests nothing')
+  await fill(page, STEPS.text, '2.14')
+  await draw(page, { hand: 'touch' })
+  await submit(page)
+  await handover.expectDoneOnce()
 }
 
 export const drawing = {
@@ -119,6 +173,12 @@ export const drawing = {
   'undo and clear': takeBack,
   "a pen's pressure": pressure,
   'two people': twoPeople,
-  'a typed name': typed,
+  ...onBoth('a typed name', typed),
   'typed, then drawn': drawAfterAll,
+  'the phone is turned': rotate,
+  'strokes along the edges, turned': turnEdges,
+  'the window changes during a stroke': turnDuringStroke,
+  'the theme changes': theme,
+  'high contrast': contrast,
+  'without encryption': plain,
 }

@@ -1,26 +1,28 @@
 // Fills in the form by what people see and screen readers say.
 import assert from 'node:assert/strict'
+import { DESKTOP, PHONE, Visit, sees } from '../visit.mjs'
+import { Handover } from './handover.mjs'
 import { draw } from './strokes.mjs'
-import { Visit, sees } from './visit.mjs'
+
+/** A scenario on a phone and on a desktop, which also gets the name of the device. */
+export const onBoth = (name, run) => ({
+  [`${name}, on a phone`]: (scene) => run(scene, 'phone', PHONE),
+  [`${name}, on a desktop`]: (scene) => run(scene, 'desktop', DESKTOP),
+})
 
 /** Returns the part of the page about a step. */
 export const part = (page, { label }) =>
-  page
-    .getByRole('group', { name: label })
-    .or(page.getByRole('region', { name: label }))
-    .first()
-
+  page.getByRole('group', { name: label }).or(page.getByRole('region', { name: label })).first()
+export const textbox = (page, step) => part(page, step).getByRole('textbox')
 /** Returns the error beside a step. */
 export const errorOf = (page, step) => part(page, step).locator('[data-error]:visible, [role="alert"]:visible').first()
-
-/** Returns the button that submits the form. */
 export const submitButton = (page) => page.getByRole('button', { name: /^(Sign and submit|Submit)$/ })
-
-/** Returns the heading of what was submitted. */
 export const doneHeading = (page) => page.getByRole('heading', { level: 2, name: /Done|Thank you/ })
-
 /** Returns the button that sends the form again. */
 export const again = (page) => page.getByRole('button', { name: 'Try again' })
+export const title = (page, name) => page.getByRole('heading', { level: 1, name, exact: true })
+/** Returns the requests that submitted something, with their times. */
+export const submissions = ({ requests }) => requests.filter(({ request }) => request.url().endsWith('/sign/advance'))
 
 const FILL = {
   async user_picker(page, step, value) {
@@ -33,8 +35,8 @@ const FILL = {
   async checklist(page, step, values = step.items) {
     for (const item of values) await part(page, step).getByRole('checkbox', { name: item, exact: true }).check()
   },
-  text: (page, step, value) => part(page, step).getByRole('textbox').fill(value),
-  textarea: (page, step, value) => part(page, step).getByRole('textbox').fill(value),
+  text: (page, step, value) => textbox(page, step).fill(value),
+  textarea: (page, step, value) => textbox(page, step).fill(value),
   select: (page, step, value) => part(page, step).getByRole('combobox').selectOption({ label: value }),
   date: (page, step, value) => part(page, step).locator('input[type="date"]').fill(value),
   confirmation: (page, { label }) => page.getByRole('checkbox', { name: label }).check(),
@@ -50,20 +52,24 @@ export async function fill(page, step, value) {
 
 /** Opens the keyboard's way to sign, and types a name. */
 export async function typeName(page, step, name) {
-  const whole = part(page, step)
-  await whole.getByRole('button', { name: 'Type instead' }).click()
-  await whole.getByRole('textbox', { name: 'Your name' }).fill(name)
+  await part(page, step).getByRole('button', { name: 'Type instead' }).click()
+  await part(page, step).getByRole('textbox', { name: 'Your name' }).fill(name)
 }
 
 /** Waits until the form is there. */
 export const ready = (page) => sees(submitButton(page), 'the form does not appear')
 
-/** Makes a handover, opens its link, and waits until the form is there. */
-export async function open(scene, what, options) {
-  const handover = await scene.api.handOver(what)
-  const visit = await Visit.open(scene, handover.url, options)
+/** Opens a link, and waits until the form is there. */
+export async function openLink(scene, { url }, options) {
+  const visit = await Visit.open(scene, url, options)
   await ready(visit.page)
-  return { handover, visit, page: visit.page }
+  return { visit, page: visit.page }
+}
+
+/** Makes a handover, and opens its link. */
+export async function open(scene, what, options) {
+  const handover = await Handover.make(scene.api, what)
+  return { handover, ...(await openLink(scene, handover, options)) }
 }
 
 /** Submits the form, and waits until the page says that it is done. */
@@ -80,22 +86,21 @@ export async function isDone(page) {
 }
 
 /** Fails unless the whole page has a message with these words. */
-export async function says(page, words, what) {
-  await sees(
-    page.locator('#problem, #status, [role="alert"], [role="status"], h1, h2').filter({ hasText: words }),
-    `${what}: no message says ${words}`,
-  )
-}
+export const says = (page, words) =>
+  sees(page.locator('#problem, #status, [role="alert"], [role="status"]').filter({ hasText: words }), `no message says ${words}`)
 
 /** Fails unless a control's description has these words. */
 export async function describedBy(control, words) {
   const text = await control.evaluate((element) => {
-    const ids =
-      element.getAttribute('aria-describedby') ?? element.closest('[aria-describedby]')?.getAttribute('aria-describedby') ?? ''
-    return ids
-      .split(/\s+/)
-      .map((id) => document.getElementById(id)?.textContent ?? '')
-      .join(' ')
+    const ids = element.closest('[aria-describedby]')?.getAttribute('aria-describedby') ?? ''
+    return ids.split(/\s+/).map((id) => document.getElementById(id)?.textContent).join(' ')
   })
-  assert.match(text, words, 'the error is not what describes the control')
+  assert.match(text, words, 'something else describes the control')
+}
+
+/** Presses a button that saves the receipt. */
+export async function saveReceipt(page, name = 'Save receipt') {
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name }).click()])
+  assert.match(download.suggestedFilename(), /\.(html|json)$/, 'the receipt has no name that says what it is')
+  return download.path()
 }

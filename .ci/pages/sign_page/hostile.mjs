@@ -1,134 +1,130 @@
-// Names, labels and values that are markup or scripts: they are shown as they are, and nothing runs.
+// Names, labels and values that are markup or scripts are shown as they are, and nothing runs. The policy that the page comes with.
 import assert from 'node:assert/strict'
-import { fill, isDone, open, part, ready, submitButton, typeName } from './form.mjs'
-import { DESKTOP, PHONE, Visit, sees } from './visit.mjs'
+import { createHash } from 'node:crypto'
+import { PHONE, Visit, refuse, sees } from '../visit.mjs'
+import { fill, isDone, open, ready, submitButton, textbox, title, typeName } from './form.mjs'
 
-const IMAGE = '<img src=x onerror="window.ran=1">'
-const SCRIPT = '"><script>window.ran=1</script>'
+export const IMAGE = '<img src=x onerror="window.ran=1">'
+export const SCRIPT = '"><script>window.ran=1</script>'
 const QUOTES = `'"\`\${window.ran=1}{{7*7}}</textarea></select></title></style>`
 
+/** Steps, and what is entered for each. */
 const STEPS = [
-  {
-    type: 'checklist',
-    key: 'items',
-    label: `Items ${IMAGE}`,
-    required: true,
-    items: [`a ${IMAGE}`, `b ${SCRIPT}`, `c ${QUOTES}`],
-  },
-  { type: 'select', key: 'options', label: `Options ${SCRIPT}`, required: true, options: [`d ${IMAGE}`, `e ${SCRIPT}`] },
-  { type: 'text', key: 'text', label: `Text ${QUOTES}`, required: true },
-  { type: 'textarea', key: 'area', label: `Area ${IMAGE}`, required: true },
-  { type: 'user_picker', key: 'user', label: `User ${SCRIPT}`, required: true },
-  { type: 'confirmation', key: 'yes', label: `Yes ${IMAGE}` },
-  { type: 'signature', key: 'signature', label: `Sign ${SCRIPT}`, required: true },
-  { type: 'complete', key: 'complete', label: `Complete ${IMAGE}` },
+  [{ type: 'checklist', key: 'items', label: `Items ${IMAGE}`, items: [`a ${IMAGE}`, `b ${SCRIPT}`, `c ${QUOTES}`] }],
+  [{ type: 'select', key: 'options', label: `Options ${SCRIPT}`, options: [`d ${IMAGE}`, `e ${SCRIPT}`] }, `e ${SCRIPT}`],
+  [{ type: 'text', key: 'text', label: `Text ${QUOTES}`, required: true }, `Text ${SCRIPT}`],
+  [{ type: 'textarea', key: 'area', label: `Area ${IMAGE}`, required: true }, `Area </textarea>${IMAGE}`],
+  [{ type: 'user_picker', key: 'user', label: `User ${SCRIPT}`, required: true }],
+  [{ type: 'confirmation', key: 'yes', label: `Yes ${IMAGE}` }],
+  [{ type: 'signature', key: 'signature', label: `Sign ${SCRIPT}`, required: true }],
+  [{ type: 'complete', key: 'complete', label: `Complete ${IMAGE}` }],
 ]
 
-/** Counts elements that hostile text would make or change. */
-const injected = (page) =>
-  page.evaluate(() => ({
-    ran: window.ran ?? null,
-    elements: document.querySelectorAll('img[src="x"], iframe, object, embed, [onerror]').length,
-    scripts: [...document.scripts].filter(({ text }) => text.includes('window.ran')).length,
-  }))
-
-async function expectNothing(page, when) {
-  assert.deepEqual(await injected(page), { ran: null, elements: 0, scripts: 0 }, `hostile text had an effect ${when}`)
+/** Fails if hostile text has made or changed an element. */
+export async function expectNothing(page, when) {
+  const found = await page.evaluate(() => [
+    window.ran ?? null,
+    document.querySelectorAll('img[src="x"], iframe, object, embed, [onerror]').length,
+    [...document.scripts].filter(({ text }) => text.includes('window.ran')).length,
+    document.title.length > 0,
+  ])
+  assert.deepEqual(found, [null, 0, 0, true], `hostile text had an effect ${when}`)
 }
 
-async function attack(scene, options) {
-  const { api } = scene
-  const { name: organization } = await api.get('/settings')
-  await api.call('PATCH', '/settings', { name: `Org ${IMAGE}` })
-  try {
-    const asset = {
-      name: `Asset ${SCRIPT}`,
-      manufacturer: `Maker ${IMAGE}`,
-      model: `Model ${IMAGE}`,
-      serial_number: `Serial ${Math.random()} ${SCRIPT}`,
-    }
-    const email = `hostile-${Math.random()}@example.com`
-    const user = await api.post('/users', { email, display_name: `User ${IMAGE}` })
-    const handover = await api.handOver({ steps: STEPS, name: `Process ${SCRIPT}`, asset, signer: { name: `Signer ${IMAGE}` } })
-    const visit = await Visit.open(scene, handover.url, options)
-    const { page } = visit
-    await ready(page)
+const names = (scene) =>
+  scene.api.withSettings({ name: `Org ${IMAGE}` }, async () => {
+    const asset = { name: `Asset ${SCRIPT}`, manufacturer: `Maker ${IMAGE}`, model: `Model ${IMAGE}` }
+    asset.serial_number = `Serial ${Math.random()} ${SCRIPT}`
+    const user = await scene.api.post('/users', { email: `hostile-${Math.random()}@example.com`, display_name: `User ${IMAGE}` })
+    const steps = STEPS.map(([step]) => step)
+    const what = { steps, name: `Process ${SCRIPT}`, asset, signer: { name: `Signer ${IMAGE}` } }
+    const { handover, visit, page } = await open(scene, what, PHONE)
     await expectNothing(page, 'when the page opens')
-    for (const text of [
-      `Org ${IMAGE}`,
-      `Process ${SCRIPT}`,
-      asset.name,
-      asset.serial_number,
-      `Signer ${IMAGE}`,
-      STEPS[7].label,
-    ]) {
+    for (const text of [`Org ${IMAGE}`, what.name, asset.name, asset.serial_number, what.signer.name, steps.at(-1).label])
       await sees(page.getByText(text), `${text} is not shown as it is`)
+    for (const [step, value] of STEPS) {
+      if (step.type === 'signature') await typeName(page, step, IMAGE)
+      else await fill(page, step, step.type === 'user_picker' ? user.email : value)
     }
-    await fill(page, STEPS[0])
-    await fill(page, STEPS[1], `e ${SCRIPT}`)
-    await fill(page, STEPS[2], `Text ${SCRIPT}`)
-    await fill(page, STEPS[3], `Area </textarea>${IMAGE}`)
-    await fill(page, STEPS[4], user.email)
-    await fill(page, STEPS[5])
-    await typeName(page, STEPS[6], IMAGE)
     await expectNothing(page, 'when the form is filled in')
-    await visit.look(`${options.hasTouch ? 'phone' : 'desktop'}-hostile`)
+    await visit.look('phone-hostile')
     await page.reload()
     await ready(page)
     await expectNothing(page, 'when the draft is read')
     await submitButton(page).click()
     await isDone(page)
     await expectNothing(page, 'when it is done')
-    await visit.look(`${options.hasTouch ? 'phone' : 'desktop'}-hostile-done`)
-    await api.expectDoneOnce(handover)
+    await visit.look('phone-hostile-done')
+    await handover.expectDoneOnce()
     await visit.close()
-  } finally {
-    await api.call('PATCH', '/settings', { name: organization })
-  }
-}
+  })
 
 /** Shows what a service, or whoever is between, says in an error as text. */
-async function hostileErrors(scene) {
-  const { handover, visit, page } = await open(scene, { steps: [STEPS[2]] })
-  visit.expectFailures('status of')
+async function errors(scene) {
+  const [step] = STEPS[2]
+  const { handover, page } = await open(scene, { steps: [step] }, { failures: ['status of'] })
   for (const status of [422, 409, 500]) {
-    const problem = {
-      title: IMAGE,
-      status,
-      detail: IMAGE,
-      code: SCRIPT,
-      errors: [
-        { pointer: '/step_data/text', detail: IMAGE },
-        { pointer: `/step_data/${SCRIPT}`, detail: IMAGE },
-      ],
-    }
-    await page.route(
-      '**/v1/sign/advance',
-      (route) => route.fulfill({ status, contentType: 'application/problem+json', body: JSON.stringify(problem) }),
-      { times: 1 },
-    )
-    await part(page, STEPS[2]).getByRole('textbox').fill(`sent ${status}`)
+    const pointers = ['/step_data/text', `/step_data/${SCRIPT}`].map((pointer) => ({ pointer, detail: IMAGE }))
+    const problem = { title: IMAGE, status, detail: IMAGE, code: SCRIPT, request_id: IMAGE, errors: pointers }
+    await refuse(page, '**/v1/sign/advance', problem, { times: 1 })
+    await textbox(page, step).fill(`sent ${status}`)
     const responded = page.waitForResponse('**/v1/sign/advance')
     await submitButton(page).click()
     await responded
     await page.waitForTimeout(300)
     await expectNothing(page, `of a ${status}`)
   }
-  await scene.api.expectUntouched(handover)
-  await visit.close()
+  await handover.expectUntouched()
 }
 
 /** A secret that is markup. */
-async function hostileSecret(scene) {
-  const visit = await Visit.open(scene, `${scene.api.base}/sign#${IMAGE}${SCRIPT}`, DESKTOP, ['status of 401'])
-  await sees(visit.page.getByRole('heading', { level: 1, name: 'This link is not valid' }), 'a hostile secret is not refused')
-  await expectNothing(visit.page, 'of a secret')
-  await visit.close()
+async function secret(scene) {
+  const { page } = await Visit.open(scene, `${scene.api.base}/sign#${IMAGE}${SCRIPT}`, { failures: ['status of 401'] })
+  await sees(title(page, 'This link is not valid'), 'a hostile secret is not refused')
+  await expectNothing(page, 'of a secret')
 }
 
+const MAX_BYTES = 85_000
+const POLICY =
+  "default-src 'none'; script-src SCRIPTS; style-src STYLES; img-src data: blob:; connect-src 'self'; base-uri 'none'; " +
+  "form-action 'none'; frame-ancestors 'none'"
+
+/** Returns the sources that allow the inline elements of a page, as a policy names them. */
+const hashes = (html, tag) =>
+  [...html.matchAll(new RegExp(`<${tag}[^>]*>([^]*?)</${tag}>`, 'g'))]
+    .map(([, text]) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`)
+    .join(' ')
+
+/** The page names no other host, runs nothing but its own script, and can't be framed. */
+async function headers({ api }) {
+  const response = await fetch(`${api.base}/sign`)
+  const html = await response.text()
+  const has = (name) => response.headers.get(name)
+  const expected = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': POLICY.replace('SCRIPTS', hashes(html, 'script')).replace('STYLES', hashes(html, 'style')),
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'public, max-age=300',
+    'set-cookie': null,
+  }
+  assert.deepEqual(Object.fromEntries(Object.keys(expected).map((name) => [name, has(name)])), expected)
+  assert.ok(Buffer.byteLength(html) <= MAX_BYTES, `the page has ${Buffer.byteLength(html)} bytes of ${MAX_BYTES}`)
+  assert.doesNotMatch(html, /https?:\/\/(?!www\.w3\.org\/2000\/svg)/, 'the page names another host')
+  const cached = await fetch(`${api.base}/sign`, { headers: { 'if-none-match': has('etag') } })
+  assert.deepEqual([cached.status, await cached.text()], [304, ''], 'a cached page is sent again')
+}
+
+async function withoutScripts(scene) {
+  const visit = await Visit.open(scene, `${scene.api.base}/sign`, { javaScriptEnabled: false })
+  await sees(visit.page.getByText(/JavaScript/), 'without scripts, the page does not say what it needs')
+  await visit.page.screenshot({ path: `${scene.folder}/without-scripts.png` })
+}
+
+export const hostileNames = { 'hostile names': names }
 export const hostile = {
-  'hostile names on a phone': (scene) => attack(scene, PHONE),
-  'hostile names on a desktop': (scene) => attack(scene, DESKTOP),
-  'hostile errors': hostileErrors,
-  'a hostile secret': hostileSecret,
+  'hostile errors': errors,
+  'a hostile secret': secret,
+  'headers and size': headers,
+  'without scripts': withoutScripts,
 }

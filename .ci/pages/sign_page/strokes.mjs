@@ -1,48 +1,25 @@
-// Draws on a signature pad as a finger, a pen or a mouse does.
-
+// Draws on a signature pad as a finger, a pen or a mouse does, and reads the images.
 import assert from 'node:assert/strict'
-import { decode } from './png.mjs'
+import { PNG } from 'pngjs'
 
-/** An L, as parts of the pad's width and height. */
-export const L = [
-  [0.2, 0.2],
-  [0.2, 0.8],
-  [0.7, 0.8],
-]
-
-/** A wave, which is something else than an L. */
-export const WAVE = [
-  [0.1, 0.5],
-  [0.3, 0.2],
-  [0.5, 0.7],
-  [0.7, 0.3],
-  [0.9, 0.6],
-]
-
-/** Two strokes that don't touch each other. */
-export const LEFT = [
-  [0.3, 0.2],
-  [0.25, 0.8],
-]
-export const RIGHT = [
-  [0.8, 0.2],
-  [0.85, 0.8],
-]
+/** An L and a wave, as parts of the pad's width and height, and two strokes that don't touch each other. */
+export const L = [[0.2, 0.2], [0.2, 0.8], [0.7, 0.8]]
+export const WAVE = [[0.1, 0.5], [0.3, 0.2], [0.5, 0.7], [0.7, 0.3], [0.9, 0.6]]
+export const LEFT = [[0.3, 0.2], [0.25, 0.8]]
+export const RIGHT = [[0.8, 0.2], [0.85, 0.8]]
 
 /** Returns the pad of a page, or of a part of it. */
 export const pad = (scope) => scope.getByRole('img', { name: /^(Signature pad|Unterschriftsfeld)/ })
 
 /** Returns points along a line through others, about as far apart as a quick hand's. */
 function along(corners, { x, y, width, height }, pieces) {
-  const points = []
-  corners.slice(1).forEach(([toX, toY], n) => {
+  return corners.slice(1).flatMap(([toX, toY], n) => {
     const [fromX, fromY] = corners[n]
-    for (let part = n ? 1 : 0; part <= pieces; part++) {
-      const at = (from, to) => from + ((to - from) * part) / pieces
-      points.push({ x: x + at(fromX, toX) * width, y: y + at(fromY, toY) * height })
-    }
+    return Array.from({ length: pieces + 1 }, (_, part) => ({
+      x: x + (fromX + ((toX - fromX) * part) / pieces) * width,
+      y: y + (fromY + ((toY - fromY) * part) / pieces) * height,
+    }))
   })
-  return points
 }
 
 const HANDS = {
@@ -58,7 +35,6 @@ const HANDS = {
     await send('touchStart', [points[0]])
     for (const point of points) await send('touchMove', [point])
     await send('touchEnd', [])
-    await session.detach()
   },
   async pen(page, points, force = 0.5) {
     const session = await page.context().newCDPSession(page)
@@ -68,7 +44,6 @@ const HANDS = {
     await send('mousePressed', 1, points[0])
     for (const point of points) await send('mouseMoved', 1, point)
     await send('mouseReleased', 0, points.at(-1))
-    await session.detach()
   },
 }
 
@@ -80,30 +55,71 @@ export async function draw(page, { hand = 'mouse', corners = L, pieces = 12, sco
   await HANDS[hand](page, along(corners, box, pieces), force)
   const { x, y } = await canvas.boundingBox()
   assert.deepEqual([x, y], [box.x, box.y], 'the page moves under the hand')
-  const side = (axis, length) =>
-    (Math.max(...corners.map((at) => at[axis])) - Math.min(...corners.map((at) => at[axis]))) * length
-  return { width: side(0, box.width), height: side(1, box.height) }
+  const side = (axis) => Math.max(...corners.map((at) => at[axis])) - Math.min(...corners.map((at) => at[axis]))
+  return { width: side(0) * box.width, height: side(1) * box.height }
 }
 
-/** Returns which part of the pad's pixels differ from the pixel in its corner, from 0 to 1. */
-export const inked = (scope) =>
-  pad(scope).evaluate((canvas) => {
-    const copy = document.createElement('canvas')
-    Object.assign(copy, { width: canvas.width, height: canvas.height })
-    const context = copy.getContext('2d', { willReadFrequently: true })
-    context.drawImage(canvas, 0, 0)
-    const { data } = context.getImageData(0, 0, canvas.width, canvas.height)
-    let count = 0
-    for (let at = 0; at < data.length; at += 4) {
-      const distance = [0, 1, 2, 3].reduce((sum, channel) => sum + Math.abs(data[at + channel] - data[channel]), 0)
-      if (distance > 200) count++
-    }
-    return (count * 4) / data.length
+/** Returns the size of a PNG, and how dark each pixel is on white, from 0 to 255. */
+export function decode(file) {
+  const { width, height, data } = PNG.sync.read(file)
+  const dark = Uint8Array.from({ length: width * height }, (_, n) => {
+    const [red, green, blue, alpha] = data.subarray(n * 4)
+    return ((255 - (red + green + blue) / 3) * alpha) / 255
   })
+  return { width, height, dark }
+}
+
+/** Returns which part of a region is ink, from 0 to 1. The region's edges are parts of the image's size. */
+export function ink({ width, height, dark }, [left, top, right, bottom] = [0, 0, 1, 1]) {
+  let [inked, all] = [0, 0]
+  for (let y = Math.floor(top * height); y < Math.ceil(bottom * height); y++) {
+    for (let x = Math.floor(left * width); x < Math.ceil(right * width); x++, all++) inked += dark[y * width + x] > 110
+  }
+  return inked / all
+}
+
+/** Returns the pad's image, whose ink is what isn't transparent. */
+async function onPad(scope) {
+  const url = await pad(scope).evaluate((canvas) => canvas.toDataURL())
+  const { width, data } = PNG.sync.read(Buffer.from(url.split(',')[1], 'base64'))
+  return { width, alpha: data.filter((_, at) => at % 4 === 3) }
+}
+
+/** Returns which part of the pad's pixels is ink, from 0 to 1. */
+export async function inked(scope) {
+  const { alpha } = await onPad(scope)
+  return alpha.filter((value) => value > 127).length / alpha.length
+}
+
+/** Returns whether the first and the last row of the pad have ink. */
+export async function edges(scope) {
+  const { width, alpha } = await onPad(scope)
+  return [alpha.subarray(0, width), alpha.subarray(-width)].map((row) => row.some(Boolean))
+}
 
 /** Returns which part of the pad has another brightness than its paper on the screen, from 0 to 1. */
 export async function visible(scope) {
   const { dark } = decode(await pad(scope).screenshot({ scale: 'css' }))
   const paper = dark[dark.length >> 1]
   return dark.filter((shade) => Math.abs(shade - paper) > 160).length / dark.length
+}
+
+/** Fails unless a PNG shows an L that was drawn with these lengths in CSS pixels, trimmed and at twice the density. */
+export function expectL(file, { width, height }) {
+  const picture = decode(file)
+  for (const [drawn, has] of [[width, picture.width], [height, picture.height]])
+    assert.ok(has >= 2 * drawn && has <= 2 * drawn + 100, `${drawn} CSS pixels are ${has} pixels`)
+  const [side, foot] = [60 / picture.width, 1 - 60 / picture.height]
+  for (let at = 0.15; at < 0.85; at += 0.07) {
+    assert.ok(ink(picture, [0, at, side, at + 0.07]) > 0.02, `the upright of the L has no ink at ${at}`)
+    assert.ok(ink(picture, [at, foot, at + 0.07, 1]) > 0.02, `the foot of the L has no ink at ${at}`)
+  }
+  assert.equal(ink(picture, [0.4, 0, 1, 0.55]), 0, 'there is ink where nothing was drawn')
+}
+
+/** Fails unless a PNG shows two strokes that don't touch each other. */
+export function expectTwoStrokes(file) {
+  const picture = decode(file)
+  const [left, between, right] = [[0, 0, 0.3, 1], [0.3, 0, 0.7, 1], [0.7, 0, 1, 1]].map((region) => ink(picture, region))
+  assert.ok(left > 0 && between === 0 && right > 0, `two strokes were drawn, and the image has ${[left, between, right]}`)
 }

@@ -6,6 +6,7 @@ import sqlite3
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
+from typing import Any
 
 from asset_lifecycle.models import WebhookEvent
 from standardwebhooks import Webhook, WebhookVerificationError
@@ -17,7 +18,7 @@ inbox.execute("CREATE TABLE IF NOT EXISTS deliveries (id TEXT PRIMARY KEY, entit
 arrived, turn = Event(), Lock()
 
 
-def run(statement: str, values: tuple = ()) -> tuple[list, int]:
+def run(statement: str, values: tuple[object, ...] = ()) -> tuple[list[Any], int]:
     """Returns the rows, and how many have changed. Threads share the connection, which counts for all of them: one at a time."""
     with turn:
         result = inbox.execute(statement, values)

@@ -1,10 +1,10 @@
 // Requests to the API, as any client sends them.
-import { say } from './dom.js'
+import { query, say } from './dom.js'
 import { has, t } from './text.js'
 
 const MAX_ATTEMPTS = 6
-const names = new Map()
 const KEY = 'key'
+const kept = new Map()
 /** The address of the API: the page is below it. */
 export const BASE = new URL('../../', import.meta.url).href.replace(/\/$/, '')
 
@@ -13,7 +13,7 @@ export const session = { key: sessionStorage.getItem(KEY), me: null, offset: 0 }
 
 export function setKey(key) {
   session.key = key
-  names.clear()
+  kept.clear()
   if (key) sessionStorage.setItem(KEY, key)
   else sessionStorage.removeItem(KEY)
 }
@@ -22,6 +22,9 @@ export const may = (scope) => Boolean(session.me?.key.scopes.includes(scope))
 
 /** The server's time: the clocks of phones are often wrong. */
 export const now = () => new Date(Date.now() + session.offset)
+
+/** The end of a day here, or now if that is earlier. @param {string} [day] */
+export const endOf = (day) => day && new Date(Math.min(+new Date(`${day}T23:59:59.999`), +now() - 1000)).toISOString()
 
 /** A problem document, or a lost connection. */
 export class Problem extends Error {
@@ -38,8 +41,7 @@ export class Problem extends Error {
   get text() {
     const { code, body } = this
     if (code === 'FORBIDDEN' && body.scope) return t('scope-missing', { scope: body.scope })
-    if (has(`error.${code}`)) return t(`error.${code}`, { id: body.request_id ?? '–' })
-    return t('error.INTERNAL_ERROR', { id: body.request_id ?? '–' })
+    return t(has(`error.${code}`) ? `error.${code}` : 'error.INTERNAL_ERROR', { id: body.request_id ?? '–' })
   }
 }
 
@@ -49,14 +51,14 @@ export function uuid() {
   return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-/** Idempotency keys of what somebody means to do once: a request sent again has the same key, and any other request another one. */
+/** What somebody means to do once: a request sent again has the same idempotency key, and any other request another one. */
 export class Intent {
   #keys = new Map()
-  /** @param {...any} request */
-  key(...request) {
-    const text = JSON.stringify(request)
-    if (!this.#keys.has(text)) this.#keys.set(text, uuid())
-    return this.#keys.get(text)
+  /** Posts; `round` tells equal requests apart. */
+  post(path, body, round = 0) {
+    const request = JSON.stringify([path, body, round])
+    if (!this.#keys.has(request)) this.#keys.set(request, uuid())
+    return post(path, body, this.#keys.get(request))
   }
 }
 
@@ -79,7 +81,7 @@ export async function send(method, path, { body, headers = {}, signal, as = 'jso
   for (let attempt = 1; ; attempt++) {
     let reply
     try {
-      const init = { method, headers: all, body: body === undefined ? undefined : JSON.stringify(body), signal }
+      const init = { method, headers: all, body: JSON.stringify(body), signal }
       reply = await fetch(BASE + path, { ...init, cache: 'no-store', credentials: 'omit', referrerPolicy: 'no-referrer' })
       if (reply.ok) {
         const sent = Date.parse(reply.headers.get('date') ?? '')
@@ -91,6 +93,7 @@ export async function send(method, path, { body, headers = {}, signal, as = 'jso
       throw new Problem(0, {})
     }
     const problem = new Problem(reply.status, await reply.json().catch(() => ({})))
+    signal?.throwIfAborted()
     const isBusy = [429, 502, 503, 504].includes(reply.status) || problem.code === 'REQUEST_IN_PROGRESS'
     if (!isBusy || attempt === MAX_ATTEMPTS) throw problem
     const seconds = Math.min(Number(reply.headers.get('retry-after')) || attempt, 60)
@@ -100,8 +103,8 @@ export async function send(method, path, { body, headers = {}, signal, as = 'jso
   }
 }
 
-/** @param {string} path @param {AbortSignal} [signal] */
-export const get = async (path, signal) => (await send('GET', path, { signal })).body
+/** @param {string} path @param {AbortSignal} [signal] @param {Record<string, any>} [parameters] */
+export const get = async (path, signal, parameters) => (await send('GET', path + query(parameters), { signal })).body
 
 export const post = async (path, body, key) =>
   (await send('POST', path, { body, headers: key ? { 'idempotency-key': key } : {} })).body
@@ -109,26 +112,28 @@ export const post = async (path, body, key) =>
 /** What a request would do. */
 export const plan = (path, body) => post(`${path}?dry_run=true`, body)
 
-/** Parameters as a query, without those that have no value. */
-export function query(parameters) {
-  const entries = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null && value !== '')
-  return entries.length ? `?${new URLSearchParams(entries.map(([name, value]) => [name, String(value)]))}` : ''
-}
-
 /** A value in a list of values, whose commas are no separators. */
 export const literal = (value) => (value === 'none' ? '\\none' : value.replaceAll(',', '\\,'))
 
-/** Reads something once. */
-export function cached(path) {
-  if (!names.has(path)) names.set(path, get(path).catch((error) => (names.delete(path), Promise.reject(error))))
-  return names.get(path)
+/** Returns a function that gives a new signal, and aborts the one before. @param {AbortSignal} signal */
+export function latest(signal) {
+  let last = new AbortController()
+  return () => {
+    last.abort()
+    last = new AbortController()
+    return AbortSignal.any([last.signal, signal])
+  }
 }
 
-/** The name of a resource, or null if this key can't read it. @returns {Promise<string | null>} */
-const nameOf = (scope, path, name) =>
-  may(scope) ? cached(path).then((reply) => reply.data[name], () => null) : Promise.resolve(null)
+/** Reads something once. */
+export function cached(path) {
+  if (!kept.has(path)) kept.set(path, get(path).catch((error) => (kept.delete(path), Promise.reject(error))))
+  return kept.get(path)
+}
 
-export const userName = (id) => nameOf('users:read', `/users/${id}`, 'display_name')
-export const typeName = (id) => nameOf('catalog:read', `/catalog/asset-types/${id}`, 'name')
-export const modelName = (id) => nameOf('catalog:read', `/catalog/models/${id}`, 'name')
-export const instanceName = (id) => nameOf('processes:read', `/processes/instances/${id}?omit=signatures`, 'process_name')
+/** What is read once, or null if this key can't read it. */
+export const known = async (scope, path) => (may(scope) ? cached(path).then(({ data }) => data, () => null) : null)
+
+export const assetTypes = async () => (await known('catalog:read', '/catalog/asset-types?limit=100')) ?? []
+export const userName = async (id) => (await known('users:read', `/users/${id}`))?.display_name
+export const instanceName = async (id) => (await known('processes:read', `/processes/instances/${id}?omit=signatures`))?.process_name

@@ -1,68 +1,82 @@
 // Fields, their problems, and fields that suggest as one types.
-import { button, h, newId, own, show } from './dom.js'
-import { Problem, get, query } from './api.js'
-import { t } from './text.js'
+import { Problem, cached, get } from './api.js'
+import { button, every, h, hint, newId, own, query, show } from './dom.js'
+import { named, t } from './text.js'
 
 /** A field with its name. The control has the pointer of its problems, such as `/name`. */
-export function field(label, control, { hint = '', pointer = '' } = {}) {
+export function field(label, control, pointer = '') {
   control.id ||= newId()
   if (pointer) control.dataset.pointer = pointer
-  return h(
-    'div.field',
-    h('label', { htmlFor: control.id }, label),
-    control.parentElement ?? control,
-    hint && h('p.hint', hint),
-  )
+  return h('div.field', h('label', { htmlFor: control.id }, label), control.parentElement ?? control)
 }
 
 export const input = (type, value = '', more = {}) => h('input', { type, value: value ?? '', autocomplete: 'off', ...more })
 
 /** @param {[string, string][]} options value and text @param {string} [value] */
 export const select = (options, value = '', more = {}) =>
-  h('select', more, options.map(([name, text]) => h('option', { value: name, selected: name === value }, text)))
+  h('select', more, options.map(([name, text]) => h('option', { value: name, selected: name === (value ?? '') }, text)))
 
-export const checkbox = (label, isChecked = false, more = {}) => {
-  const box = h('input', { type: 'checkbox', checked: isChecked, ...more })
+export const checkbox = (label, isChecked = false) => {
+  const box = h('input', { type: 'checkbox', checked: isChecked })
   return { box, element: h('label.choice', box, h('span', label)) }
 }
+
+/** A day up to today. */
+export const dayField = (value, changed) =>
+  input('date', value, { max: new Date().toISOString().slice(0, 10), change: ({ target }) => changed(target.value) })
+
+/** A form, which the browser never sends itself. */
+export const form = (act, ...children) =>
+  h('form.card.form', { noValidate: true, submit: (event) => (event.preventDefault(), act()) }, ...children)
+
+export const submit = (text) => h('button.primary', { type: 'submit' }, text)
 
 /** What went wrong, with a button where trying again may help. */
 export function problemBox(error, again) {
   if (!(error instanceof Problem)) throw error
   const details = error.code === 'VALIDATION_ERROR' ? error.errors : []
-  return h(
-    'div',
-    { className: 'problem', role: 'alert' },
+  return h('div.problem', { role: 'alert' },
     h('p', error.text),
     details.length > 0 && h('ul', details.map((fault) => h('li', { lang: 'en' }, `${fault.parameter ?? fault.pointer}: ${fault.detail}`))),
-    again && button(t('try-again'), again),
-  )
+    again && button(t('try-again'), again))
+}
+
+/** Does something, and shows in `place` what goes wrong, unless nobody waits for it any more. @param {() => any} [again] */
+export async function attempt(place, act, again) {
+  try {
+    await act()
+  } catch (error) {
+    if (error.name !== 'AbortError') show(place, problemBox(error, again))
+  }
+}
+
+/** What a field takes, in the reader's language: the server's own words are English. */
+function rule(control, pointer) {
+  const name = pointer.split('/')[1]
+  const kind = !control.value || control.type === 'checkbox' ? 'required' : control.type === 'date' ? 'date' : name
+  return named(`rule.${kind}`, '')
 }
 
 /** Shows the problems of a form beside its fields, and the others in `place`. */
 export function showProblems(form, place, error) {
   if (!(error instanceof Problem)) throw error
   clearProblems(form, place)
-  const rest = []
-  for (const fault of error.errors) {
-    const control = [...form.querySelectorAll('[data-pointer]')].find(({ dataset }) => dataset.pointer === fault.pointer)
-    if (!control) {
-      rest.push(fault)
-      continue
-    }
-    const note = h('p.wrong', { id: newId(), lang: 'en' }, fault.detail)
+  const rest = error.errors.filter(({ pointer, detail }) => {
+    const control = every(form, '[data-pointer]').find(({ dataset }) => dataset.pointer === pointer)
+    if (!control) return true
+    const id = newId()
     control.setAttribute('aria-invalid', 'true')
-    control.setAttribute('aria-describedby', note.id)
-    control.closest('.field').append(note)
-  }
+    control.setAttribute('aria-describedby', id)
+    control.closest('.field').append(h('div.wrong', { id }, rule(control, pointer), hint({ lang: 'en' }, detail)))
+  })
   show(place, problemBox(Object.assign(new Problem(error.status, error.body), { errors: rest })))
   form.querySelector('[aria-invalid]')?.focus()
 }
 
 export function clearProblems(form, place) {
   show(place)
-  for (const note of form.querySelectorAll('.wrong')) note.remove()
-  for (const control of form.querySelectorAll('[aria-invalid]')) {
+  for (const note of every(form, '.wrong')) note.remove()
+  for (const control of every(form, '[aria-invalid]')) {
     control.removeAttribute('aria-invalid')
     control.removeAttribute('aria-describedby')
   }
@@ -77,22 +91,29 @@ export function debounced(act, milliseconds = 200) {
   }
 }
 
+/** The field that finds what a list shows. @param {(text: string) => void} look */
+export const searchField = (value, hint, look, signal) =>
+  input('search', value, { id: 'search', className: 'search', placeholder: hint, ariaLabel: t('search'), enterKeyHint: 'search',
+    input: debounced(({ target }) => signal.aborted || look(target.value.trim())) })
+
 /**
  * A text field that suggests as one types: a combobox of ARIA 1.2.
  * @param {{ find: (text: string, signal: AbortSignal) => Promise<{ text: string, detail?: string }[]>,
  *   chosen: (item: any) => void, value?: string, stays?: boolean, placeholder?: string }} options `stays`: it keeps the text
  */
 export function suggesting({ find, chosen, value = '', stays = true, placeholder = '' }) {
-  const list = h('ul', { id: newId(), role: 'listbox', className: 'suggestions', hidden: true, 'aria-label': t('suggestions') })
-  const control = input('text', value, { role: 'combobox', 'aria-expanded': 'false', 'aria-controls': list.id, placeholder })
-  control.setAttribute('aria-autocomplete', 'list')
+  const list = h('ul.suggestions', { id: newId(), role: 'listbox', hidden: true, ariaLabel: t('search') })
+  const control = input('text', value, { role: 'combobox', ariaExpanded: 'false', 'aria-controls': list.id, ariaAutoComplete: 'list', placeholder })
   let items = [], active = -1, abort = new AbortController()
+  const open = (isOpen) => {
+    list.hidden = !isOpen
+    control.ariaExpanded = String(isOpen)
+    active = -1
+    control.removeAttribute('aria-activedescendant')
+  }
   const close = () => {
     abort.abort()
-    list.hidden = true
-    active = -1
-    control.setAttribute('aria-expanded', 'false')
-    control.removeAttribute('aria-activedescendant')
+    open(false)
   }
   const choose = (item) => {
     control.value = stays ? item.text : ''
@@ -101,42 +122,31 @@ export function suggesting({ find, chosen, value = '', stays = true, placeholder
   }
   const mark = (index) => {
     active = (index + items.length) % items.length
-    for (const [n, option] of [...list.children].entries()) option.setAttribute('aria-selected', String(n === active))
-    const option = list.children[active]
-    control.setAttribute('aria-activedescendant', option.id)
-    option.scrollIntoView({ block: 'nearest' })
+    for (const [n, option] of [...list.children].entries()) option.ariaSelected = String(n === active)
+    control.setAttribute('aria-activedescendant', list.children[active].id)
+    list.children[active].scrollIntoView({ block: 'nearest' })
   }
   const look = async () => {
     abort.abort()
     abort = new AbortController()
     const { signal } = abort
-    try {
-      items = await find(control.value.trim(), signal)
-    } catch (error) {
-      if (signal.aborted) return
-      items = []
-    }
+    items = await find(control.value.trim(), signal).catch(() => [])
     if (signal.aborted || document.activeElement !== control) return
-    active = -1
-    const options = items.map((item) => {
-      const option = h('li', { id: newId(), role: 'option', 'aria-selected': 'false' }, own(item.text), item.detail && own(item.detail, 'hint'))
-      option.addEventListener('pointerdown', (event) => (event.preventDefault(), choose(item)))
-      return option
-    })
-    show(list, options)
-    list.hidden = options.length === 0
-    control.setAttribute('aria-expanded', String(options.length > 0))
+    show(list, items.map((item) => h('li', { id: newId(), role: 'option', ariaSelected: 'false',
+      pointerdown: (event) => (event.preventDefault(), choose(item)) }, own(item.text), item.detail && own(item.detail, 'hint'))))
+    open(items.length > 0)
   }
   const lookSoon = debounced(look, 150)
   control.addEventListener('input', () => (stays && chosen(null), lookSoon()))
   control.addEventListener('focus', () => stays || lookSoon())
   control.addEventListener('blur', close)
   control.addEventListener('keydown', (event) => {
-    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+    const isDown = event.key === 'ArrowDown'
+    if (isDown || event.key === 'ArrowUp') {
       event.preventDefault()
       if (list.hidden) look()
-      else mark(active < 0 && event.key === 'ArrowUp' ? -1 : active + (event.key === 'ArrowDown' ? 1 : -1))
-    } else if (event.key === 'Enter' && !list.hidden && items.length) {
+      else mark(active < 0 && !isDown ? -1 : active + (isDown ? 1 : -1))
+    } else if (event.key === 'Enter' && !list.hidden) {
       event.preventDefault()
       choose(items[Math.max(active, 0)])
     } else if (event.key === 'Escape' && !list.hidden) {
@@ -155,11 +165,29 @@ export const personField = (chosen, value = '') =>
     value,
     placeholder: t('person-placeholder'),
     find: async (text, signal) => {
-      const { data } = await get(`/users${query({ q: text, is_active: true, limit: 8 })}`, signal)
+      const { data } = await get('/users', signal, { q: text, is_active: true, limit: 8 })
       return data.map((user) => ({ ...user, text: user.display_name, detail: user.email }))
     },
   })
 
+/** Suggests places that are in use. */
+export const locationField = (value, chosen = (_) => {}) =>
+  suggesting({
+    value,
+    placeholder: 'Berlin / 3',
+    chosen: (item) => item && chosen(item.text),
+    find: async (text) => {
+      const depth = Math.min(8, text.split('/').length)
+      const { data } = await cached(`/stats${query({ group_by: 'location', depth })}`)
+      const places = data.groups.filter(({ value }) => value?.toLowerCase().includes(text.toLowerCase()))
+      return places.slice(0, 8).map(({ value, count }) => ({ text: value, detail: t('assets', { count }) }))
+    },
+  })
+
 /** What stands in place of an empty list: what to do. */
-export const empty = (title, hint, ...actions) =>
-  h('div.empty', h('p', h('strong', title)), h('p.hint', hint), ...actions)
+export const empty = (title, text, ...actions) => h('div.empty', h('p', h('strong', title)), text && hint(text), ...actions)
+
+/** Links to the pages before and after. @param {any} meta @param {(page: number, text: string) => any} link */
+export const pager = ({ page, total_pages: of }, link) =>
+  h('nav.pages', { ariaLabel: t('pages'), hidden: of < 2 }, page > 1 && link(page - 1, t('previous')),
+    h('span', t('page-of', { page, of })), page < of && link(page + 1, t('next')))

@@ -1,112 +1,99 @@
 // People: what somebody has and had, and their offboarding.
-import { Intent, get, may, now, plan, post, query } from './api.js'
-import { button, card, facts, h, own, part, show, skeleton } from './dom.js'
-import { checkbox, debounced, empty, field, input, problemBox, select } from './form.js'
+import { Intent, endOf, get, latest, may, plan } from './api.js'
+import { button, card, facts, go, h, heading, hint, link, own, part, show, skeleton } from './dom.js'
+import { attempt, checkbox, dayField, empty, field, pager, searchField, select } from './form.js'
 import { reason } from './asset.js'
-import { go, href } from './route.js'
-import { ago, sentence, t } from './text.js'
-import { assetLink, pill } from './words.js'
+import { ago, t } from './text.js'
+import { MOST, assetLink, assetList } from './words.js'
+
+const state = ({ is_active }) => t(is_active ? 'active' : 'inactive')
 
 export function people(main, params, signal) {
-  const search = input('search', params.q, { id: 'search', className: 'search', placeholder: t('person-placeholder'), 'aria-label': t('search') })
+  const search = searchField(params.q, t('person-placeholder'), (q) => go('people', { q }, true), signal)
   const list = h('div.list', skeleton(8))
-  search.addEventListener('input', debounced(() => signal.aborted || go(['people'], { q: search.value.trim() }, true)))
-  show(main, h('h1.unseen', { tabIndex: -1 }, t('nav.people')), h('div.bar-line', search), list)
+  show(main, h('h1.unseen', { tabIndex: -1 }, t('nav.people')), search, list)
   part('main').classList.add('wide')
-  let running = new AbortController()
+  const newList = latest(signal)
   async function showList() {
-    running.abort()
-    running = new AbortController()
-    const either = AbortSignal.any([running.signal, signal])
-    const page = Number(params.page) || 1
-    try {
-      const { data, meta } = await get(`/users${query({ q: params.q, page, limit: 50 })}`, either)
+    const listed = newList()
+    await attempt(list, async () => {
+      const { data, meta } = await get('/users', listed, { q: params.q, page: Number(params.page) || 1, limit: 50 })
       const row = (user) => h('tr',
-        h('td.c-name', h('a.row', { href: `#/person/${user.id}` }, own(user.display_name)), own(user.email, 'hint')),
-        h('td', t(`role.${user.role}`)), h('td', t(user.is_active ? 'active' : 'inactive')))
-      const link = (to, text) => h('a.button', { href: href(['people'], { ...params, page: to }) }, text)
-      show(list, data.length === 0 ? empty(t('nothing-found'), t('nothing-found-hint'))
-        : h('table.people', h('caption.unseen', t('nav.people')),
-          h('thead', h('tr', [t('field.name'), t('role'), t('state')].map((text) => h('th', { scope: 'col' }, text)))), h('tbody', data.map(row))),
-      h('p.totals', { role: 'status' }, t('people', { count: meta.total })),
-      meta.total_pages > 1 && h('nav.pages', { 'aria-label': t('pages') }, page > 1 && link(page - 1, t('previous')),
-        h('span', t('page-of', { page, of: meta.total_pages })), page < meta.total_pages && link(page + 1, t('next'))))
-    } catch (error) {
-      if (!either.aborted) show(list, problemBox(error, showList))
-    }
+        h('td.c-name', link(own(user.display_name), `person/${user.id}`, {}, 'row'), own(user.email, 'hint')), h('td', t(`role.${user.role}`)), h('td', state(user)))
+      show(list,
+        h('p.totals', { role: 'status' }, t('people', { count: meta.total })),
+        data.length === 0 ? empty(t('nothing-found'), t('nothing-found-hint'))
+          : h('table.people', h('caption.unseen', t('nav.people')),
+            h('thead', h('tr', [t('field.name'), t('role'), t('state')].map((text) => h('th', { scope: 'col' }, text)))), h('tbody', data.map(row))),
+        pager(meta, (page, text) => link(text, 'people', { ...params, page }, 'button')))
+    }, showList)
   }
   showList()
   return { title: t('nav.people'), update: (next) => ((params = next), showList()) }
 }
 
-export async function person(main, id, params, signal) {
+export async function person(main, params, signal, [, id]) {
   show(main, skeleton(10))
   let { data: user } = await get(`/users/${id}`, signal)
   const has = h('div', skeleton(3))
-  const day = input('date', params.day, { max: new Date().toISOString().slice(0, 10) })
-  day.addEventListener('change', () => go(['person', id], { day: day.value }, true))
+  const day = dayField(params.day, (day) => go(`person/${id}`, { day }, true))
+  const about = h('div')
   const leaving = h('div')
-  const header = h('div.title')
-  show(main, header, h('div', { className: 'columns' },
-    card(t('assets-of'), h('div.as-of', field(t('as-of'), day)), has),
-    h('div.side', card(t('person'), facts([[t('email'), own(user.email)], [t('role'), t(`role.${user.role}`)], [t('state'), t(user.is_active ? 'active' : 'inactive')], [t('field.created_at'), ago(user.created_at)]])),
-      may('users:write') && may('processes:write') && card(t('offboard'), leaving))))
-  show(header, h('div', h('h1', { tabIndex: -1 }, own(user.display_name))), h('div', { className: 'actions' },
-    may('processes:write') && user.is_active && h('a.button', { href: href(['hand-over'], { person: id }) }, t('nav.hand-over'))))
+  const mayOffboard = may('users:write') && may('processes:write')
+  show(main,
+    h('div.title', heading(own(user.display_name)),
+      may('processes:write') && user.is_active && link(t('nav.hand-over'), 'hand-over', { person: id }, 'button')),
+    h('div.columns', card(t('assets-of'), h('div.as-of', field(t('as-of'), day)), has), h('div.side', card(t('field.assigned_to'), about), mayOffboard && card(t('offboard'), leaving))))
+
+  const showPerson = () => show(about, facts([[t('email'), own(user.email)], [t('role'), t(`role.${user.role}`)], [t('state'), state(user)], [t('field.created_at'), ago(user.created_at)]]))
 
   async function showAssets() {
-    try {
-      const end = params.day && new Date(Math.min(+new Date(`${params.day}T23:59:59.999`), +now() - 1000)).toISOString()
-      const { data, meta } = await get(`/users/${id}/assets${query({ as_of: end, limit: 100 })}`, signal)
-      const back = !params.day && may('processes:write') && data.some(({ status }) => status === 'in_use')
-      const some = data.filter(({ status }) => status === 'in_use').slice(0, 20).map(({ id }) => id).join()
-      show(has, data.length === 0 ? h('p.hint', t(params.day ? 'had-nothing' : 'has-nothing'))
-        : [h('ul.plain-list.assets', data.map((asset) => h('li', assetLink(asset), pill(asset.status)))),
-          meta.total > data.length && h('p.hint', t('elsewhere-count', { count: meta.total - data.length })),
-          back && h('a.button', { href: href(['take-back'], { assets: some }) }, t('nav.take-back'))])
-    } catch (error) {
-      if (!signal.aborted) show(has, problemBox(error, showAssets))
-    }
+    const { day } = params
+    await attempt(has, async () => {
+      const { data, meta } = await get(`/users/${id}/assets`, signal, { as_of: endOf(day), limit: 100 })
+      if (day !== params.day) return
+      const assets = data.filter(({ status }) => status === 'in_use').slice(0, MOST).map(({ id }) => id).join()
+      show(has, data.length === 0 ? hint(t('has-nothing'))
+        : [assetList(data), meta.total > data.length && hint(t('elsewhere-count', { count: meta.total - data.length })),
+          !day && assets && may('processes:write') && h('div.actions', link(t('nav.take-back'), 'take-back', { assets }, 'button'),
+            data.length > 1 && link(t('choose-some'), 'assets', { person: id, status: 'in_use' }, 'button'))])
+    }, showAssets)
   }
 
   async function showOffboarding() {
-    const processes = may('processes:read') ? (await get('/processes', signal).catch(() => ({ data: [] }))).data.filter(({ trigger_status }) => trigger_status === 'in_use') : []
+    const { data } = may('processes:read') ? await get('/processes', signal).catch(() => ({ data: [] })) : { data: [] }
+    const processes = data.filter(({ trigger_status }) => trigger_status === 'in_use')
     const process = select(processes.map(({ id, name }) => [id, name]), processes.find(({ slug }) => slug === 'device-return')?.id)
     const off = checkbox(t('deactivate'), user.is_active)
     const outcome = h('div')
     const intent = new Intent()
-    const body = () => ({ ...(process.value ? { process_id: process.value } : {}), deactivate: off.box.checked })
-    const first = button(t('show-plan'), async () => {
-      try {
-        const asked = body()
-        const { data } = await plan(`/users/${id}/offboard`, asked)
-        show(outcome, h('div.plan', { role: 'status' }, h('h3', t('would-happen')), told(data, asked)),
-          h('div.actions', button(t('offboard-now', { name: user.display_name }), () => act(asked), 'primary')))
-      } catch (error) {
-        show(outcome, problemBox(error))
-      }
-    })
-    async function act(asked) {
-      try {
-        let { data } = await post(`/users/${id}/offboard`, asked, intent.key(asked, 0))
+    const path = `/users/${id}/offboard`
+    const first = button(t('show-plan'), () => attempt(outcome, async () => {
+      const asked = { ...(process.value ? { process_id: process.value } : {}), deactivate: off.box.checked }
+      const { data } = await plan(path, asked)
+      const act = button(t('offboard-now', { name: user.display_name }), () => doIt(asked), 'primary')
+      show(outcome, told(data, asked, t('would-happen')), h('div.actions', act))
+      act.focus()
+    }))
+    const doIt = (asked) => attempt(outcome, async () => {
+      let { data } = await intent.post(path, asked)
       // Of somebody with very many assets, a request starts a part.
       for (let round = 1; data.has_more; round++) {
-        const { data: more } = await post(`/users/${id}/offboard`, asked, intent.key(asked, round))
+        const { data: more } = await intent.post(path, asked, round)
         data = { ...more, movements: [...data.movements, ...more.movements], instances: [...data.instances, ...more.instances] }
       }
-        user = { ...user, ...data.user }
-        show(outcome, h('div.plan.done', { role: 'status' }, h('h3', t('done')), told(data, asked)))
-        showAssets()
-      } catch (error) {
-        show(outcome, problemBox(error, () => act(asked)))
-      }
-    }
+      user = { ...user, ...data.user }
+      show(outcome, told(data, asked, t('done')))
+      showPerson()
+      showAssets()
+    }, () => doIt(asked))
     for (const control of [process, off.box]) control.addEventListener('change', () => show(outcome))
     show(leaving, processes.length > 0 && field(t('process'), process), off.element, h('div.actions', first), outcome)
   }
 
+  showPerson()
   showAssets()
-  if (may('users:write') && may('processes:write')) showOffboarding()
+  if (mayOffboard) showOffboarding()
   return {
     title: user.display_name,
     update(next) {
@@ -118,16 +105,16 @@ export async function person(main, id, params, signal) {
 }
 
 /** What an offboarding does or did. */
-function told(plan, asked) {
-  const link = (way, id, assets) => {
-    const text = t('started-on', { count: assets.length, process: plan.process.name })
-    return h('li', id ? h('a', { href: href(['run', way, id]) }, text) : text, h('ul', assets.map((one) => h('li', assetLink({ id: one.asset_id, asset_tag: one.asset_tag, name: one.asset_name })))))
+function told({ process, user, movements, instances, in_progress_count: running, not_started: others }, asked, title) {
+  const started = (path, assets) => {
+    const text = t('started-on', { assets: t('assets', { count: assets.length }), process: process.name })
+    return h('li', path.endsWith('null') ? text : link(text, path), h('ul', assets.map((one) => h('li', assetLink(one)))))
   }
-  return h('ul', {},
-    asked.deactivate && h('li', t('is-deactivated', { name: plan.user.display_name })),
-    plan.movements.map(({ id, assets }) => link('movements', id, assets)),
-    plan.instances.map((one) => link('instances', one.instance_id, [one])),
-    plan.in_progress_count > 0 && h('li', t('already-running', { count: plan.in_progress_count })),
-    plan.not_started.map((one) => h('li', sentence('cant-start-on', { asset: assetLink({ id: one.asset_id, asset_tag: one.asset_tag, name: one.asset_name }) }), ' ', reason(one.code, { status_of_asset: one.status, trigger_status: 'in_use' }))),
-    plan.movements.length + plan.instances.length + plan.not_started.length + plan.in_progress_count === 0 && h('li', t('has-nothing')))
+  return h('div.plan', { role: 'status' }, h('h3', title), h('ul',
+    asked.deactivate && h('li', t('is-deactivated', { name: user.display_name })),
+    movements.map(({ id, assets }) => started(`run/movements/${id}`, assets)),
+    instances.map((one) => started(`run/instances/${one.instance_id}`, [one])),
+    running > 0 && h('li', t('already-running', { count: running })),
+    others.map((one) => h('li', assetLink(one), ': ', reason(one.code, { status_of_asset: one.status, trigger_status: 'in_use' }))),
+    movements.length + instances.length + others.length + running === 0 && h('li', t('has-nothing'))))
 }

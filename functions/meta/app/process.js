@@ -1,34 +1,38 @@
 // Processes: handing over, taking back and any other, with the plan first, the link as a code, and the receipt.
-import { Intent, Problem, get, may, plan, post, query, send, userName, uuid } from './api.js'
-import { button, card, facts, h, own, say, show, skeleton } from './dom.js'
-import { checkbox, clearProblems, empty, field, input, personField, problemBox, select, showProblems, suggesting } from './form.js'
+import { Intent, Problem, get, may, plan, post, send, userName, uuid } from './api.js'
+import { button, card, facts, go, h, heading, hint, href, link, own, say, show, skeleton } from './dom.js'
+import { attempt, checkbox, clearProblems, empty, field, form, input, personField, select, showProblems, submit, suggesting } from './form.js'
 import { reason } from './asset.js'
+import { chosen } from './inventory.js'
 import { code } from './qr.js'
-import { go, href } from './route.js'
 import { ago, date, moment, sentence, status, t } from './text.js'
-import { assetLink, pill } from './words.js'
+import { MOST, assetLink, assetList, pill } from './words.js'
 
-const MOST = 20
 const POLL_MS = 2500
 /** Links made in this tab, by the path of their process: only their creation tells the address. */
 const links = new Map()
 
+const signs = ({ steps }) => steps.some(({ type }) => type === 'signature')
+const picks = ({ steps }) => steps.some(({ type }) => type === 'user_picker')
+const subject = (ids) => (ids.length === 1 ? { asset_id: ids[0] } : { asset_ids: ids })
+const entered = (fields) => Object.fromEntries(fields.map(({ key, value }) => [key, value()]).filter(([, value]) => value !== null))
+
 /** The form that starts a process. `kind` is hand-over, take-back or start. */
-export async function begin(main, kind, params, signal) {
+export async function begin(main, params, signal, [kind]) {
   show(main, skeleton(10))
-  const [{ data: definitions }, assets, person] = await Promise.all([
-    get('/processes', signal),
-    Promise.all((params.assets ?? '').split(',').filter(Boolean).slice(0, MOST).map((id) => get(`/assets/${id}`, signal).then(({ data }) => data, () => null))).then((all) => all.filter(Boolean)),
-    params.person && may('users:read') ? get(`/users/${params.person}`, signal).then(({ data }) => data, () => null) : null])
-  const isHandOver = kind === 'hand-over'
-  const hasPicker = ({ steps }) => steps.some(({ type }) => type === 'user_picker')
-  const fitting = definitions.filter((one) => (isHandOver ? hasPicker(one) : kind === 'take-back' ? one.trigger_status === 'in_use' && !hasPicker(one) : true))
-  const usual = { 'hand-over': 'employee-onboarding', 'take-back': 'device-return' }[kind] ?? ''
-  let definition = fitting.find(({ slug }) => slug === (params.process ?? usual)) ?? fitting[0]
+  const read = (path) => get(path, signal).then(({ data }) => data, () => null)
+  const [{ data: definitions }, person, ...found] = await Promise.all([
+    get('/processes', signal), params.person && may('users:read') ? read(`/users/${params.person}`) : null,
+    ...(params.assets ?? '').split(',').filter(Boolean).slice(0, MOST).map((id) => read(`/assets/${id}`))])
+  const assets = found.filter(Boolean)
+  const fits = { 'hand-over': picks, 'take-back': (one) => one.trigger_status === 'in_use' && !picks(one) }[kind] ?? (() => true)
+  const fitting = definitions.filter(fits)
+  const usual = params.process ?? { 'hand-over': 'employee-onboarding', 'take-back': 'device-return' }[kind]
+  let definition = fitting.find(({ slug }) => slug === usual) ?? fitting[0]
   const title = t(kind === 'start' ? 'start' : `nav.${kind}`)
-  if (!definition) return show(main, h('h1', { tabIndex: -1 }, title), empty(t('no-process'), t('no-process-hint'))), { title }
+  if (!definition) return show(main, heading(title), empty(t('no-process'), 'POST /v1/processes')), { title }
   const intent = new Intent()
-  const list = h('ul.plain-list.assets')
+  const list = h('div')
   const place = h('div')
   const next = h('div.actions')
   const steps = h('div.grid')
@@ -36,16 +40,11 @@ export async function begin(main, kind, params, signal) {
   let fields = []
 
   function showAssets() {
-    const without = (asset) => button('×', () => {
+    const remove = (asset) => h('button.plain', { type: 'button', ariaLabel: t('remove', { name: asset.asset_tag }), click: () => {
       assets.splice(assets.indexOf(asset), 1)
       changed()
-    }, 'plain')
-    show(list, assets.map((asset) => {
-      const remove = without(asset)
-      remove.setAttribute('aria-label', t('remove', { name: asset.asset_tag }))
-      return h('li', assetLink(asset), pill(asset.status), remove)
-    }))
-    if (assets.length === 0) show(list, h('li.hint', t('choose-assets')))
+    } }, '×')
+    show(list, assets.length ? assetList(assets, (asset) => h('span', pill(asset.status), remove(asset))) : hint(t('choose-assets')))
   }
   const add = suggesting({
     stays: false,
@@ -57,172 +56,161 @@ export async function begin(main, kind, params, signal) {
       changed()
     },
     find: async (text, either) => {
-      const { data } = await get(`/assets${query({ q: text, limit: 8, status: text ? '' : definition.trigger_status })}`, either)
+      const { data } = await get('/assets', either, { q: text, limit: 8, status: text ? '' : definition.trigger_status })
       return data.map((asset) => ({ ...asset, text: asset.asset_tag, detail: `${asset.name} · ${status(asset.status)}` }))
     },
   })
-  const process = select(fitting.map(({ slug, name }) => [slug, name]), definition.slug)
-  process.addEventListener('change', () => {
+  const process = select(fitting.map(({ slug, name }) => [slug, name]), definition.slug, { change: () => {
     definition = fitting.find(({ slug }) => slug === process.value)
     showSteps()
     edit()
-  })
+  } })
 
   /** The steps before the signature are filled in here; then the signer signs. */
   function showSteps() {
     const end = definition.steps.findIndex(({ type }) => type === 'signature' || type === 'complete')
-    fields = definition.steps.slice(0, end < 0 ? definition.steps.length : end).map((step) => stepField(step, person))
+    fields = definition.steps.slice(0, end < 0 ? undefined : end).map((step) => stepField(step, person))
     show(steps, fields.map(({ element }) => element))
   }
   function changed() {
-    history.replaceState(null, '', href([kind], { ...params, assets: assets.map(({ id }) => id).join() }))
+    history.replaceState(null, '', href(kind, { ...params, assets: assets.map(({ id }) => id).join() }))
     showAssets()
     edit()
   }
   function edit() {
     show(place)
-    show(next, h('button', { type: 'submit', className: 'primary' }, t('show-plan')))
+    show(next, submit(t('show-plan')))
   }
 
   /** @returns {any} */
   function body() {
-    const values = fields.map(({ key, value }) => [key, value()]).filter(([, value]) => value !== null)
-    const hasSignature = definition.steps.some(({ type }) => type === 'signature')
-    const last = hasSignature ? fields.at(-1)?.key : definition.steps.at(-1).key
-    const ids = assets.map(({ id }) => id)
-    return { ...(ids.length === 1 ? { asset_id: ids[0] } : { asset_ids: ids }), step_data: Object.fromEntries(values), ...(last ? { through: last } : {}) }
+    const last = signs(definition) ? fields.at(-1)?.key : definition.steps.at(-1).key
+    return { ...subject(assets.map(({ id }) => id)), step_data: entered(fields), ...(last ? { through: last } : {}) }
   }
 
   async function preview() {
-    clearProblems(form, place)
+    clearProblems(element, place)
     if (assets.length === 0) return add.focus()
     const asked = body()
     try {
       const path = `/processes/${definition.id}/start`
-      await plan(path, asked).catch((error) => {
-        if (!isTooMany(error)) throw error
-        const { through: _, step_data: __, ...only } = asked
-        return plan(path, only)
-      })
+      await atOnce(() => plan(path, asked), () => plan(path, without(asked)))
       const picked = fields.find(({ type }) => type === 'user_picker')?.text()
-      const signs = definition.steps.some(({ type }) => type === 'signature')
-      show(place, h('div.plan', { role: 'status' }, h('h3', t('would-happen')), h('ul', {},
+      show(place, h('div.plan', { role: 'status' }, h('h3', t('would-happen')), h('ul',
         assets.map((asset) => h('li', sentence('plan-asset', { asset: assetLink(asset), from: status(asset.status), to: status(definition.target_status) }))),
         picked && h('li', t('plan-person', { name: picked })),
-        h('li', signs ? t('plan-sign') : t('plan-no-sign')))))
+        h('li', t(signs(definition) ? 'plan-sign' : 'plan-no-sign')))))
       show(next, button(t('go-on'), () => act(asked), 'primary'), button(t('keep-editing'), edit))
-      next.querySelector('button').focus()
+      next.firstChild.focus()
     } catch (error) {
       refused(error)
     }
   }
 
   function refused(error) {
-    if (!(error instanceof Problem) || error.status !== 409) return showProblems(form, place, error)
+    if (!(error instanceof Problem) || error.status !== 409) return showProblems(element, place, error)
     const all = error.body.assets ?? [{ ...error.body, asset_id: assets[0].id }]
-    const lines = all.map((one) => {
-      const asset = assets.find(({ id }) => id === one.asset_id) ?? assets[0]
-      return h('li', assetLink(asset), ': ', reason(one.code, one), ' ',
-        one.instance_id && h('a', { href: href(['run', 'instances', one.instance_id]) }, t('see-process')))
-    })
-    show(place, h('div.problem', { role: 'alert' }, h('p', t('cant-start')), h('ul', lines)), h('div.actions', preparation(all)))
+    const lines = all.map((one) => h('li', assetLink(assets.find(({ id }) => id === one.asset_id) ?? assets[0]), ': ', reason(one.code, one), ' ',
+      one.instance_id && link(t('see-process'), `run/instances/${one.instance_id}`)))
+    const first = preparation(all)
+    show(place, h('div', { className: first ? 'plan' : 'problem', role: 'alert' }, h('p', t('cant-start')), h('ul', lines)))
+    if (first) {
+      show(next, first)
+      first.focus()
+    }
   }
 
   /** A process that brings the assets into the status that this one needs, and asks for nothing. */
   function preparation(refusals) {
-    const from = assets.filter(({ id }) => refusals.some((one) => one.asset_id === id)).map((asset) => asset.status)
-    const step = definitions.find((one) => from.every((status) => status === one.trigger_status) && one.target_status === definition.trigger_status
-      && !one.steps.some(({ type, required }) => required || type === 'signature' || type === 'user_picker' || type === 'confirmation'))
+    const ids = refusals.map(({ asset_id }) => asset_id)
+    const isFree = ({ type, required }) => !required && !['signature', 'user_picker', 'confirmation'].includes(type)
+    const step = definitions.find((one) => one.target_status === definition.trigger_status && one.steps.every(isFree)
+      && assets.every(({ id, status }) => !ids.includes(id) || status === one.trigger_status))
     if (!step || refusals.some(({ code }) => code !== 'WRONG_ASSET_STATUS')) return null
-    return button(t('first-do', { process: step.name, count: from.length, status: status(step.target_status) }), async () => {
-      const ids = refusals.map(({ asset_id }) => asset_id)
-      const asked = { ...(ids.length === 1 ? { asset_id: ids[0] } : { asset_ids: ids }), through: step.steps.at(-1).key }
+    return button(t('first-do', { process: step.name, count: ids.length, status: status(step.target_status) }), async () => {
       try {
-        await start(step, asked)
+        await start(step, { ...subject(ids), through: step.steps.at(-1).key })
         for (const [n, { id }] of assets.entries()) assets[n] = (await get(`/assets/${id}`, signal)).data
         showAssets()
         await preview()
       } catch (error) {
         refused(error)
       }
-    })
+    }, 'primary')
   }
 
   /** Starts a process, and submits steps; one by one if all of them are too many for one transaction. */
-  async function start({ id, steps }, asked) {
+  function start({ id, steps }, asked) {
     const path = `/processes/${id}/start`
-    try {
-      return (await post(path, asked, intent.key(path, asked))).data
-    } catch (error) {
-      if (!isTooMany(error)) throw error
-    }
-    const { through, step_data: values, ...only } = asked
-    const { data } = await post(path, only, intent.key(path, only))
-    return submitEach(['movements', data.id], steps.slice(0, steps.findIndex(({ key }) => key === through) + 1), values, intent)
-  }
-
-  function onlyHolder() {
-    const holders = new Set(assets.map(({ assigned_to }) => assigned_to))
-    return holders.size === 1 ? [...holders][0] : null
+    return atOnce(() => intent.post(path, asked), async () => {
+      const { data } = await intent.post(path, without(asked))
+      return submitEach(`movements/${data.id}`, steps.slice(0, steps.findIndex(({ key }) => key === asked.through) + 1), asked.step_data, intent)
+    })
   }
 
   async function act(asked) {
     try {
       const data = await start(definition, asked)
-      const path = data.instances ? ['movements', data.id] : ['instances', data.id]
+      chosen.clear()
+      const path = data.instances ? `movements/${data.id}` : `instances/${data.id}`
       const isOpen = (data.instances?.[0] ?? data).status === 'in_progress'
-      const signer = fields.find(({ type }) => type === 'user_picker')?.value() ?? onlyHolder()
-      if (isOpen && signer && definition.steps.some(({ type }) => type === 'signature')) await makeLink(path, { user_id: signer }).catch(() => null)
-      go(['run', ...path])
+      const holders = new Set(assets.map(({ assigned_to }) => assigned_to))
+      const signer = fields.find(({ type }) => type === 'user_picker')?.value() ?? (holders.size === 1 ? [...holders][0] : null)
+      if (isOpen && signer && signs(definition)) await makeLink(path, { user_id: signer }).catch(() => null)
+      go(`run/${path}`)
     } catch (error) {
       refused(error)
     }
   }
 
-  const form = h('form.card.form', { noValidate: true },
-    field(t('process'), process), h('div.field', h('h2', t('assets-of')), list), field(t('add-asset'), add), steps, place, next)
-  form.addEventListener('submit', (event) => (event.preventDefault(), preview()))
-  form.addEventListener('input', () => next.querySelector('[type=submit]') || edit())
-  show(main, h('h1', { tabIndex: -1 }, title), form)
+  const element = form(preview, field(t('process'), process), h('div.field', h('h2', t('assets-of')), list), field(t('add-asset'), add), steps, place, next)
+  element.addEventListener('input', () => next.querySelector('[type=submit]') || edit())
+  show(main, heading(title), element)
   showAssets()
   showSteps()
   edit()
   return { title }
 }
 
-const isTooMany = (error) => error instanceof Problem && error.errors.some(({ pointer, detail }) => pointer === '/through' && detail.startsWith('makes '))
+/** The start alone. */
+const without = ({ through: _, step_data: __, ...start }) => start
+
+/** Does all steps at once; what `stepwise` does, if they are too many for one transaction. */
+async function atOnce(all, stepwise) {
+  try {
+    return (await all()).data
+  } catch (error) {
+    const isTooMany = error instanceof Problem && error.errors.some(({ pointer, detail }) => pointer === '/through' && detail.startsWith('makes '))
+    if (!isTooMany) throw error
+    return stepwise()
+  }
+}
 
 /** The field of a step, and its value; null if nothing is entered. */
 function stepField(step, person) {
   const { type, key, label, items, options, required } = step
-  const name = required ? [own(label), ` (${t('required')})`] : own(label)
+  const name = [own(label), required && ` (${t('required')})`]
   const pointer = `/step_data/${key}`
-  const of = (control, value, text = () => control.value) => ({ key, type, value, text, element: field(name, control, { pointer }) })
+  const made = (element, value, text = () => '') => ({ key, type, value, text, element })
+  const of = (control, value = () => control.value.trim() || null) => made(field(name, control, pointer), value, () => control.value)
   switch (type) {
     case 'user_picker': {
       let user = person
-      const control = personField((chosen) => (user = chosen), person?.display_name)
-      return of(control, () => user?.id ?? null)
+      return of(personField((chosen) => (user = chosen), person?.display_name), () => user?.id ?? null)
     }
     case 'checklist': {
       const boxes = items.map((item) => ({ item, ...checkbox(own(item)) }))
-      const group = h('fieldset.field', h('legend', name), boxes.map(({ element }) => element))
-      group.dataset.pointer = pointer
-      return { key, type, text: () => '', value: () => boxes.filter(({ box }) => box.checked).map(({ item }) => item), element: group }
+      const group = h('fieldset.field', { 'data-pointer': pointer }, h('legend', name), boxes.map(({ element }) => element))
+      return made(group, () => boxes.filter(({ box }) => box.checked).map(({ item }) => item))
     }
     case 'confirmation': {
       const { box, element } = checkbox(own(label))
       box.dataset.pointer = pointer
-      return { key, type, text: () => '', value: () => box.checked || null, element: h('div.field', element) }
+      return made(h('div.field', element), () => box.checked || null)
     }
-    case 'select': {
-      const control = select([['', t('nothing')], ...options.map((option) => [option, option])])
-      return of(control, () => control.value || null)
-    }
-    default: {
-      const control = type === 'textarea' ? h('textarea', { rows: 2 }) : input(type === 'date' ? 'date' : 'text')
-      return of(control, () => control.value.trim() || null)
-    }
+    case 'select': return of(select([['', '–'], ...options.map((option) => [option, option])]))
+    case 'textarea': return of(h('textarea', { rows: 2 }))
+    default: return of(input(type === 'date' ? 'date' : 'text'))
   }
 }
 
@@ -231,7 +219,7 @@ async function submitEach(path, steps, values, intent) {
   let data
   for (const { key } of steps) {
     const body = { step_data: values?.[key] === undefined ? {} : { [key]: values[key] }, through: key }
-    data = (await post(`${base(path)}/advance`, body, intent.key(path, body))).data
+    data = (await intent.post(`${base(path)}/advance`, body)).data
   }
   return data
 }
@@ -239,18 +227,19 @@ async function submitEach(path, steps, values, intent) {
 async function makeLink(path, signer) {
   // With another key each time: a repeated response would lack the address.
   const { data } = await post(`${base(path)}/links`, { signer }, uuid())
-  if (data.url) links.set(path.join('/'), data)
-  return data
+  if (data.url) links.set(path, data)
 }
 
-const base = ([way, id]) => (way === 'movements' ? `/movements/${id}` : `/processes/instances/${id}`)
+const base = (path) => (path.startsWith('movements') ? `/${path}` : `/processes/${path}`)
 
-/** A running or ended process. */
-export async function run(main, path, signal) {
+/** A running or ended process, at `movements/…` or `instances/…`. */
+export async function run(main, _, signal, [, ...parts]) {
+  const path = parts.join('/')
   show(main, skeleton(10))
-  const isMovement = path[0] === 'movements'
-  let { data } = await get(`${base(path)}${isMovement ? '' : '?omit=signatures'}`, signal)
-  if (!isMovement && data.movement_id) return go(['run', 'movements', data.movement_id], {}, true)
+  const isMovement = path.startsWith('movements')
+  const read = async () => (await get(base(path), signal, isMovement ? {} : { omit: 'signatures' })).data
+  let data = await read()
+  if (data.movement_id) return go(`run/movements/${data.movement_id}`, {}, true)
   const top = h('div.title')
   const left = h('div', skeleton(6)), right = h('div.side', skeleton(4))
   show(main, top, h('div.columns', left, right))
@@ -260,38 +249,41 @@ export async function run(main, path, signal) {
   const lead = () => all().find((one) => one.status === 'in_progress') ?? all()[0]
 
   async function showAll() {
-    const { steps, status: state } = { ...lead(), status: data.status }
-    show(top, h('div', h('h1', { tabIndex: -1 }, own(data.process_name)), h('p', data.number && h('span.tag', data.number), ' ',
-      h('span', { className: `pill run-${state}` }, t(`run.${state}`)), h('span.hint', ' ', t('started-by', { name: data.started_by_name }), ' ', ago(data.started_at)))))
-    const signatures = (await get(`${base(path)}/links?limit=100`, signal)).data
-    const used = signatures.filter(({ status }) => status === 'used')
-    show(right, card(t('assets-of'), h('ul.plain-list.assets', all().map((one) => h('li', assetLink({ id: one.asset_id, asset_tag: one.asset_tag, name: one.asset_name }))))),
-      card(t('steps'), await stepList(steps)))
-    const open = state === 'in_progress' ? steps.slice(lead().current_step) : []
-    const toSign = open.findIndex(({ type }) => type === 'signature')
+    const { status: state } = data
+    const { steps, current_step: at } = lead()
+    show(top, h('div', heading(own(data.process_name)), h('p.meta', data.number && h('span.tag', data.number),
+      h('span', { className: `run-${state}` }, t(`run.${state}`)), h('span.hint', t('started-by', { name: data.started_by_name }), ' ', ago(data.started_at)))))
+    const { data: signatures } = await get(`${base(path)}/links`, signal, { limit: 100 })
+    const used = signatures.find(({ status }) => status === 'used')
+    show(right, card(t('assets-of'), assetList(all(), () => null)), card(t('steps'), await stepList(steps)),
+      state === 'in_progress' && may('processes:write') && cancelling())
+    const open = state === 'in_progress' ? steps.slice(at) : []
     show(left,
-      used.length > 0 && h('p.signed', { role: 'status' }, h('span', { 'aria-hidden': 'true' }, '✓ '), t('signed-by', { name: used[0].signer.name, time: moment(used[0].used_at) })),
+      used && h('p.signed', { role: 'status' }, h('span', { ariaHidden: 'true' }, '✓ '), t('signed-by', { name: used.signer.name, time: moment(used.used_at) })),
       state === 'completed' && receipt(),
-      open.length > 0 && (toSign >= 0 ? signing(signatures) : rest(open)))
-    if (state === 'in_progress' && may('processes:write')) left.append(cancelling())
+      open.length > 0 && (signs({ steps: open }) ? signing(signatures) : rest(open)))
   }
 
   async function stepList(steps) {
     const one = lead()
-    const rows = await Promise.all(steps.map(async (step, n) => {
+    const words = async ({ type, key }) => {
+      const value = one.step_data[key]
+      if (type === 'user_picker') return own((await userName(value)) ?? t('somebody'))
+      if (type === 'signature') return !value && '–'
+      if (type === 'date' && value) return date(value)
+      return value !== true && own(Array.isArray(value) ? value.join(', ') || '–' : value ?? '')
+    }
+    return h('ol.steps', await Promise.all(steps.map(async (step, n) => {
       const isDone = n < one.current_step || one.status === 'completed'
-      const value = one.step_data[step.key]
-      const shown = !isDone ? null : step.type === 'user_picker' ? own((await userName(value)) ?? t('somebody')) : step.type === 'signature' ? t(value ? 'signed' : 'not-signed')
-        : Array.isArray(value) ? own(value.length ? value.join(', ') : t('nothing')) : step.type === 'date' && value ? date(value) : value === true ? '' : own(value ?? '')
-      const mark = h('span', { 'aria-hidden': 'true', className: 'mark' }, isDone ? '✓' : n === one.current_step && one.status === 'in_progress' ? '▸' : '·')
-      return h('li', { className: isDone ? '' : 'hint' }, mark, h('span', own(step.label), h('span.unseen', ` (${t(isDone ? 'step-done' : 'step-open')})`), shown && h('p.hint', shown)))
-    }))
-    return h('ol.steps', rows)
+      const mark = isDone ? '✓' : n === one.current_step && one.status === 'in_progress' ? '▸' : '·'
+      return h('li', { className: isDone ? '' : 'hint' }, h('span.mark', { ariaHidden: 'true' }, mark),
+        h('span', own(step.label), h('span.unseen', ` (${t(isDone ? 'done' : 'step-open')})`), isDone && hint(await words(step))))
+    })))
   }
 
   function signing(signatures) {
     const place = h('div')
-    const made = links.get(path.join('/'))
+    const made = links.get(path)
     const live = signatures.find(({ status }) => status === 'open')
     const known = made && live?.id === made.id ? made : null
     if (live && !polled.has(live.id)) poll(live)
@@ -299,48 +291,43 @@ export async function run(main, path, signal) {
     const picked = lead().steps.find(({ type }) => type === 'user_picker')
     let signer = picked ? lead().step_data[picked.key] : null
     const who = personField((user) => (signer = user?.id ?? null))
-    const holder = () => get(`/assets/${lead().asset_id}`, signal).then(({ data }) => data.assigned_to)
     // Who gives something back signs for it.
-    Promise.resolve(signer ?? holder())
+    Promise.resolve(signer ?? get(`/assets/${lead().asset_id}`, signal).then(({ data }) => data.assigned_to))
       .then(async (id) => {
         const name = id && (await userName(id))
         if (name && !who.value) [signer, who.value] = [id, name]
       })
       .catch(() => {})
-    const make = button(t(live ? 'another-link' : 'make-link'), async () => {
-      try {
-        const one = signer ? { user_id: signer } : { name: who.value.trim() }
-        if (!signer && !one.name) return who.focus()
-        await makeLink(path, one)
-        await showAll()
-      } catch (error) {
-        show(place, problemBox(error))
-      }
-    }, known ? '' : 'primary')
+    const make = button(t(live ? 'another-link' : 'make-link'), () => attempt(place, async () => {
+      const one = signer ? { user_id: signer } : { name: who.value.trim() }
+      if (!signer && !one.name) return who.focus()
+      await makeLink(path, one)
+      await showAll()
+    }), known ? '' : 'primary')
     const copy = button(t('copy-link'), async () => {
       await navigator.clipboard.writeText(known.url)
       say(t('copied'))
     })
     return card(t('signature'),
       known ? h('div.code', code(known.url, t('code-of-link', { name: known.signer.name })),
-        h('div', h('p', t('scan-to-sign', { name: known.signer.name })), h('p', h('a', { href: known.url, target: '_blank', rel: 'noopener noreferrer' }, t('open-link'))),
-          navigator.clipboard && copy, h('p.hint', t('link-until', { time: moment(known.expires_at) })), h('p.waiting', t('waiting-for-signature'))))
-        : live ? h('p', t('link-elsewhere', { name: live.signer.name, time: moment(live.expires_at) })) : h('p', t('needs-signature')),
-      may('processes:write') && h(known ? 'details' : 'div', {}, known && h('summary', t('another-link')), may('users:read') && field(t('signer'), who), make), place)
+        h('div', h('p', t('scan-to-sign', { name: known.signer.name })), h('a', { href: known.url, target: '_blank', rel: 'noopener noreferrer' }, t('open-link')),
+          navigator.clipboard && copy, hint(t('link-until', { time: moment(known.expires_at) })), h('p.waiting', t('waiting-for-signature'))))
+        : h('p', live ? t('link-elsewhere', { name: live.signer.name, time: moment(live.expires_at) }) : t('needs-signature')),
+      may('processes:write') && h(known ? 'details' : 'div', known && h('summary', t('another-link')), may('users:read') && field(t('signer'), who), make), place)
   }
 
   /** Looks until the link was used. */
-  async function poll(link) {
+  async function poll({ id }) {
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS))
       if (signal.aborted) return
       if (document.hidden) continue
       try {
-        const { data: now } = await get(`${base(path)}/links/${link.id}`, signal)
+        const { data: now } = await get(`${base(path)}/links/${id}`, signal)
         if (now.status === 'open') continue
-        data = (await get(`${base(path)}${isMovement ? '' : '?omit=signatures'}`, signal)).data
+        data = await read()
         if (now.status === 'used') say(t('signed-by', { name: now.signer.name, time: moment(now.used_at) }))
-        links.delete(path.join('/'))
+        links.delete(path)
         return await showAll()
       } catch (error) {
         // The next look may succeed.
@@ -351,61 +338,43 @@ export async function run(main, path, signal) {
 
   /** What is left for this key's people, such as the confirmation that a device was received. */
   function rest(open) {
-    if (!may('processes:write')) return h('p.hint', t('read-only', { scope: 'processes:write' }))
+    if (!may('processes:write')) return hint(t('scope-missing', { scope: 'processes:write' }))
+    const last = open.at(-1)
     const fields = open.filter(({ type }) => type !== 'complete').map((step) => stepField(step, null))
     const place = h('div')
-    const form = h('form.card.form', { noValidate: true }, h('h2', t('left-to-do')), fields.map(({ element }) => element), place,
-      h('div.actions', h('button', { type: 'submit', className: 'primary' }, open.at(-1).type === 'complete' ? own(open.at(-1).label) : t('submit'))))
-    form.addEventListener('submit', async (event) => {
-      event.preventDefault()
-      clearProblems(form, place)
-      const values = fields.map(({ key, value }) => [key, value()]).filter(([, value]) => value !== null)
-      const body = { step_data: Object.fromEntries(values), through: open.at(-1).key }
+    const element = form(async () => {
+      clearProblems(element, place)
+      const body = { step_data: entered(fields), through: last.key }
       try {
-        data = await post(`${base(path)}/advance`, body, intent.key(body)).then(({ data }) => data, (error) => {
-          if (!isTooMany(error)) throw error
-          return submitEach(path, open, body.step_data, intent)
-        })
+        data = await atOnce(() => intent.post(`${base(path)}/advance`, body), () => submitEach(path, open, body.step_data, intent))
         await showAll()
       } catch (error) {
-        showProblems(form, place, error)
+        showProblems(element, place, error)
       }
-    })
-    return form
+    }, h('h2', t('left-to-do')), fields.map(({ element }) => element), place, h('div.actions', submit(last.type === 'complete' ? own(last.label) : t('submit'))))
+    return element
   }
 
   function cancelling() {
     const why = input('text')
     const place = h('div')
-    return h('details.cancelling', h('summary', t('cancel-process')), field(t('reason'), why), button(t('cancel-process'), async () => {
-      const body = why.value.trim() ? { reason: why.value.trim() } : {}
-      try {
-        await post(`${base(path)}/cancel`, body, intent.key(body))
-        data = (await get(`${base(path)}${isMovement ? '' : '?omit=signatures'}`, signal)).data
-        await showAll()
-      } catch (error) {
-        show(place, problemBox(error))
-      }
-    }), place)
+    return h('details', h('summary', t('cancel-process')), field(t('reason'), why), button(t('cancel-process'), () => attempt(place, async () => {
+      await intent.post(`${base(path)}/cancel`, why.value.trim() ? { reason: why.value.trim() } : {})
+      data = await read()
+      await showAll()
+    })), place)
   }
 
   function receipt() {
     const place = h('div')
-    const made = h('div.actions', button(t('get-receipt'), async () => {
-      try {
-        const { body } = await send('GET', `${base(path)}/receipt?format=html`, { signal, as: 'text' })
-        const url = URL.createObjectURL(new Blob([body], { type: 'text/html' }))
-        const link = h('a', { href: url, download: `receipt-${(data.number ?? lead().asset_tag).replace(/[^0-9A-Za-z-]+/g, '-')}.html`, hidden: true })
-        document.body.append(link)
-        link.click()
-        link.remove()
-        setTimeout(() => URL.revokeObjectURL(url), 60_000)
-        say(t('receipt-saved'))
-      } catch (error) {
-        show(place, problemBox(error))
-      }
-    }, 'primary'))
-    return card(t('receipt'), facts([[t('run.completed'), ago(lead().completed_at)]]), made, place)
+    const save = () => attempt(place, async () => {
+      const { body } = await send('GET', `${base(path)}/receipt?format=html`, { signal, as: 'text' })
+      const url = URL.createObjectURL(new Blob([body], { type: 'text/html' }))
+      h('a', { href: url, download: `receipt-${(data.number ?? lead().asset_tag).replace(/[^0-9A-Za-z-]+/g, '-')}.html` }).click()
+      setTimeout(() => URL.revokeObjectURL(url), 60_000)
+      say(t('saved'))
+    })
+    return card(t('receipt'), facts([[t('run.completed'), ago(lead().completed_at)]]), h('div.actions', button(t('get-receipt'), save, 'primary')), place)
   }
 
   await showAll()

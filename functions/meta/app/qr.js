@@ -1,7 +1,8 @@
 // QR codes (ISO/IEC 18004) of addresses: byte mode, level M, versions 1 to 15, which is up to 412 bytes.
 import { svg } from './dom.js'
 
-/** Of level M by version: check bytes of a block, and number of blocks. */
+/** Of level M by version: data bytes, check bytes of a block, and number of blocks. */
+const DATA = [0, 16, 28, 44, 64, 86, 108, 124, 154, 182, 216, 254, 290, 334, 365, 415]
 const CHECKS = [0, 10, 16, 26, 18, 24, 16, 18, 22, 22, 26, 30, 22, 22, 24, 24]
 const BLOCKS = [0, 1, 1, 1, 2, 2, 4, 4, 4, 5, 5, 5, 8, 9, 9, 10]
 /** Bits of the format: level M. */
@@ -41,25 +42,17 @@ function withRemainder(value, bits, polynomial) {
   return (value << bits) | rest
 }
 
-/** Data and check bytes that fit, without function patterns. */
-function capacity(version) {
-  const lines = Math.floor(version / 7) + 2
-  const modules = (16 * version + 128) * version + 64 - (version > 1 ? (25 * lines - 10) * lines - 55 : 0) - (version > 6 ? 36 : 0)
-  return modules >> 3
-}
-
 /** The text as data with checks, interleaved. */
 function codewords(text) {
   const bytes = [...new TextEncoder().encode(text)]
   const lengthBits = (version) => (version < 10 ? 8 : 16)
   let version = 1
-  const room = () => capacity(version) - CHECKS[version] * BLOCKS[version]
-  while (bytes.length * 8 + 4 + lengthBits(version) > room() * 8) if (++version >= CHECKS.length) throw new RangeError('too long for a code')
+  while (bytes.length * 8 + 4 + lengthBits(version) > DATA[version] * 8) if (++version >= DATA.length) throw new RangeError('too long for a code')
   let bits = '0100' + bytes.length.toString(2).padStart(lengthBits(version), '0') + bytes.map((byte) => byte.toString(2).padStart(8, '0')).join('')
-  bits += '0000'.slice(0, room() * 8 - bits.length)
+  bits += '0000'.slice(0, DATA[version] * 8 - bits.length)
   bits = bits.padEnd(Math.ceil(bits.length / 8) * 8, '0')
   const data = bits.match(/.{8}/g)?.map((byte) => parseInt(byte, 2)) ?? []
-  for (let n = 0; data.length < room(); n++) data.push(n % 2 ? 0x11 : 0xec)
+  for (let n = 0; data.length < DATA[version]; n++) data.push(n % 2 ? 0x11 : 0xec)
   const count = BLOCKS[version], short = Math.floor(data.length / count), long = data.length % count
   let at = 0
   const blocks = Array.from({ length: count }, (_, n) => data.slice(at, (at += short + (n >= count - long ? 1 : 0))))

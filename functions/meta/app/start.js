@@ -1,32 +1,33 @@
 // The beginning: key, language, and which view the address asks for.
 import { BASE, Problem, get, may, session, setKey } from './api.js'
-import { asset, byTag } from './asset.js'
-import { button, card, facts, h, own, part, say, show } from './dom.js'
-import { empty, field, input, problemBox } from './form.js'
+import { asset, byTag, changes } from './asset.js'
+import { button, card, current, facts, h, heading, hint, href, link, own, part, say, show } from './dom.js'
+import { empty, field, form, input, problemBox, submit } from './form.js'
 import { inventory } from './inventory.js'
 import { people, person } from './people.js'
 import { begin, run } from './process.js'
-import { current, href } from './route.js'
 import { stock } from './stock.js'
 import { readersLanguage, speak, t } from './text.js'
 
 const main = part('main')
-/** Views by the first part of the fragment, with the scopes that they need. @type {Record<string, [string[], (path: string[], params: any, signal: AbortSignal) => any]>} */
+const START = [begin, 'processes:read', 'processes:write', 'assets:read']
+/** Views by the first part of the fragment, with the scopes that they need. @type {Record<string, any[]>} */
 const VIEWS = {
-  assets: [['assets:read'], (_, params, signal) => inventory(main, params, signal)],
-  asset: [['assets:read'], ([id], params, signal) => asset(main, id, params, signal)],
-  tag: [['assets:read'], ([tag], _, signal) => byTag(main, tag, signal)],
-  people: [['users:read'], (_, params, signal) => people(main, params, signal)],
-  person: [['users:read'], ([id], params, signal) => person(main, id, params, signal)],
-  'hand-over': [['processes:read', 'processes:write', 'assets:read'], (_, params, signal) => begin(main, 'hand-over', params, signal)],
-  'take-back': [['processes:read', 'processes:write', 'assets:read'], (_, params, signal) => begin(main, 'take-back', params, signal)],
-  start: [['processes:read', 'processes:write', 'assets:read'], (_, params, signal) => begin(main, 'start', params, signal)],
-  run: [['processes:read'], (path, _, signal) => run(main, path, signal)],
-  stock: [['assets:write'], (_, params, signal) => stock(main, params, signal)],
-  key: [[], () => account()],
+  assets: [inventory, 'assets:read'],
+  asset: [asset, 'assets:read'],
+  tag: [byTag, 'assets:read'],
+  changes: [changes, 'events:read'],
+  people: [people, 'users:read'],
+  person: [person, 'users:read'],
+  'hand-over': START,
+  'take-back': START,
+  start: START,
+  run: [run, 'processes:read'],
+  stock: [stock, 'assets:write'],
+  key: [account],
 }
 const TABS = ['assets', 'people', 'hand-over', 'take-back', 'stock']
-const TAB_OF = { asset: 'assets', tag: 'assets', person: 'people', start: 'hand-over', run: 'hand-over' }
+const TAB_OF = { asset: 'assets', tag: 'assets', changes: 'assets', person: 'people', start: 'hand-over' }
 
 /** Takes the key out of the address, before anything else can read it there. */
 function takeKey() {
@@ -52,30 +53,28 @@ async function signIn() {
       if (error.status === 401) setKey(null)
     }
   }
-  const control = input('password', '', { autocomplete: 'off', spellcheck: false, required: true })
-  const form = h('form.card.form.narrow', { noValidate: true }, h('h1', { tabIndex: -1 }, t('key-title')), h('p', t('key-hint')),
-    field(t('key'), control), problem && problemBox(problem, session.key ? signIn : undefined), h('div.actions', h('button', { type: 'submit', className: 'primary' }, t('go-in'))),
-    h('p.hint', t('key-stays'), ' ', h('a', { href: `${BASE}/docs` }, t('documentation'))))
-  form.addEventListener('submit', (event) => {
-    event.preventDefault()
+  const control = input('password', '', { spellcheck: false, required: true })
+  const element = form(() => {
     const key = control.value.trim()
     if (!key) return control.focus()
     setKey(key)
     signIn()
-  })
+  }, heading(t('key-title')), h('p', t('key-hint')), field(t('key'), control), problem && problemBox(problem, session.key ? signIn : undefined),
+  h('div.actions', submit(t('go-in'))), hint(t('key-stays'), ' ', h('a', { href: `${BASE}/docs` }, t('documentation'))))
+  element.classList.add('narrow')
   document.title = t('key-title')
-  show(main, form)
+  show(main, element)
   control.focus()
 }
 
 function showFrame() {
   show(part('organization'), session.me.tenant.name)
-  show(part('nav'), TABS.map((name) => h('a', { href: href([name]), 'data-tab': name }, t(`nav.${name}`))))
-  part('nav').setAttribute('aria-label', t('views'))
-  const whose = session.me.user?.display_name ?? session.me.key.name
-  part('account').hidden = part('home').hidden = false
-  show(part('account'), own(whose))
-  part('account').title = t('this-key')
+  show(part('nav'), TABS.map((name) => h('a', { href: href(name), 'data-tab': name }, t(`nav.${name}`))))
+  part('nav').ariaLabel = t('views')
+  const account = part('account')
+  account.hidden = part('home').hidden = false
+  show(account, own(session.me.user?.display_name ?? session.me.key.name))
+  account.title = t('this-key')
   showView()
 }
 
@@ -85,28 +84,25 @@ let leave = new AbortController()
 let moves = 0
 
 async function showView() {
-  const { path: [name, ...rest], params } = current()
-  const at = [name, ...rest].join('/')
-  if (shown?.name === at && shown.view?.update) return shown.view.update(params)
+  const { path, params } = current()
+  const [name] = path
+  if (shown?.name === path.join('/') && shown.view?.update) return shown.view.update(params)
   const isFirst = shown === null
   moves += 1
   leave.abort()
   leave = new AbortController()
   const { signal } = leave
-  shown = { name: at, view: null }
-  for (const tab of part('nav').children) {
-    if (tab.dataset.tab === (TAB_OF[name] ?? name)) tab.setAttribute('aria-current', 'page')
-    else tab.removeAttribute('aria-current')
-  }
+  shown = { name: path.join('/'), view: null }
+  for (const tab of part('nav').children) tab.ariaCurrent = tab.dataset.tab === (TAB_OF[name] ?? name) ? 'page' : null
   main.classList.remove('wide')
   say('')
-  const [scopes, view] = Object.hasOwn(VIEWS, name) ? VIEWS[name] : [[], null]
+  const [view, ...scopes] = Object.hasOwn(VIEWS, name) ? VIEWS[name] : []
   const lacking = scopes.filter((scope) => !may(scope))
   try {
-    if (!view) show(main, empty(t('no-view'), '', h('a.button', { href: '#/assets' }, t('nav.assets'))))
-    else if (lacking.length) show(main, empty(t('scope-missing', { scope: lacking.join(', ') }), t('scope-hint'), h('a.button', { href: '#/key' }, t('this-key'))))
+    if (!view) show(main, empty(t('no-view'), '', link(t('nav.assets'), 'assets', {}, 'button')))
+    else if (lacking.length) show(main, empty(t('scope-missing', { scope: lacking.join(', ') }), t('scope-hint'), link(t('this-key'), 'key', {}, 'button')))
     else {
-      const made = await view(rest, params, signal)
+      const made = await view(main, params, signal, path)
       if (signal.aborted) return
       shown.view = made
       document.title = `${made?.title ?? t('nav.assets')} – ${session.me.tenant.name}`
@@ -116,21 +112,21 @@ async function showView() {
     if (error instanceof Problem && error.status === 401) return (setKey(null), (session.me = null), (shown = null), signIn())
     show(main, problemBox(error, () => ((shown = null), showView())))
   }
-  // A screen reader starts there.
-  if (!isFirst) (main.querySelector('h1') ?? main).focus({ preventScroll: true })
-  if (!isFirst) scrollTo(0, 0)
+  if (isFirst) return
+  // A screen reader starts there, unless the view has its own beginning.
+  if (!main.contains(document.activeElement) || document.activeElement === main) (main.querySelector('h1') ?? main).focus({ preventScroll: true })
+  scrollTo(0, 0)
 }
 
 function account() {
   const { key, tenant, user } = session.me
-  const all = ['assets', 'processes', 'users', 'catalog', 'settings'].flatMap((family) => [`${family}:read`, `${family}:write`])
-  const line = (scope) => h('li', h('span.mark', { 'aria-hidden': 'true' }, may(scope) ? '✓' : '–'), h('code', scope), !may(scope) && h('span.hint', ` ${t('not-granted')}`))
-  show(main, h('h1', { tabIndex: -1 }, t('this-key')), card(t('key'), facts([[t('organization'), own(tenant.name)], [t('field.name'), own(key.name)], [t('person'), user && own(user.display_name)]]),
-    h('ul.steps', all.map(line)), h('div.actions', button(t('forget-key'), () => {
-      sessionStorage.clear()
-      location.hash = ''
-      location.reload()
-    }))))
+  const forget = button(t('forget-key'), () => {
+    sessionStorage.clear()
+    location.hash = ''
+    location.reload()
+  })
+  show(main, heading(t('this-key')), card(t('key'), facts([[t('organization'), own(tenant.name)], [t('field.name'), own(key.name)], [t('field.assigned_to'), user && own(user.display_name)]]),
+    h('ul.plain-list', key.scopes.map((scope) => h('li', h('code', scope)))), h('div.actions', forget)))
   return { title: t('this-key') }
 }
 
@@ -141,13 +137,13 @@ addEventListener('hashchange', () => {
   } else if (session.me) showView()
 })
 addEventListener('keydown', (event) => {
-  const isTyping = event.target instanceof HTMLElement && event.target.matches('input, textarea, select')
+  const isTyping = event.target instanceof HTMLElement && event.target.matches('input:not([type=checkbox]), textarea, select')
   if (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey) {
     const search = part('search')
-    if (!search) location.hash = '#/assets'
-    else search.focus()
+    if (search) search.focus()
+    else location.hash = '#/assets'
     event.preventDefault()
-  } else if (event.key === 'Escape' && !isTyping && !event.defaultPrevented && ['asset', 'person', 'run'].includes(current().path[0])) {
+  } else if (event.key === 'Escape' && !isTyping && !event.defaultPrevented && ['asset', 'person', 'run', 'changes'].includes(current().path[0])) {
     // Not to where this page was opened from.
     if (moves > 1) history.back()
     else location.hash = '#/assets'

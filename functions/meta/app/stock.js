@@ -1,47 +1,41 @@
 // Stock-taking: what is scanned is told at once, kept in the tab, and sent when there is a connection, each scan once.
-import { Problem, get, literal, may, now, post, query, session, uuid } from './api.js'
-import { button, card, h, own, say, show } from './dom.js'
-import { checkbox, field, input, problemBox } from './form.js'
-import { locationField } from './inventory.js'
-import { scanner } from './scan.js'
+import { Problem, get, literal, may, now, post, session, uuid } from './api.js'
+import { button, card, decoded, h, heading, hint, own, say, show } from './dom.js'
+import { attempt, checkbox, field, form, input, locationField, problemBox, submit } from './form.js'
 import { sentence, t } from './text.js'
-import { assetLink } from './words.js'
+import { assetLink, assetList } from './words.js'
 
 const BATCH = 100
 const RETRY_MS = 3000
 /** Scans that wait longer than this say when they were made. */
 const LATE_MS = 5000
+const LOOK_MS = 200
+/** The same code held before the camera counts once. */
+const AGAIN_MS = 3000
 const OUTCOMES = ['seen', 'moved', 'elsewhere', 'unknown', 'ambiguous', 'waiting', 'refused']
 
 /** The tag, id or serial number of what a scanner read: labels may have an address. */
 function codeOf(text) {
   const address = /^https?:\/\/[^/]+\/(.+)$/.exec(text.trim())
-  if (!address) return text.trim()
-  const last = address[1].replace(/[#?]$/, '').split(/[/=]/).filter(Boolean).pop() ?? ''
-  try {
-    return decodeURIComponent(last)
-  } catch {
-    return last
-  }
+  return address ? decoded(address[1].replace(/[#?]$/, '').split(/[/=]/).filter(Boolean).pop() ?? '') : text.trim()
 }
-const isId = (code) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(code)
-
-const isTag = (code) => /^[!-~]{1,64}$/.test(code)
+const kindOf = (code) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(code) ? 'id' : /^[!-~]{1,64}$/.test(code) ? 'tag' : 'serial_number'
+const isGood = ({ outcome }) => outcome === 'seen' || outcome === 'moved'
 
 /** A tone, so that nobody has to look: high for here, low for anything else. */
-function tone(isGood) {
+function tone(isHigh) {
   try {
     const audio = new AudioContext()
     const wave = audio.createOscillator()
-    wave.frequency.value = isGood ? 880 : 220
+    wave.frequency.value = isHigh ? 880 : 220
     wave.connect(audio.destination)
     wave.start()
-    wave.stop(audio.currentTime + (isGood ? 0.08 : 0.35))
+    wave.stop(audio.currentTime + (isHigh ? 0.08 : 0.35))
     wave.onended = () => audio.close()
   } catch {
     // Without sound, the colour tells.
   }
-  navigator.vibrate?.(isGood ? 40 : [120, 60, 120])
+  navigator.vibrate?.(isHigh ? 40 : [120, 60, 120])
 }
 
 export function stock(main, params, signal) {
@@ -51,19 +45,17 @@ export function stock(main, params, signal) {
   const keep = () => (state ? sessionStorage.setItem(kept, JSON.stringify(state)) : sessionStorage.removeItem(kept))
 
   function begin() {
-    const place = locationField(params.location ?? '', () => {})
+    const place = locationField(params.location)
     const move = checkbox(t('move'))
-    const form = h('form.card.form.narrow', { noValidate: true },
-      h('p', t('stock-hint')), field(t('field.location'), place), move.element,
-      h('div.actions', h('button', { type: 'submit', className: 'primary' }, t('begin'))))
-    form.addEventListener('submit', (event) => {
-      event.preventDefault()
-      if (!place.value.trim()) return place.focus()
-      state = { place: place.value.trim(), move: move.box.checked, since: now().toISOString(), scans: [], batch: null }
+    const element = form(() => {
+      const name = place.value.trim()
+      if (!name) return place.focus()
+      state = { place: name, move: move.box.checked, since: now().toISOString(), scans: [], batch: null }
       keep()
       count()
-    })
-    show(main, h('h1', { tabIndex: -1 }, t('nav.stock')), form)
+    }, h('p', t('stock-hint')), field(t('field.location'), place), move.element, h('div.actions', submit(t('begin'))))
+    element.classList.add('narrow')
+    show(main, heading(t('nav.stock')), element)
   }
 
   const totals = h('p.tallies', { role: 'status' })
@@ -73,22 +65,20 @@ export function stock(main, params, signal) {
 
   function count() {
     const code = input('text', '', { className: 'search', id: 'search', enterKeyHint: 'enter', autocapitalize: 'off', spellcheck: false })
-    const form = h('form', { noValidate: true }, field(t('scan-or-type'), code), h('button', { type: 'submit' }, t('add')))
-    form.className = 'scan-form'
-    form.addEventListener('submit', (event) => {
-      event.preventDefault()
+    const element = form(() => {
       add(code.value)
       code.value = ''
       code.focus()
-    })
+    }, field(t('scan-or-type'), code), h('button', { type: 'submit' }, t('add')))
+    element.className = 'scan-form'
     const finish = button(t('finish'), () => {
       if (state?.scans.some(({ outcome }) => outcome === 'waiting')) return say(t('still-waiting'))
       state = null
       keep()
       begin()
     })
-    show(main, h('div.title', h('h1', { tabIndex: -1 }, own(state?.place)), h('p.hint', t(state?.move ? 'moves' : 'moves-not'))),
-      form, scanner(add, signal), problem, totals, h('div.actions', button(t('show-missing'), showMissing), finish), missing, scans)
+    show(main, h('div.title', heading(own(state?.place)), state?.move && hint(t('moves'))),
+      element, scanner(add, signal), problem, totals, h('div.actions', button(t('show-missing'), showMissing), finish), missing, scans)
     draw()
     code.focus()
     send()
@@ -97,31 +87,33 @@ export function stock(main, params, signal) {
   function add(text) {
     const code = codeOf(text)
     if (!code || !state) return
-    const known = state.scans.find((one) => one.code.toLowerCase() === code.toLowerCase())
-    if (known && known.outcome !== 'refused') {
-      state.scans.splice(state.scans.indexOf(known), 1)
-      state.scans.push(known)
-      if (known.outcome !== 'waiting') tone(known.outcome === 'seen' || known.outcome === 'moved')
-    } else {
-      if (known) state.scans.splice(state.scans.indexOf(known), 1)
-      state.scans.push({ id: uuid(), code, by: isId(code) ? 'id' : isTag(code) ? 'tag' : 'serial', at: now().toISOString(), outcome: 'waiting' })
-    }
+    const { scans } = state
+    const at = scans.findIndex((one) => one.code.toLowerCase() === code.toLowerCase())
+    const [before] = at < 0 ? [] : scans.splice(at, 1)
+    const isSettled = before && before.outcome !== 'refused'
+    scans.push(isSettled ? before : { id: uuid(), code, by: kindOf(code), at: now().toISOString(), outcome: 'waiting' })
+    if (isSettled && before.outcome !== 'waiting') tone(isGood(before))
+    changed()
+    send()
+  }
+
+  function changed() {
     keep()
     draw()
-    send()
   }
 
   function draw() {
     if (!state) return
-    const { scans: all, place } = state
-    const tally = (name) => [name, all.filter(({ outcome }) => outcome === name).length]
-    show(totals, OUTCOMES.map(tally).filter(([name, n]) => n || name === 'seen').map(([name, n]) => h('span', { className: `tally o-${name}` }, h('b', n), ' ', t(`outcome.${name}`))))
+    const { scans: all } = state
+    show(totals, OUTCOMES.map((name) => {
+      const n = all.filter(({ outcome }) => outcome === name).length
+      return (n > 0 || name === 'seen') && h('span.tally', h('b', n), ' ', t(`outcome.${name}`))
+    }))
     const line = (one) => h('li', { className: `o-${one.outcome}` }, h('b', t(`outcome.${one.outcome}`)), ' ',
       one.asset ? assetLink(one.asset) : own(one.code),
       one.outcome === 'elsewhere' && h('p', one.asset.location ? sentence('is-at', { place: own(one.asset.location) }) : t('no-location')),
-      one.outcome === 'moved' && h('p.hint', t('is-now-at', { place })),
       one.outcome === 'refused' && h('p', { lang: 'en' }, one.why))
-    show(scans, all.length ? [...all].reverse().slice(0, 200).map(line) : h('li.hint', t('nothing-scanned')))
+    show(scans, all.length ? all.slice(-200).reverse().map(line) : h('li.hint', t('nothing-scanned')))
   }
 
   let isSending = false
@@ -134,10 +126,10 @@ export function stock(main, params, signal) {
         if (waiting.length === 0) break
         // A batch that may have arrived is sent again as it was: the service answers it once.
         if (!state.batch) {
-          const [first] = waiting
-          const isLate = +now() - Date.parse(first.at) > LATE_MS
-          const items = waiting.map(({ by, code }) => ({ [by === 'serial' ? 'serial_number' : by]: code }))
-          state.batch = { key: uuid(), ids: waiting.map(({ id }) => id), body: { location: state.place, move: state.move, items, ...(isLate ? { at: first.at } : {}) } }
+          const [{ at }] = waiting
+          const isLate = +now() - Date.parse(at) > LATE_MS
+          const items = waiting.map(({ by, code }) => ({ [by]: code }))
+          state.batch = { key: uuid(), ids: waiting.map(({ id }) => id), body: { location: state.place, move: state.move, items, ...(isLate ? { at } : {}) } }
           keep()
         }
         try {
@@ -164,51 +156,86 @@ export function stock(main, params, signal) {
     }
   }
 
-  function settle(results) {
-    // A later look at this view sends the batch again, and gets the same results.
-    if (!state || signal.aborted) return
-    const sent = state.batch.ids
-    for (const result of results) {
-      const one = state.scans.find(({ id }) => id === sent[result.index])
-      if (!one) continue
-      // What is no tag may be a serial number.
-      if (result.outcome === 'unknown' && one.by === 'tag') one.by = 'serial'
-      else {
-        one.outcome = result.outcome
-        one.asset = result.id ? { id: result.id, asset_tag: result.asset_tag, name: result.name, location: result.location } : null
-        tone(one.outcome === 'seen' || one.outcome === 'moved')
-      }
-    }
-    state.batch = null
-    keep()
-    draw()
-  }
-
-  function refuse(error) {
+  /** Gives each scan of the batch to `act`. A later look at this view sends the batch again, and gets the same results. */
+  function end(act) {
     if (!state || signal.aborted) return
     for (const [n, id] of state.batch.ids.entries()) {
       const one = state.scans.find((scan) => scan.id === id)
-      const faults = error.errors.filter(({ pointer }) => pointer?.startsWith(`/items/${n}/`) || !pointer?.startsWith('/items/'))
-      if (one && (faults.length || !error.errors.length)) Object.assign(one, { outcome: 'refused', why: faults.map(({ detail }) => detail).join('; ') || error.text })
+      if (one) act(one, n)
     }
     state.batch = null
-    keep()
-    draw()
+    changed()
   }
 
+  const settle = (results) => end((one, n) => {
+    const { outcome, ...asset } = results.find(({ index }) => index === n) ?? one
+    // What is no tag may be a serial number.
+    if (outcome === 'unknown' && one.by === 'tag') return (one.by = 'serial_number')
+    one.outcome = outcome
+    one.asset = asset.asset_tag ? asset : null
+    if (outcome !== 'waiting') tone(isGood(one))
+  })
+
+  const refuse = (error) => end((one, n) => {
+    const faults = error.errors.filter(({ pointer }) => pointer?.startsWith(`/items/${n}/`) || !pointer?.startsWith('/items/'))
+    if (faults.length || !error.errors.length) Object.assign(one, { outcome: 'refused', why: faults.map(({ detail }) => detail).join('; ') || error.text })
+  })
+
   async function showMissing() {
-    if (!state) return
-    try {
-      const asked = query({ location: literal(state.place), kind: 'physical', last_seen_before: state.since, limit: 100, expand: may('users:read') ? 'assigned_to' : '' })
-      const { data, meta } = await get(`/assets${asked}`, signal)
+    await attempt(missing, async () => {
+      const { place, since } = /** @type {any} */ (state)
+      const expand = may('users:read') ? 'assigned_to' : ''
+      const { data, meta } = await get('/assets', signal, { location: literal(place), kind: 'physical', last_seen_before: since, limit: 100, expand })
       show(missing, card(t('missing', { count: meta.total }), meta.total === 0 ? h('p', t('all-found'))
-        : h('ul.plain-list.assets', data.map((asset) => h('li', assetLink(asset), asset.assigned_user && own(asset.assigned_user.display_name, 'hint'))))))
-    } catch (error) {
-      if (!signal.aborted) show(missing, problemBox(error, showMissing))
-    }
+        : assetList(data, (asset) => asset.assigned_user && own(asset.assigned_user.display_name, 'hint')),
+        meta.total > data.length && hint(t('elsewhere-count', { count: meta.total - data.length }))))
+    }, showMissing)
   }
 
   if (state) count()
   else begin()
   return { title: t('nav.stock') }
+}
+
+/**
+ * The camera as a scanner, where the browser has BarcodeDetector: Chrome on Android and macOS has.
+ * @param {(code: string) => void} found @param {AbortSignal} signal
+ */
+function scanner(found, signal) {
+  const Detector = /** @type {any} */ (globalThis).BarcodeDetector
+  const place = h('div.camera')
+  if (!Detector || !navigator.mediaDevices) return place
+  /** @type {MediaStream | null} */
+  let stream = null
+  const stop = () => {
+    for (const track of stream?.getTracks() ?? []) track.stop()
+    stream = null
+    show(place, start)
+  }
+  signal.addEventListener('abort', stop)
+  const start = button(t('camera'), async () => {
+    try {
+      stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode: 'environment' } })
+    } catch {
+      return show(place, start, hint({ role: 'alert' }, t('no-camera')))
+    }
+    const video = h('video', { srcObject: stream, muted: true, playsInline: true, autoplay: true, ariaLabel: t('camera') })
+    show(place, video, button(t('camera-off'), stop))
+    look(new Detector(), video)
+  })
+  async function look(detector, video) {
+    let last = '', lastAt = 0
+    while (stream && !signal.aborted) {
+      const codes = video.readyState < 2 ? [] : await detector.detect(video).catch(() => [])
+      for (const { rawValue } of codes) {
+        if (rawValue === last && Date.now() - lastAt < AGAIN_MS) continue
+        last = rawValue
+        lastAt = Date.now()
+        found(rawValue)
+      }
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    }
+  }
+  show(place, start)
+  return place
 }

@@ -2,7 +2,7 @@
 import { h } from './dom.js'
 
 const LANGUAGES = ['en', 'de', 'fr', 'es']
-/** @type {Record<string, string | Record<string, string>>} */
+/** @type {Record<string, string>} */
 let texts = {}
 let locale = 'en'
 
@@ -10,11 +10,16 @@ let locale = 'en'
 export const readersLanguage = () =>
   navigator.languages.find((name) => LANGUAGES.includes(name.slice(0, 2).toLowerCase()))
 
-/** Loads the texts of a language such as `de-CH`; of English, if the page doesn't have it. @param {string} name */
+/**
+ * Takes the texts of a language such as `de-CH`; of English, if the page doesn't have it. A line of the file is a name, and the text
+ * in each language; between the singular and the plural is a tilde.
+ * @param {string} name
+ */
 export async function speak(name) {
   const language = LANGUAGES.find((known) => name.toLowerCase().startsWith(known)) ?? 'en'
-  const reply = await fetch(new URL(`${language}.json`, import.meta.url))
-  texts = await reply.json()
+  const reply = await fetch(new URL('texts.txt', import.meta.url))
+  const rows = (await reply.text()).split('\n').map((line) => line.split('|'))
+  texts = Object.fromEntries(rows.map((row) => [row[0], row[1 + LANGUAGES.indexOf(language)]]))
   locale = name.startsWith(language) ? name : language
   document.documentElement.lang = language
 }
@@ -23,10 +28,8 @@ export async function speak(name) {
 export const has = (key) => Object.hasOwn(texts, key)
 
 function template(key, count) {
-  const text = texts[key]
-  if (text === undefined) return key
-  if (typeof text === 'string') return text
-  return text[new Intl.PluralRules(locale).select(count)] ?? text.other
+  const [one, other = one] = (texts[key] ?? key).split('~')
+  return new Intl.PluralRules(locale).select(count ?? 0) === 'one' ? one : other
 }
 
 /** Returns a text; `{name}` stands for a value, isolated from what is around it. `count` chooses the plural. */
@@ -38,11 +41,7 @@ export const t = (key, values = {}) =>
 
 /** As `t`, for values that are elements. @returns {any[]} */
 export const sentence = (key, values) =>
-  template(key, values.count).split(/(\{\w+\})/).map((piece) => {
-    const name = /^\{(\w+)\}$/.exec(piece)?.[1]
-    if (!name) return piece
-    return typeof values[name] === 'number' ? number(values[name]) : h('bdi', values[name])
-  })
+  template(key).split(/\{(\w+)\}/).map((piece, n) => (n % 2 ? h('bdi', values[piece]) : piece))
 
 export const number = (value) => new Intl.NumberFormat(locale).format(value)
 
@@ -50,15 +49,15 @@ export const number = (value) => new Intl.NumberFormat(locale).format(value)
 export const amount = (value) =>
   new Intl.NumberFormat(locale, { minimumFractionDigits: 2, maximumFractionDigits: 4 }).format(/** @type {any} */ (value))
 
+const written = (time, options) => new Intl.DateTimeFormat(locale, { dateStyle: 'medium', ...options }).format(time)
+
 /** @param {string} day YYYY-MM-DD */
 export function date(day) {
   const time = new Date(`${day}T00:00:00Z`)
-  return isNaN(+time) ? day : new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeZone: 'UTC' }).format(time)
+  return isNaN(+time) ? day : written(time, { timeZone: 'UTC' })
 }
 
-export const month = (time, style) => new Intl.DateTimeFormat(locale, { month: style, year: style === 'long' ? 'numeric' : undefined }).format(time)
-
-export const moment = (time) => new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(time))
+export const moment = (time) => written(new Date(time), { timeStyle: 'short' })
 
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const UNITS = [['year', 31_557_600], ['month', 2_629_800], ['week', 604_800], ['day', 86_400], ['hour', 3600], ['minute', 60]]
@@ -72,4 +71,7 @@ export function ago(time) {
   return h('time', { dateTime: time, title: moment(time) }, Math.abs(seconds) < 60 ? t('just-now') : text)
 }
 
-export const status = (name) => (has(`status.${name}`) ? t(`status.${name}`) : name)
+/** A text, or another if there is no such text. */
+export const named = (key, other) => (has(key) ? t(key) : other)
+
+export const status = (name) => named(`status.${name}`, name)

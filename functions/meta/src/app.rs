@@ -68,7 +68,7 @@ fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.') {
         Some((_, "js")) => "text/javascript; charset=utf-8",
         Some((_, "css")) => "text/css; charset=utf-8",
-        _ => "application/json",
+        _ => "text/plain; charset=utf-8",
     }
 }
 
@@ -76,12 +76,12 @@ fn content_type(name: &str) -> &'static str {
 mod tests {
     use super::{FILES, PAGE};
     use flate2::read::GzDecoder;
-    use serde_json::{Map, Value};
     use std::collections::{BTreeMap, BTreeSet};
     use std::io::Read;
 
-    const LANGUAGES: [&str; 4] = ["en", "de", "fr", "es"];
-    /// What a browser loads: the page, its style sheet and scripts, and the texts of one language.
+    /// English, German, French and Spanish.
+    const LANGUAGES: usize = 4;
+    /// What a browser loads: the page, its style sheet, its scripts and the texts.
     const LOADED_BYTES: usize = 120 * 1024;
     const PAGE_BYTES: usize = 40 * 1024;
 
@@ -95,8 +95,15 @@ mod tests {
         files.chain([("index.html", PAGE.to_owned())]).collect()
     }
 
-    fn texts(files: &BTreeMap<&str, String>, language: &str) -> Map<String, Value> {
-        serde_json::from_str(&files[format!("{language}.json").as_str()]).unwrap()
+    /// The texts in all languages, by their names.
+    fn texts(files: &BTreeMap<&str, String>) -> BTreeMap<String, Vec<String>> {
+        let rows = files["texts.txt"].lines().map(|line| {
+            let (name, texts) = line.split_once('|').unwrap();
+            (name.to_owned(), texts.split('|').map(str::to_owned).collect::<Vec<_>>())
+        });
+        let texts: BTreeMap<_, _> = rows.collect();
+        assert_eq!(texts.len(), files["texts.txt"].lines().count(), "a name is there twice");
+        texts
     }
 
     fn scripts(files: &BTreeMap<&str, String>) -> String {
@@ -111,11 +118,8 @@ mod tests {
     #[test]
     fn the_page_is_small() {
         let files = files();
-        let size = |name: &str| files[name].len();
-        let shared: usize = files.iter().filter(|(name, _)| !name.ends_with(".json")).map(|(_, content)| content.len()).sum();
-        let texts = LANGUAGES.map(|language| size(&format!("{language}.json")));
-        let loaded = shared + texts.iter().max().unwrap();
-        assert!(size("index.html") <= PAGE_BYTES && loaded <= LOADED_BYTES, "{loaded} bytes");
+        let loaded: usize = files.values().map(String::len).sum();
+        assert!(files["index.html"].len() <= PAGE_BYTES && loaded <= LOADED_BYTES, "{loaded} bytes");
     }
 
     #[test]
@@ -138,23 +142,15 @@ mod tests {
 
     #[test]
     fn every_language_has_every_text_with_the_same_values() {
-        let files = files();
-        let english = texts(&files, "en");
-        for language in LANGUAGES {
-            let texts = texts(&files, language);
-            let names = |texts: &Map<String, Value>| texts.keys().cloned().collect::<BTreeSet<_>>();
-            assert_eq!(names(&texts), names(&english), "{language}");
-            for (name, text) in &texts {
-                let forms = |text: &Value| match text {
-                    Value::String(text) => vec![text.clone()],
-                    forms => ["one", "other"].map(|form| forms[form].as_str().unwrap().to_owned()).to_vec(),
-                };
-                let expected =
-                    between(&forms(&english[name])[0], "{", '}').into_iter().map(str::to_owned).collect::<BTreeSet<_>>();
-                for form in forms(text) {
-                    assert!(!form.trim().is_empty(), "{language} {name}");
-                    let values: BTreeSet<_> = between(&form, "{", '}').into_iter().map(str::to_owned).collect();
-                    assert_eq!(values, expected, "{language} {name}");
+        for (name, texts) in texts(&files()) {
+            assert_eq!(texts.len(), LANGUAGES, "{name}");
+            let expected = between(&texts[0], "{", '}');
+            for text in &texts {
+                // Both forms, if the text has two.
+                assert!(text.split('~').count() <= 2, "{name}: {text}");
+                for form in text.split('~') {
+                    assert!(!form.trim().is_empty(), "{name}");
+                    assert_eq!(between(form, "{", '}'), expected, "{name}: {text}");
                 }
             }
         }
@@ -164,8 +160,8 @@ mod tests {
     fn every_text_is_used_and_no_text_is_missing() {
         let files = files();
         let scripts = scripts(&files);
-        let english = texts(&files, "en");
-        for name in english.keys() {
+        let texts = texts(&files);
+        for name in texts.keys() {
             let family = name.split_once('.').is_some_and(|(family, _)| scripts.contains(&format!("`{family}.${{")));
             assert!(family || scripts.contains(&format!("'{name}'")), "{name} is not used");
         }
@@ -179,7 +175,7 @@ mod tests {
                 continue;
             }
             let name = after.split('\'').next().unwrap();
-            assert!(english.contains_key(name), "{name} has no text");
+            assert!(texts.contains_key(name), "{name} has no text");
             used += 1;
         }
         assert!(used > 150, "only {used} calls were found");
@@ -187,7 +183,7 @@ mod tests {
 
     #[test]
     fn statuses_and_the_errors_that_people_meet_have_texts() {
-        let english = texts(&files(), "en");
+        let texts = texts(&files());
         let statuses =
             ["in_stock", "preparing", "in_use", "in_service", "returned", "scrapped"].map(|name| format!("status.{name}"));
         let runs = ["in_progress", "completed", "cancelled"].map(|name| format!("run.{name}"));
@@ -216,7 +212,7 @@ mod tests {
         ];
         let errors = errors.map(|code| format!("error.{code}"));
         for name in [&statuses[..], &runs, &roles, &outcomes, &errors].concat() {
-            assert!(english.contains_key(&name), "{name}");
+            assert!(texts.contains_key(&name), "{name}");
         }
     }
 }
