@@ -11,8 +11,8 @@ use aws_smithy_runtime_api::client::interceptors::context::{
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use tokio::time::Instant;
+use std::time::{Duration, Instant};
+use tokio::time::Instant as TokioInstant;
 
 /// An SDK interceptor that records the consumed capacity, start and end of each call.
 #[derive(Debug, Clone, Default)]
@@ -154,27 +154,27 @@ pub fn cpu_time() -> Duration {
 #[derive(Debug)]
 pub struct TokenBucket {
     left: f64,
-    at: Instant,
+    at: TokioInstant,
 }
 
 impl TokenBucket {
     #[must_use]
-    pub fn full(units_per_second: f64, now: Instant) -> Self {
+    pub fn full(units_per_second: f64, now: TokioInstant) -> Self {
         Self { left: units_per_second, at: now }
     }
 
-    pub fn has_any(&mut self, units_per_second: f64, now: Instant) -> bool {
+    pub fn has_any(&mut self, units_per_second: f64, now: TokioInstant) -> bool {
         self.refill(units_per_second, now);
         self.left > 0.0
     }
 
-    pub fn take(&mut self, units: f64, units_per_second: f64, now: Instant) {
+    pub fn take(&mut self, units: f64, units_per_second: f64, now: TokioInstant) {
         self.refill(units_per_second, now);
         self.left -= units;
     }
 
     /// Adds the units since the last time.
-    fn refill(&mut self, units_per_second: f64, now: Instant) {
+    fn refill(&mut self, units_per_second: f64, now: TokioInstant) {
         self.left = (self.left + (now - self.at).as_secs_f64() * units_per_second).min(units_per_second);
         self.at = now;
     }

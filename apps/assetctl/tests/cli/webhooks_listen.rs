@@ -185,7 +185,7 @@ fn wrong_options_are_explained() {
         (&["--forward", "localhost:9000"][..], "must begin with http:// or https://"),
         (&["--secret", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"], "--forward"),
         (&["--forward", "http://127.0.0.1:1", "--secret", "whsec_x"], "must be whsec_ and 24 to 64 bytes"),
-        (&["--count", "0"], "0 is not in 1.."),
+        (&["--count", "0"], "must be a number from 1 on"),
     ] {
         let refused = run("http://127.0.0.1:9", &[&["webhooks", "listen"][..], options].concat());
         assert!(refused.code == 2 && refused.stderr.contains(reason), "{}", refused.stderr);
