@@ -1,4 +1,4 @@
-//! The sender of a request with an API key. The scopes that an endpoint needs, as a type.
+//! The sender of a request with an API key, and the scopes that an endpoint needs, as types.
 
 use super::Command;
 use super::unverified::UnverifiedRequest;
@@ -12,7 +12,7 @@ use crate::domain::values::id::ApiKeyId;
 use crate::http::RequestContext;
 use crate::http::credential_check::Check;
 use crate::http::error::ApiError;
-use crate::http::openapi::{Describe, Schemas};
+use crate::http::openapi::{API_KEY, Describe, Schemas};
 use crate::http::requests::receive::{ReceivedRequest, VerifiedSender};
 use crate::store::{ChangeContext, TenantStore, WriteError};
 use axum::extract::FromRequestParts;
@@ -57,7 +57,7 @@ impl<S> VerifiedSender for Caller<S> {}
 impl<S: RequiredScopes> Describe for Caller<S> {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let scopes = S::SCOPES.iter().map(|scope| scope.as_str());
-        operation.security = Some(vec![SecurityRequirement::new("api_key", scopes)]);
+        operation.security = Some(vec![SecurityRequirement::new(API_KEY, scopes)]);
     }
 }
 
@@ -103,7 +103,7 @@ pub struct VerifiedCaller {
     pub(super) principal: Principal,
     /// The key's effective scopes.
     pub scopes: Scopes,
-    /// That of the owner or, for a key of the tenant, the highest whose scopes it all has.
+    /// The owner's or, for a key of the tenant, the highest role whose scopes the key has.
     pub role: Role,
     pub key: ApiKey,
     /// `None` for a key of the tenant.
@@ -170,7 +170,7 @@ impl VerifiedCaller {
     }
 }
 
-/// A type in place of scopes: that of one scope, or a tuple.
+/// The scopes that an endpoint needs, as a type: one scope, or a tuple.
 pub trait RequiredScopes: 'static {
     const SCOPES: &'static [Scope];
 }

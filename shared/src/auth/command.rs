@@ -1,6 +1,6 @@
 //! The one way to write on behalf of a caller: a command decides, and decides again from fresh data when another writer was
-//! faster (optimistic locking). Commands about one record, whatever its kind. The common parts of all resources' endpoints:
-//! showing, changing and deleting one by its ID.
+//! faster (optimistic locking). Most commands concern one record: handlers show, create, change and delete it with the
+//! functions here.
 
 use super::{Caller, Principal};
 use crate::domain::record::{Record, Stored};
@@ -94,65 +94,7 @@ impl Principal {
             attempt += 1;
         }
     }
-}
 
-struct Creation<T, F> {
-    value: T,
-    respond: F,
-}
-
-impl<T: Record, R: Success + Send, F: Fn(Stored<T>) -> R + Sync> Command for Creation<T, F> {
-    type Inputs = ();
-    type Outcome = R;
-
-    async fn read(&self, _: &TenantStore) -> Result<(), ApiError> {
-        Ok(())
-    }
-
-    fn decide(&self, _: &Principal, unit: &mut UnitOfWork<'_>, (): &()) -> Result<R, CommitFailure<ApiError>> {
-        Ok((self.respond)(unit.create(self.value.clone())?))
-    }
-
-    fn stored_response(&self, response: &R) -> Result<StoredResponse, StoreError> {
-        response.to_stored(Vec::new())
-    }
-
-    /// Nothing was read that another attempt could read again.
-    fn classify_failure(&self, error: WriteError, _: &R) -> CommitFailure<ApiError> {
-        CommitFailure::Failed(error_of_one_record(error))
-    }
-}
-
-struct Change<T: Record, F> {
-    id: T::Id,
-    decide: F,
-}
-
-impl<T, F> Command for Change<T, F>
-where
-    T: Record,
-    F: Fn(&mut UnitOfWork<'_>, &Stored<T>) -> Result<Stored<T>, ApiError> + Sync,
-{
-    type Inputs = Stored<T>;
-    type Outcome = Stored<T>;
-
-    async fn read(&self, reads: &TenantStore) -> Result<Stored<T>, ApiError> {
-        or_not_found(reads.get::<T>(self.id).await?)
-    }
-
-    fn decide(&self, _: &Principal, unit: &mut UnitOfWork<'_>, old: &Stored<T>) -> Result<Stored<T>, CommitFailure<ApiError>> {
-        Ok((self.decide)(unit, old)?)
-    }
-
-    fn classify_failure(&self, error: WriteError, _: &Stored<T>) -> CommitFailure<ApiError> {
-        match error {
-            WriteError::Stale => CommitFailure::Outdated(error),
-            other => CommitFailure::Failed(error_of_one_record(other)),
-        }
-    }
-}
-
-impl Principal {
     /// The response is stored for a repetition of the request, without images.
     ///
     /// # Errors
@@ -236,6 +178,62 @@ impl Principal {
     }
 }
 
+struct Creation<T, F> {
+    value: T,
+    respond: F,
+}
+
+impl<T: Record, R: Success + Send, F: Fn(Stored<T>) -> R + Sync> Command for Creation<T, F> {
+    type Inputs = ();
+    type Outcome = R;
+
+    async fn read(&self, _: &TenantStore) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    fn decide(&self, _: &Principal, unit: &mut UnitOfWork<'_>, (): &()) -> Result<R, CommitFailure<ApiError>> {
+        Ok((self.respond)(unit.create(self.value.clone())?))
+    }
+
+    fn stored_response(&self, response: &R) -> Result<StoredResponse, StoreError> {
+        response.to_stored(Vec::new())
+    }
+
+    /// Nothing was read that another attempt could read again.
+    fn classify_failure(&self, error: WriteError, _: &R) -> CommitFailure<ApiError> {
+        CommitFailure::Failed(error_of_one_record(error))
+    }
+}
+
+struct Change<T: Record, F> {
+    id: T::Id,
+    decide: F,
+}
+
+impl<T, F> Command for Change<T, F>
+where
+    T: Record,
+    F: Fn(&mut UnitOfWork<'_>, &Stored<T>) -> Result<Stored<T>, ApiError> + Sync,
+{
+    type Inputs = Stored<T>;
+    type Outcome = Stored<T>;
+
+    async fn read(&self, reads: &TenantStore) -> Result<Stored<T>, ApiError> {
+        or_not_found(reads.get::<T>(self.id).await?)
+    }
+
+    fn decide(&self, _: &Principal, unit: &mut UnitOfWork<'_>, old: &Stored<T>) -> Result<Stored<T>, CommitFailure<ApiError>> {
+        Ok((self.decide)(unit, old)?)
+    }
+
+    fn classify_failure(&self, error: WriteError, _: &Stored<T>) -> CommitFailure<ApiError> {
+        match error {
+            WriteError::Stale => CommitFailure::Outdated(error),
+            other => CommitFailure::Failed(error_of_one_record(other)),
+        }
+    }
+}
+
 /// A reference that is missing was missing when the request was sent: the value comes from the client.
 fn error_of_one_record(error: WriteError) -> ApiError {
     match error {
@@ -278,7 +276,7 @@ impl<S> Caller<S> {
 
     /// # Errors
     ///
-    /// As [`Principal::delete`](super::Principal::delete), and [`ApiError::NotFound`].
+    /// As [`Principal::delete`], and [`ApiError::NotFound`].
     pub async fn delete<T: Record, V: From<Stored<T>>>(
         &self,
         id: T::Id,

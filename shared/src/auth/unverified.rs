@@ -1,5 +1,5 @@
-//! A request whose credential is not verified yet. The headers that make a change repeatable or conditional: `Idempotency-Key`
-//! and `If-Match`.
+//! A request whose credential is not verified yet, and its headers `Idempotency-Key` and `If-Match`, which make a change
+//! repeatable or conditional.
 
 use super::verify::{CheckedKey, KeyCheck};
 use super::{Principal, VerifiedCaller};
@@ -18,7 +18,6 @@ use axum::http::{HeaderMap, Method, header};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// A request with a credential that is not verified yet.
 pub(super) struct UnverifiedRequest<C> {
     pub(super) app: App,
     pub(super) token: BearerToken<C>,
@@ -50,47 +49,7 @@ impl<C: Credential> UnverifiedRequest<C> {
             notes: parts.extensions.get::<RequestContext>().cloned().unwrap_or_default(),
         })
     }
-}
 
-impl UnverifiedRequest<ApiKeyId> {
-    /// Begins the check of a key that this instance has verified lately: the rest of it is returned, with a store whose first reads
-    /// join the batch that reads the key. Any other key is read first, alone; the rest is to count the request, and to look it up by
-    /// its idempotency key.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Unauthorized`], [`ApiError::RateLimited`], [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
-    pub(super) async fn begin_check(
-        self,
-        scopes: &'static [Scope],
-    ) -> Result<(TenantStore, impl Future<Output = Result<VerifiedCaller, ApiError>> + Send + use<>), ApiError> {
-        let batch = Arc::<KeyBatch>::default();
-        let check = self.key_check(scopes);
-        let (reads, key) = match check.known() {
-            Some(known) => (self.store.joining(&batch), CheckedKey::Known(known)),
-            None => (self.store.clone(), check.begin_alone().await?),
-        };
-        let store = reads.clone();
-        let rest = async move {
-            let check = self.key_check(scopes);
-            // The look-up is polled first, so that it joins the batch. An error of the key ends it.
-            let look_up = async { Ok(self.idempotency(&reads).await) };
-            let (idempotency, caller) = futures_util::try_join!(look_up, check.verify(key, &batch))?;
-            let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
-            Ok(VerifiedCaller { is_resumed, ..caller.with_context(context) })
-        };
-        Ok((store, rest))
-    }
-
-    fn key_check(&self, scopes: &'static [Scope]) -> KeyCheck<'_> {
-        KeyCheck { app: &self.app, store: &self.store, token: &self.token, scopes, notes: &self.notes }
-    }
-}
-
-/// A request by its idempotency key, and the previous request under it; `None` if it has no key.
-pub(super) type Idempotency = Option<(IdempotentRequest, Option<PreviousRequest>)>;
-
-impl<C: Credential> UnverifiedRequest<C> {
     /// The context of the request's changes, from its headers; and whether its changes, which are committed one by one, were
     /// begun before. The credential is verified.
     ///
@@ -137,8 +96,46 @@ impl<C: Credential> UnverifiedRequest<C> {
     }
 }
 
+impl UnverifiedRequest<ApiKeyId> {
+    /// Begins the check of a key that this instance has verified lately: the rest of it is returned, with a store whose first reads
+    /// join the batch that reads the key. Any other key is read first, alone; the rest is to count the request, and to look it up by
+    /// its idempotency key.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unauthorized`], [`ApiError::RateLimited`], [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
+    pub(super) async fn begin_check(
+        self,
+        scopes: &'static [Scope],
+    ) -> Result<(TenantStore, impl Future<Output = Result<VerifiedCaller, ApiError>> + Send + use<>), ApiError> {
+        let batch = Arc::<KeyBatch>::default();
+        let check = self.key_check(scopes);
+        let (reads, key) = match check.known() {
+            Some(known) => (self.store.joining(&batch), CheckedKey::Known(known)),
+            None => (self.store.clone(), check.begin_alone().await?),
+        };
+        let store = reads.clone();
+        let rest = async move {
+            let check = self.key_check(scopes);
+            // The look-up is polled first, so that it joins the batch. An error of the key ends it.
+            let look_up = async { Ok(self.idempotency(&reads).await) };
+            let (idempotency, caller) = futures_util::try_join!(look_up, check.verify(key, &batch))?;
+            let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
+            Ok(VerifiedCaller { is_resumed, ..caller.with_context(context) })
+        };
+        Ok((store, rest))
+    }
+
+    fn key_check(&self, scopes: &'static [Scope]) -> KeyCheck<'_> {
+        KeyCheck { app: &self.app, store: &self.store, token: &self.token, scopes, notes: &self.notes }
+    }
+}
+
+/// A request by its idempotency key, and the previous request under it; `None` if it has no key.
+pub(super) type Idempotency = Option<(IdempotentRequest, Option<PreviousRequest>)>;
+
 /// The headers that the method uses. A bad one is reported once the key is verified.
-pub(super) struct RequestHeaders {
+struct RequestHeaders {
     /// The path, with the parameters that change the meaning of the request.
     path: String,
     idempotency_key: Option<Result<IdempotencyKey, ValueError>>,
@@ -147,7 +144,7 @@ pub(super) struct RequestHeaders {
 
 impl RequestHeaders {
     /// Reads `Idempotency-Key` of a POST, and `If-Match` of every request that is not safe (RFC 9110 §9.2.1).
-    pub(super) fn of(parts: &Parts) -> Self {
+    fn of(parts: &Parts) -> Self {
         let (is_post, is_safe) = (parts.method == Method::POST, parts.method.is_safe());
         let idempotency_key = single_header(&parts.headers, "idempotency-key").filter(|_| is_post);
         let if_match = parts.headers.get(header::IF_MATCH).filter(|_| !is_safe);
@@ -166,11 +163,7 @@ impl RequestHeaders {
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] for a bad idempotency key.
-    pub(super) fn idempotent_request<C: Credential>(
-        &self,
-        by: &BearerToken<C>,
-        body: &[u8],
-    ) -> Result<Option<IdempotentRequest>, ApiError> {
+    fn idempotent_request<C: Credential>(&self, by: &BearerToken<C>, body: &[u8]) -> Result<Option<IdempotentRequest>, ApiError> {
         match &self.idempotency_key {
             None => Ok(None),
             Some(Ok(key)) => Ok(Some(IdempotentRequest::new(by, key.clone(), &self.path, body))),
@@ -178,21 +171,19 @@ impl RequestHeaders {
         }
     }
 
-    /// Refuses an idempotency key.
-    ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] with `reason` if there is one.
-    pub(super) fn refuse_idempotency_key(&self, reason: &str) -> Result<(), ApiError> {
+    /// Returns [`ApiError::Invalid`] with `reason` if there is an idempotency key.
+    fn refuse_idempotency_key(&self, reason: &str) -> Result<(), ApiError> {
         self.idempotency_key.as_ref().map_or(Ok(()), |_| Err(ApiError::idempotency_key(reason)))
     }
 
-    /// From `If-Match`: the versions of the resource that the path names by its last ID, or else of the tenant.
+    /// From `If-Match`: the accepted versions of the resource with this `id` or, without one, of the tenant.
     ///
     /// # Errors
     ///
     /// Returns [`ApiError::Malformed`] for a text that is not a list of entity tags.
-    pub(super) fn precondition(&self, id: Option<Uuid>, tenant: TenantId) -> Result<Option<Precondition>, ApiError> {
+    fn precondition(&self, id: Option<Uuid>, tenant: TenantId) -> Result<Option<Precondition>, ApiError> {
         match &self.expected {
             None => Ok(None),
             Some(Ok(expected)) => {

@@ -1,5 +1,5 @@
-//! Verifies an API key: its secret, its owner, its rate limit and its scope, in this order. Counts a request against the limits
-//! of its key or signing link, and of its tenant.
+//! Verifies an API key: its secret, its owner, its rate limit and its scope, in this order. Also counts requests against the
+//! limits of a key or signing link, and of the tenant.
 
 use super::{Principal, VerifiedCaller};
 use crate::app::App;
@@ -21,6 +21,9 @@ use uuid::Uuid;
 
 /// The age from which a key's `last_used_at` is written again.
 const LAST_USED_PRECISION: chrono::TimeDelta = chrono::TimeDelta::hours(1);
+
+/// Marks the log lines of requests that could not be counted, for the dashboard.
+const UNCOUNTED: &str = "uncounted_requests";
 
 pub(super) struct KeyCheck<'a> {
     pub(super) app: &'a App,
@@ -181,9 +184,7 @@ fn is_outdated(last_used_at: Option<Timestamp>, now: Timestamp) -> bool {
     last_used_at.is_none_or(|at| at.plus(LAST_USED_PRECISION) <= now)
 }
 
-/// Marks the log lines of requests that could not be counted, for the dashboard.
-const UNCOUNTED: &str = "uncounted_requests";
-
+/// Counts a request against the rate limits.
 pub(super) struct RequestCount<'a> {
     pub(super) store: &'a TenantStore,
     pub(super) credential: Uuid,
@@ -205,8 +206,8 @@ impl RequestCount<'_> {
         Begun { used, ceiling }
     }
 
-    /// Counts the request against the other limits: those that a new key shares with those that created it, then the tenant's.
-    /// What one limit refuses doesn't count against the next, so a key beyond its own limit doesn't use up that of the tenant.
+    /// Counts the request against the other limits: the ones that a new key shares with the keys that made it, then the tenant's.
+    /// What one limit refuses doesn't count against the next, so a key beyond its own limit doesn't use up the tenant's.
     ///
     /// # Errors
     ///
