@@ -8,7 +8,7 @@ use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
 use shared::http::requests::extract::{Path, Query};
 use shared::http::responses::Json;
-use shared::http::responses::page::{self, History, HistoryQuery};
+use shared::http::responses::page::{History, HistoryQuery, read_history};
 
 /// List an asset's history
 ///
@@ -19,5 +19,5 @@ pub async fn get_asset_history(
     Query(query): Query<HistoryQuery>,
     Path(id): Path<AssetId>,
 ) -> Result<Json<History>, ApiError> {
-    Ok(Json(page::read::<Asset>(&caller.store, id, query).await?))
+    Ok(Json(read_history::<Asset>(&caller.store, id, query).await?))
 }

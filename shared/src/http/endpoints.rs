@@ -81,7 +81,7 @@ impl Description {
         if !is_read {
             dry_run::describe(&mut operation);
         }
-        openapi::describe(&P::methods(), &mut operation);
+        openapi::add_shared_headers(&P::methods(), &mut operation);
         self.paths.add_path_operation(P::path(), P::methods(), operation);
     }
 

@@ -27,7 +27,7 @@ pub fn service(routes: Router<App>, app: App) -> Router {
         .layer(from_fn(credential_check::join))
         .layer(from_fn(unmatched::lead_to_page))
         .layer(map_request(base_url::refuse_without_one_host))
-        .layer(from_fn_with_state(app.clone(), observe::enforce))
+        .layer(from_fn_with_state(app.clone(), observe::end_in_time))
         .layer(from_fn_with_state(app.clone(), observe::observe))
         .with_state(app)
 }

@@ -1,5 +1,5 @@
-//! The layer around all routes: request IDs, log lines, and the rendering of errors and panics. Ends a request while there is
-//! still time to respond. The facts about a request that the layer around all routes learns while it is handled.
+//! The layer around all routes: request IDs, log lines, stored responses, and the rendering of errors and panics. It ends a
+//! request while there is still time to respond.
 
 use super::dry_run::into_dry_run;
 use super::error::{ApiError, ConflictCode};
@@ -25,6 +25,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Marks a response that was stored when the same request came before.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+/// The time that an error waits for the stored response of the same request.
+const STORED_RESPONSE_TIMEOUT: Duration = Duration::from_millis(400);
+/// The time between the end of a request and Lambda's deadline. Lambda stops a function at its deadline, and the client would get
+/// a response of API Gateway's without a request ID.
+const MARGIN: Duration = Duration::from_millis(500);
 
 /// Gives a request its ID, runs it, renders its error and logs one line about it. A log line never contains a body, a
 /// query, a key or a name.
@@ -108,13 +116,9 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     format!("panic: {}", text.unwrap_or("no message"))
 }
 
-/// The time between the end of a request and Lambda's deadline. Lambda stops a function at its deadline, and the client would get
-/// a response of API Gateway's without a request ID.
-const MARGIN: Duration = Duration::from_millis(500);
-
 /// Runs a request until shortly before Lambda's deadline for it, and then responds with 503. Operations under way are dropped:
 /// each write is one transaction, so it takes effect as a whole or not at all. Outside of Lambda there is no deadline.
-pub(super) async fn enforce(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn end_in_time(State(app): State<App>, request: Request, next: Next) -> Response {
     let Some(deadline) = request.lambda_context_ref().map(|context| context.deadline) else {
         return next.run(request).await;
     };
@@ -128,12 +132,6 @@ pub(super) async fn enforce(State(app): State<App>, request: Request, next: Next
         Err(elapsed) => ApiError::timed_out(elapsed).into_response(),
     }
 }
-
-/// Marks a response that was stored when the same request came before.
-const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-
-/// The time that an error waits for the stored response of the same request.
-const STORED_RESPONSE_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Notes on one request, written by the key check and read by the layer around all routes. Each is written once.
 #[derive(Clone, Default)]
@@ -153,7 +151,7 @@ struct Notes {
 }
 
 impl RequestContext {
-    pub(super) fn new(request_id: String) -> Self {
+    fn new(request_id: String) -> Self {
         Self(Arc::new(Notes { request_id, ..Notes::default() }))
     }
 
@@ -173,7 +171,7 @@ impl RequestContext {
     }
 
     /// Marks the response if all parts were executed before.
-    pub(super) fn add_replayed(&self, headers: &mut HeaderMap) {
+    fn add_replayed(&self, headers: &mut HeaderMap) {
         headers.extend(self.0.replayed.get().map(|()| (REPLAYED, HeaderValue::from_static("true"))));
     }
 
@@ -210,19 +208,19 @@ impl RequestContext {
     }
 
     /// `None` for a real request.
-    pub(super) fn dry_run(&self) -> Option<&DryRun> {
+    fn dry_run(&self) -> Option<&DryRun> {
         self.0.dry_run.get()
     }
 
     /// The IDs of the caller's tenant, API key and signing link, once verified.
-    pub(super) fn caller(&self) -> [Option<String>; 3] {
+    fn caller(&self) -> [Option<String>; 3] {
         let Notes { tenant, key, link, .. } = &*self.0;
         [tenant.get().map(ToString::to_string), key.get().map(ToString::to_string), link.get().map(ToString::to_string)]
     }
 
     /// Adds the `X-RateLimit-…` headers, once the key or link is verified. The number of remaining requests is left out if it is
     /// not known.
-    pub(super) fn add_rate_limit(&self, headers: &mut HeaderMap) {
+    fn add_rate_limit(&self, headers: &mut HeaderMap) {
         let Some(rate) = self.0.rate.get() else { return };
         headers.insert(HeaderName::from_static("x-ratelimit-limit"), HeaderValue::from(rate.limit));
         let remaining = rate.remaining().map(HeaderValue::from);
@@ -234,7 +232,7 @@ impl RequestContext {
     ///
     /// An error may only mean that the request took effect before, or, after a timeout, that it has now. So the stored
     /// response is looked up for every error of a request with an idempotency key.
-    pub(super) async fn stored_response(&self) -> Option<Response> {
+    async fn stored_response(&self) -> Option<Response> {
         let (store, request) = self.0.idempotent_request.get()?;
         let previous = match self.0.previous.get() {
             Some(previous) => Some(previous.clone()),

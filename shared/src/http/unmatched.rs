@@ -1,5 +1,5 @@
-//! Refuses requests that match no route: 405 with `Allow`, 404 with the existing paths, or a redirect. Leads people who scanned
-//! the address of a label to the inventory's page.
+//! Requests that match no route: 405 with `Allow`, 404 with the existing paths, or a redirect. Also leads people who scanned a
+//! label to the inventory's page.
 
 use super::endpoints::BASE;
 use super::error::ApiError;
@@ -30,6 +30,53 @@ static PATHS: LazyLock<Vec<(String, &str)>> = LazyLock::new(|| {
 /// The length of the longest template, in parts.
 static MAX_PARTS: LazyLock<usize> =
     LazyLock::new(|| PATHS.iter().map(|(template, _)| template.split('/').count()).max().unwrap_or_default());
+
+/// Responds to a request that no route of this function takes.
+pub(super) async fn refuse(request: Request) -> Response {
+    let parts = parts(request.uri().path());
+    let Some((_, allow)) = PATHS.iter().find(|(template, _)| matches(&parts, template)) else {
+        return unknown_path(&request, alternatives_to(&parts));
+    };
+    let method = request.method().as_str();
+    if allow.split(',').any(|known| known == method) {
+        tracing::warn!("a request for another function came here: check the routes in template.yaml");
+        return ApiError::UnknownPath(ALL_PATHS.to_owned()).into_response();
+    }
+    let mut response = ApiError::MethodNotAllowed(methods_of(&parts, allow)).into_response();
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+/// A redirect to the path without its trailing slash, or 404 with a hint at existing paths.
+fn unknown_path(request: &Request, hint: String) -> Response {
+    let path = request.uri().path();
+    let unknown = || ApiError::UnknownPath(hint).into_response();
+    // Only below /v1/: a Location of `//host` would lead to another site.
+    let bare = path.strip_suffix('/').filter(|bare| path.starts_with("/v1/") && !bare.ends_with('/'));
+    let Some(bare) = bare else { return unknown() };
+    let target = request.uri().query().map_or_else(|| bare.to_owned(), |query| format!("{bare}?{query}"));
+    match HeaderValue::try_from(target) {
+        Ok(target) => (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, target)]).into_response(),
+        Err(_) => unknown(),
+    }
+}
+
+/// A browser that opens `/v1/assets/by-tag/{tag}` has no key: it is redirected to the page at this tag, whether or not an asset
+/// has it. Nothing is read.
+pub(super) async fn lead_to_page(request: Request, next: Next) -> Response {
+    match page_of(&request) {
+        Some(address) => (StatusCode::FOUND, [(header::LOCATION, address)]).into_response(),
+        None => next.run(request).await,
+    }
+}
+
+fn page_of(request: &Request) -> Option<HeaderValue> {
+    let tag = request.uri().path().strip_prefix(BASE)?.strip_prefix("/assets/by-tag/")?;
+    let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_tag = !tag.is_empty() && !tag.contains('/');
+    let is_person = html::is_wanted(request.headers()) && !request.headers().contains_key(header::AUTHORIZATION);
+    if is_look && is_tag && is_person { HeaderValue::try_from(format!("{BASE}/app#/tag/{tag}")).ok() } else { None }
+}
 
 /// At most one part more than any template has, so that matching costs the same for every path.
 fn parts(path: &str) -> Vec<&str> {
@@ -95,52 +142,6 @@ fn alternatives_to(parts: &[&str]) -> String {
         }
     }
     ALL_PATHS.to_owned()
-}
-
-pub(super) async fn refuse(request: Request) -> Response {
-    let parts = parts(request.uri().path());
-    let Some((_, allow)) = PATHS.iter().find(|(template, _)| matches(&parts, template)) else {
-        return unknown_path(&request, alternatives_to(&parts));
-    };
-    let method = request.method().as_str();
-    if allow.split(',').any(|known| known == method) {
-        tracing::warn!("a request for another function came here: check the routes in template.yaml");
-        return ApiError::UnknownPath(ALL_PATHS.to_owned()).into_response();
-    }
-    let mut response = ApiError::MethodNotAllowed(methods_of(&parts, allow)).into_response();
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
-    response
-}
-
-/// A redirect to the path without its trailing slash, or 404 with a hint at existing paths.
-fn unknown_path(request: &Request, hint: String) -> Response {
-    let path = request.uri().path();
-    let unknown = || ApiError::UnknownPath(hint).into_response();
-    // Only below /v1/: a Location of `//host` would lead to another site.
-    let bare = path.strip_suffix('/').filter(|bare| path.starts_with("/v1/") && !bare.ends_with('/'));
-    let Some(bare) = bare else { return unknown() };
-    let target = request.uri().query().map_or_else(|| bare.to_owned(), |query| format!("{bare}?{query}"));
-    match HeaderValue::try_from(target) {
-        Ok(target) => (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, target)]).into_response(),
-        Err(_) => unknown(),
-    }
-}
-
-/// A browser that opens `/v1/assets/by-tag/{tag}` has no key: it is redirected to the page at this tag, whether or not an asset
-/// has it. Nothing is read.
-pub(super) async fn lead_to_page(request: Request, next: Next) -> Response {
-    match page_of(&request) {
-        Some(address) => (StatusCode::FOUND, [(header::LOCATION, address)]).into_response(),
-        None => next.run(request).await,
-    }
-}
-
-fn page_of(request: &Request) -> Option<HeaderValue> {
-    let tag = request.uri().path().strip_prefix(BASE)?.strip_prefix("/assets/by-tag/")?;
-    let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
-    let is_tag = !tag.is_empty() && !tag.contains('/');
-    let is_person = html::is_wanted(request.headers()) && !request.headers().contains_key(header::AUTHORIZATION);
-    if is_look && is_tag && is_person { HeaderValue::try_from(format!("{BASE}/app#/tag/{tag}")).ok() } else { None }
 }
 
 #[cfg(test)]

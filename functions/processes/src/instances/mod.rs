@@ -12,7 +12,7 @@ use shared::http::error::ApiError;
 use shared::http::openapi::{CancellationConflict, ChangeErrors, InputErrors, ResourceErrors, StartConflict, SubmissionConflict};
 use shared::http::requests::extract::{JsonBody, OptionalJsonBody, Path, Query, StepKey};
 use shared::http::requests::params::{self, Limit, PageNumber};
-use shared::http::responses::page::{self, History, HistoryQuery};
+use shared::http::responses::page::{History, HistoryQuery, read_history};
 use shared::http::responses::{Created, Json, Png, Versioned, or_not_found};
 use shared::store::{InstanceFilter, Page};
 
@@ -125,7 +125,7 @@ pub async fn get_instance_history(
     Query(query): Query<HistoryQuery>,
     Path(id): Path<InstanceId>,
 ) -> Result<Json<History>, ApiError> {
-    Ok(Json(page::read::<Instance>(&caller.store, id, query).await?))
+    Ok(Json(read_history::<Instance>(&caller.store, id, query).await?))
 }
 
 shared::query! {

@@ -1,12 +1,11 @@
-//! Imports: the options of a request, and the result of each row. Rows that name what they update by a value: refused if they
-//! name it ambiguously, or not at all. The body of an import, not yet read.
+//! An import: its options, its body and the result of each row. Rows that name what they update must name it, and each
+//! something else.
 
-use super::rows::{self, Row, RowFormat};
+use super::rows::{self, CUSTOM_FIELD, Row, RowFormat, custom_column};
 use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::string_enum::string_enum;
 use crate::domain::values::suggestions::unknown_name;
-use crate::http::bulk::rows::{CUSTOM_FIELD, custom_column};
 use crate::http::error::ApiError;
 use crate::http::openapi::{Describe, Schemas};
 use crate::http::requests::receive::{Unread, VerifiedSender};
@@ -25,6 +24,13 @@ use uuid::Uuid;
 
 /// The listed errors of a row, so that the response to 200 rows is not too large for Lambda.
 const MAX_ROW_ERRORS: usize = 20;
+/// The shown characters of an old or a new value.
+const MAX_SHOWN_CHARS: usize = 100;
+/// The listed changes of a row, so that the response to 200 rows is not too large for Lambda.
+const MAX_CHANGES_BYTES: usize = 8 * 1024;
+
+/// The members of a problem document that a row's error does not repeat.
+const OWN_MEMBERS: [&str; 8] = ["type", "title", "status", "detail", "code", "error", "request_id", "errors"];
 
 string_enum! {
     /// What happens to good rows if another one is refused.
@@ -82,6 +88,44 @@ impl SkipBad {
         };
         let errors: Vec<FieldError> = self.0.iter().enumerate().filter_map(error).collect();
         if errors.is_empty() { Ok(self.0) } else { Err(ApiError::Invalid(errors)) }
+    }
+}
+
+/// CSV or NDJSON.
+pub type RowsBody = Unread<InRows>;
+
+pub struct InRows;
+
+impl RowsBody {
+    /// On behalf of a verified sender.
+    ///
+    /// # Errors
+    ///
+    /// As `JsonBody::parse_with_errors`, for the content types `text/csv` and `application/x-ndjson`, and as [`rows::parse`].
+    pub fn parse(&self, _: &impl VerifiedSender, columns: &[Column], matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
+        let (bytes, media_type) = self.received.whole_body("A body is required: CSV or NDJSON.")?;
+        let format = match media_type.to_ascii_lowercase().as_str() {
+            "text/csv" => RowFormat::Csv,
+            "application/x-ndjson" => RowFormat::Ndjson,
+            _ => return Err(ApiError::UnsupportedMediaType("text/csv or application/x-ndjson")),
+        };
+        let charset =
+            self.received.content_type.as_deref().and_then(|kind| {
+                kind.to_ascii_lowercase().split_once("charset=").map(|(_, name)| name.trim_matches('"').to_owned())
+            });
+        if charset.is_some_and(|name| !name.starts_with("utf-8") && !name.starts_with("us-ascii")) {
+            return Err(ApiError::UnsupportedMediaType("text/csv; charset=utf-8"));
+        }
+        rows::parse(bytes, format, columns, matched)
+    }
+}
+
+impl Describe for RowsBody {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let body = ["text/csv", "application/x-ndjson"]
+            .into_iter()
+            .fold(RequestBodyBuilder::new(), |body, kind| body.content(kind, Content::new(Some(String::schema()))));
+        operation.request_body = Some(RefOr::T(body.required(Some(Required::True)).build()));
     }
 }
 
@@ -148,14 +192,6 @@ pub struct RowError {
     extra: Map<String, Value>,
 }
 
-/// The shown characters of an old or a new value.
-const MAX_SHOWN_CHARS: usize = 100;
-/// The listed changes of a row, so that the response to 200 rows is not too large for Lambda.
-const MAX_CHANGES_BYTES: usize = 8 * 1024;
-
-/// The members of a problem document that a row's error does not repeat.
-const OWN_MEMBERS: [&str; 8] = ["type", "title", "status", "detail", "code", "error", "request_id", "errors"];
-
 /// A field that a row changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FieldChange {
@@ -192,7 +228,7 @@ impl RowChanges {
     }
 }
 
-/// Those of custom fields one by one.
+/// Custom fields change one by one.
 fn single_changes(field: String, change: Value) -> Vec<FieldChange> {
     let (old, new) = sides(change);
     if field != "custom_fields" {
@@ -458,43 +494,5 @@ impl MatchColumn {
             };
             row.errors.extend(error.map(|detail| FieldError::column(self.name, detail)));
         }
-    }
-}
-
-/// CSV or NDJSON.
-pub type RowsBody = Unread<InRows>;
-
-pub struct InRows;
-
-impl RowsBody {
-    /// On behalf of a verified sender.
-    ///
-    /// # Errors
-    ///
-    /// As `JsonBody::parse_with_errors`, for the content types `text/csv` and `application/x-ndjson`, and as [`rows::parse`].
-    pub fn parse(&self, _: &impl VerifiedSender, columns: &[Column], matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
-        let (bytes, media_type) = self.received.whole_body("A body is required: CSV or NDJSON.")?;
-        let format = match media_type.to_ascii_lowercase().as_str() {
-            "text/csv" => RowFormat::Csv,
-            "application/x-ndjson" => RowFormat::Ndjson,
-            _ => return Err(ApiError::UnsupportedMediaType("text/csv or application/x-ndjson")),
-        };
-        let charset =
-            self.received.content_type.as_deref().and_then(|kind| {
-                kind.to_ascii_lowercase().split_once("charset=").map(|(_, name)| name.trim_matches('"').to_owned())
-            });
-        if charset.is_some_and(|name| !name.starts_with("utf-8") && !name.starts_with("us-ascii")) {
-            return Err(ApiError::UnsupportedMediaType("text/csv; charset=utf-8"));
-        }
-        rows::parse(bytes, format, columns, matched)
-    }
-}
-
-impl Describe for RowsBody {
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let body = ["text/csv", "application/x-ndjson"]
-            .into_iter()
-            .fold(RequestBodyBuilder::new(), |body, kind| body.content(kind, Content::new(Some(String::schema()))));
-        operation.request_body = Some(RefOr::T(body.required(Some(Required::True)).build()));
     }
 }

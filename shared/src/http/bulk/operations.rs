@@ -1,4 +1,4 @@
-//! The operations of a batch, as they are sent. Batches: several changes in one transaction.
+//! A batch: several changes in one transaction, as they are sent and answered.
 
 use crate::domain::request::{ExpectedVersions, StoredResponse, entity_tag};
 use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
@@ -14,10 +14,37 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-/// They are one transaction, which holds 100 items.
+/// Of a batch: it is one transaction, which holds 100 items.
 const MAX_OPERATIONS: usize = 20;
 
 const BATCH_OPERATION: &str = "BatchOperation";
+
+crate::body! {
+    /// Several changes: all are made, or none.
+    pub struct Batch {
+        /// The changes, 1 to 20, each of another record.
+        required operations: Operations,
+    }
+    read_only: &[]
+}
+
+impl Batch {
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] if two operations are about the same record.
+    pub fn into_operations(self) -> Result<Vec<RawOperation>, ApiError> {
+        let operations = self.operations.0;
+        let mut errors = Vec::new();
+        for (index, operation) in operations.iter().enumerate() {
+            let is_repeated = operations[..index].iter().any(|earlier| earlier.id == operation.id);
+            if is_repeated && !operation.id.is_nil() {
+                let detail = "is in an earlier operation too; a batch changes a record once";
+                errors.push(FieldError::within("operations", &format!("/{index}/id"), detail));
+            }
+        }
+        if errors.is_empty() { Ok(operations) } else { Err(ApiError::Invalid(errors)) }
+    }
+}
 
 string_enum! {
     /// What an operation does.
@@ -63,7 +90,7 @@ impl RawOperation {
         let kind = fields.required::<OperationKind>("op");
         let id = fields.optional::<AssetId>("id").map(Id::uuid);
         let if_match = fields.optional::<ExpectedVersions>("if_match");
-        let body = fields.raw("body");
+        let body = fields.take("body");
         let mut errors = fields.finish(&[]);
         let has_bad_id = errors.iter().any(|error| error.is_about("id"));
         let mut error = |name: &str, detail: &str| errors.push(FieldError::field(name, detail));
@@ -149,33 +176,6 @@ impl PartialSchema for RawOperation {
     }
 }
 
-crate::body! {
-    /// Several changes: all are made, or none.
-    pub struct Batch {
-        /// The changes, 1 to 20, each of another record.
-        required operations: Operations,
-    }
-    read_only: &[]
-}
-
-impl Batch {
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Invalid`] if two operations are about the same record.
-    pub fn into_operations(self) -> Result<Vec<RawOperation>, ApiError> {
-        let operations = self.operations.0;
-        let mut errors = Vec::new();
-        for (index, operation) in operations.iter().enumerate() {
-            let is_repeated = operations[..index].iter().any(|earlier| earlier.id == operation.id);
-            if is_repeated && !operation.id.is_nil() {
-                let detail = "is in an earlier operation too; a batch changes a record once";
-                errors.push(FieldError::within("operations", &format!("/{index}/id"), detail));
-            }
-        }
-        if errors.is_empty() { Ok(operations) } else { Err(ApiError::Invalid(errors)) }
-    }
-}
-
 /// An operation, and its response.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct BatchEntry {
@@ -200,16 +200,16 @@ pub struct BatchResult {
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct SingleResponse {
     data: Box<RawValue>,
 }
 
 impl BatchResult {
-    /// Of the responses to all operations. A dry run has no entity tags, since nothing has a version yet.
+    /// `responses` are those of the single operations. A dry run has no entity tags, since nothing has a version yet.
     pub(crate) fn new(responses: &[StoredResponse], is_dry_run: bool) -> Result<Self, ApiError> {
         let mut entries = Vec::new();
         for (index, StoredResponse { status, version, body, .. }) in responses.iter().enumerate() {
-            let Body { data } = serde_json::from_str(body).map_err(StoreError::broken)?;
+            let SingleResponse { data } = serde_json::from_str(body).map_err(StoreError::broken)?;
             let etag = version.filter(|_| !is_dry_run).map(|version| entity_tag(version, body.as_bytes()));
             entries.push(BatchEntry { index, status: *status, etag, data });
         }

@@ -1,6 +1,5 @@
-//! Every response that is not a success: its status, its code and its problem document (RFC 9457). The codes of 409s. The body of
-//! every response that is not a success (RFC 9457). The responses to errors of the store, of key encryption, of the queue and of
-//! process instances.
+//! Every response that is not a success: its status, its code and its problem document (RFC 9457), and what becomes of the
+//! errors of the store, the queue, key encryption and processes.
 
 use crate::domain::assets::listed::{MAX_CELL_CHARS, MAX_FIELDS};
 use crate::domain::keys::grant::GrantError;
@@ -20,6 +19,14 @@ use std::sync::Arc;
 /// Listed field errors of a response. A body of 1 MiB can have more than a response has room for.
 pub(in crate::http) const MAX_FIELD_ERRORS: usize = 1000;
 
+/// In seconds. An index is loaded again within an hour.
+const FIELD_MEMORY_RETRY: i64 = 600;
+const LIST_MEMORY: &str = "The organization has more records than this deployment's lists can hold. Its operator must give the \
+    function more memory.";
+
+const FIELD_MEMORY: &str = "The organization has more custom fields than this deployment's lists can hold, so that lists can't be \
+    asked about them. Other lists work. Its operator must give the function more memory.";
+
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// A 409: the present state of the data does not permit the request.
@@ -31,14 +38,6 @@ pub struct Conflict {
     /// Further members of the problem document, such as the ID of the conflicting record.
     pub context: Map<String, Value>,
 }
-
-/// In seconds. An index is loaded again within an hour.
-const FIELD_MEMORY_RETRY: i64 = 600;
-const LIST_MEMORY: &str = "The organization has more records than this deployment's lists can hold. Its operator must give the \
-    function more memory.";
-
-const FIELD_MEMORY: &str = "The organization has more custom fields than this deployment's lists can hold, so that lists can't be \
-    asked about them. Other lists work. Its operator must give the function more memory.";
 
 /// The part of the system that did not respond in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +58,7 @@ pub enum Dependency {
     Service,
     /// A change that is not visible as a whole yet.
     Change,
-    /// Free asset tags: an older template gave all those that were tried.
+    /// No free asset tag: every candidate was taken.
     AssetTags,
 }
 
@@ -285,7 +284,10 @@ impl ApiError {
     /// The same request may succeed later: the table was busy, other writers were faster, or the service has a fault.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
-        is_temporary(self.status_code_title().1)
+        matches!(
+            self.status_code_title().1,
+            "UNAVAILABLE" | "CONFLICT" | "REQUEST_IN_PROGRESS" | "INTERNAL_ERROR" | "RATE_LIMITED"
+        )
     }
 
     /// Returns a response that carries the error. The layer around all routes renders it, since it knows the request ID.
@@ -321,11 +323,6 @@ const fn link_detail(status: Option<LinkStatus>) -> &'static str {
         Some(LinkStatus::Expired) => "The link has expired.",
         Some(LinkStatus::Ended) => "There is nothing left to sign: the process has ended, or others have submitted the steps.",
     }
-}
-
-/// `code` is that of a temporary error.
-pub(in crate::http) fn is_temporary(code: &str) -> bool {
-    matches!(code, "UNAVAILABLE" | "CONFLICT" | "REQUEST_IN_PROGRESS" | "INTERNAL_ERROR" | "RATE_LIMITED")
 }
 
 impl IntoResponse for ApiError {
@@ -408,28 +405,28 @@ pub struct Problem {
     /// Kind of problem, as a URN.
     #[serde(rename = "type")]
     #[schema(examples("urn:problem:validation-error"))]
-    pub(in crate::http) kind: String,
+    kind: String,
     /// Kind of problem, in words.
-    pub(in crate::http) title: &'static str,
+    title: &'static str,
     /// HTTP status.
     pub(in crate::http) status: u16,
     /// What went wrong, and what to do about it.
-    pub(in crate::http) detail: String,
+    detail: String,
     /// Kind of problem, for programs.
     #[schema(examples("VALIDATION_ERROR"))]
-    pub(in crate::http) code: &'static str,
+    code: &'static str,
     /// Same as `title`, for older clients.
-    pub(in crate::http) error: &'static str,
+    error: &'static str,
     /// Request ID, to quote when you report a problem. The log has it too.
-    pub(in crate::http) request_id: String,
+    request_id: String,
     /// Every error of the request (422 only).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<ProblemFieldError>, required = false)]
-    pub(in crate::http) errors: Option<Vec<ProblemFieldError>>,
+    errors: Option<Vec<ProblemFieldError>>,
     /// Further members, such as the missing scope or the ID of what is in the way.
     #[serde(flatten)]
     #[schema(additional_properties, value_type = Object)]
-    pub(in crate::http) extra: Map<String, Value>,
+    extra: Map<String, Value>,
 }
 
 /// One error of a request. `pointer`, `parameter`, `header` or `column` says where it is.

@@ -1,7 +1,6 @@
-//! The parts of the OpenAPI document that several operations share: the security schemes and the error responses. The headers
-//! that the layers around all handlers read and set. Those of one kind of response are described by its type, and `Dry-Run` and
-//! `Idempotent-Replayed` by the parameters that cause them. Describes operations for the OpenAPI document by the types of their
-//! handlers' arguments and responses.
+//! What several operations of the OpenAPI document share: security schemes, error responses, and the headers that the layers
+//! around all handlers read and set. The rest of an operation follows from the types of its handler's arguments and response
+//! ([`Describe`]).
 
 use crate::app::App;
 use crate::http::error::{ApiError, ConflictCode, Problem};
@@ -15,11 +14,24 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, HttpMethod, Ref, RefOr, Required, Response, ResponseBuilder};
 use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
+/// Schemas by name, for the document's components.
+pub type Schemas = Vec<(String, RefOr<Schema>)>;
+
 /// An API key as a bearer token.
 pub const API_KEY: &str = "api_key";
 
 /// The secret of a signing link as a bearer token.
 pub const SIGNING_LINK: &str = "signing_link";
+
+/// The extension of a response with its name among the document's components. The document doesn't show the extension.
+pub const RESPONSE_NAME: &str = "x-name";
+
+/// The status of all errors that are not listed by theirs.
+pub(super) const ANY_STATUS: &str = "default";
+/// The name of the response to an `If-Match` that names another version.
+const CHANGED: &str = "PreconditionFailed";
+/// The name of the response to an `If-None-Match` that names the present version.
+const NOT_MODIFIED: &str = "NotModified";
 
 #[must_use]
 pub fn schemes() -> [(&'static str, SecurityScheme); 2] {
@@ -38,7 +50,7 @@ pub fn conflicts() -> String {
 }
 
 /// The document has the response once, under this name.
-pub(super) fn named(name: &str, response: ResponseBuilder) -> RefOr<Response> {
+fn named(name: &str, response: ResponseBuilder) -> RefOr<Response> {
     RefOr::T(response.extensions(Some(ExtensionsBuilder::new().add(RESPONSE_NAME, name).build())).build())
 }
 
@@ -61,28 +73,18 @@ fn problem(status: &str, name: &str, description: &str) -> RefOr<Response> {
         "409" if description.contains(ConflictCode::RequestInProgress.as_str()) => &["Retry-After"],
         _ => &[],
     };
-    let content = Content::new(Some(RefOr::Ref(utoipa::openapi::Ref::from_schema_name(Problem::name()))));
+    let content = Content::new(Some(RefOr::Ref(Ref::from_schema_name(Problem::name()))));
     let response = ResponseBuilder::new().description(description).content("application/problem+json", content);
     named(name, headers(names).fold(response, |response, (name, header)| response.header_ref(name, header)))
 }
 
 /// The schemas of problem documents, which the error responses refer to.
 #[must_use]
-pub fn schemas() -> Vec<(String, RefOr<utoipa::openapi::schema::Schema>)> {
+pub fn schemas() -> Schemas {
     let mut schemas = vec![(Problem::name().into_owned(), Problem::schema())];
     Problem::schemas(&mut schemas);
     schemas
 }
-
-/// The extension of a response with its name among the document's components. The document doesn't show the extension.
-pub const RESPONSE_NAME: &str = "x-name";
-
-/// The status that stands for all errors without one of their own.
-pub(super) const ANY_STATUS: &str = "default";
-/// The name of the response to an `If-Match` that names another version.
-const CHANGED: &str = "PreconditionFailed";
-/// The name of the response to an `If-None-Match` that names the present version.
-const NOT_MODIFIED: &str = "NotModified";
 
 /// Error responses that several operations share: status, name and description.
 type Part = &'static [(&'static str, &'static str, &'static str)];
@@ -217,8 +219,9 @@ impl IntoResponses for ReceiptConflict {
     }
 }
 
-/// Adds the headers to an operation that its handler's types describe.
-pub(in crate::http) fn describe(methods: &[HttpMethod], operation: &mut Operation) {
+/// Adds the request headers and the 304 that follow from the described responses. `Dry-Run` and `Idempotent-Replayed` are
+/// described by the parameters that cause them.
+pub(in crate::http) fn add_shared_headers(methods: &[HttpMethod], operation: &mut Operation) {
     let (is_read, is_post) = (methods.contains(&HttpMethod::Get), methods.contains(&HttpMethod::Post));
     if is_post {
         accept(operation, "Idempotency-Key");
@@ -240,9 +243,6 @@ pub(in crate::http) fn describe(methods: &[HttpMethod], operation: &mut Operatio
 fn accept(operation: &mut Operation, name: &str) {
     operation.parameters.get_or_insert_default().push(RefOr::Ref(Ref::new(format!("#/components/parameters/{name}"))));
 }
-
-/// Schemas by name, for the document's components.
-pub type Schemas = Vec<(String, RefOr<Schema>)>;
 
 pub trait Describe {
     /// Adds the type's part to an operation, and the schemas that it refers to.
@@ -358,7 +358,7 @@ pub fn add_response<'a>(
     operation.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));
 }
 
-/// Of a response that is described already.
+/// Adds a content to a described response.
 pub(in crate::http) fn add_content(operation: &mut Operation, status: &str, media_type: &str, schema: RefOr<Schema>) {
     if let Some(RefOr::T(response)) = operation.responses.responses.get_mut(status) {
         response.content.insert(media_type.to_owned(), RefOr::T(Content::new(Some(schema))));
@@ -366,7 +366,7 @@ pub(in crate::http) fn add_content(operation: &mut Operation, status: &str, medi
 }
 
 /// The document describes headers among its components.
-pub(super) fn headers(names: &[&str]) -> impl Iterator<Item = (String, Ref)> {
+fn headers(names: &[&str]) -> impl Iterator<Item = (String, Ref)> {
     names.iter().map(|name| ((*name).to_owned(), Ref::new(format!("#/components/headers/{name}"))))
 }
 

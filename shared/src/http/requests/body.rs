@@ -1,9 +1,9 @@
-//! Request bodies: all errors are reported together, and no member is silently dropped. The types of fields of bodies, and their
-//! JSON form. Requests without a body. Read-only fields in a PATCH.
+//! Request bodies, read strictly: all errors are reported together, and no member is silently dropped. [`body!`](crate::body)
+//! declares a body; its fields have types that read their JSON ([`FromJson`]).
 
 use super::extract::OptionalJsonBody;
 use super::receive::{NOT_UTF8, VerifiedSender, utf8_json};
-use crate::domain::assets::asset::{Status, Transitions};
+use crate::domain::assets::asset::{AssetDetailsChange, Status, Transitions};
 use crate::domain::assets::label::LabelUrlTemplate;
 use crate::domain::assets::seen::Location;
 use crate::domain::assets::tag::{AssetTag, RowTag, TagPrefix, TagTemplate};
@@ -27,7 +27,7 @@ use crate::domain::values::text::{Line, Name, Notes};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::{WebhookEvents, WebhookUrl};
 use crate::http::error::{ApiError, MAX_FIELD_ERRORS};
-use crate::http::openapi::{Describe, Schemas, schema_or_reference};
+use crate::http::openapi::{Describe, Schemas, add_schema, schema_or_reference};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub struct Fields<'a> {
     members: Vec<(String, Option<&'a RawValue>)>,
     /// The names of the fields that were taken.
     known: Vec<&'static str>,
-    /// The names of the members that have their error and are not read.
+    /// The names of members that are not read, since they have an error already.
     refused: Vec<String>,
     errors: Vec<FieldError>,
 }
@@ -106,14 +106,14 @@ impl<'a> Fields<'a> {
         Ok(Self { members, known: Vec::new(), refused, errors })
     }
 
-    /// The members that can be read, and the errors of the others and of those that occur twice.
+    /// The members that can be read, and the errors of unreadable and repeated ones.
     pub(in crate::http) fn into_members(self) -> (Vec<(String, &'a str)>, Vec<FieldError>) {
         let members = self.members.into_iter().filter(|(name, _)| !self.refused.contains(name));
         let members = members.filter_map(|(name, raw)| Some((name, raw?.get())));
         (members.collect(), self.errors)
     }
 
-    fn take(&mut self, name: &'static str) -> Option<&'a RawValue> {
+    pub(in crate::http) fn take(&mut self, name: &'static str) -> Option<&'a RawValue> {
         self.known.push(name);
         self.members.iter_mut().find(|(known, _)| known == name).and_then(|(_, raw)| raw.take())
     }
@@ -162,21 +162,18 @@ impl<'a> Fields<'a> {
         G::read(self)
     }
 
-    pub(in crate::http) fn raw(&mut self, name: &'static str) -> Option<&'a RawValue> {
-        self.take(name)
-    }
-
     /// Takes the members that are `read_only`, to be compared with the present values.
     pub fn read_only(&mut self, read_only: &[&str]) -> ReadOnlyFields {
-        let mut fields: Vec<(String, Option<serde_json::Value>)> = Vec::new();
+        let mut fields = Vec::new();
         for (name, raw) in self.members.iter_mut().filter(|(name, _)| read_only.contains(&name.as_str())) {
             if let Some(raw) = raw.take()
                 && !self.refused.contains(name)
             {
-                fields.push((name.clone(), json::parse(raw.get()).ok()));
+                let value = json::parse(raw.get()).ok();
+                fields.push(ReadOnlyField { name: name.clone(), value, compared: name.clone() });
             }
         }
-        fields.into()
+        ReadOnlyFields(fields)
     }
 
     /// All errors, with one for each member that was not taken: it is unknown or, in a creation, read-only.
@@ -224,7 +221,7 @@ pub trait PatchBody: FromBody {
     fn unchanged(&self) -> &ReadOnlyFields;
 }
 
-/// The object is a field of a body, and is declared as a body is.
+/// Reads an object within a body, which is declared as a body is.
 ///
 /// # Errors
 ///
@@ -245,7 +242,7 @@ pub fn read_nested<B: FromBody>(text: &str) -> Result<B, Vec<(String, String)>> 
     }
 }
 
-/// A reference to its type's, or that itself if it has no name of its own, with the field's description.
+/// A reference to the schema of the field's type, or the schema itself if it has no name, with the field's description.
 #[must_use]
 pub fn field_schema<T: ToSchema>(nullable: bool, description: &str) -> RefOr<Schema> {
     let any_of = AnyOfBuilder::new().description(Some(description.trim())).item(schema_or_reference::<T>());
@@ -254,10 +251,10 @@ pub fn field_schema<T: ToSchema>(nullable: bool, description: &str) -> RefOr<Sch
 
 /// Declares a request body: the struct, its OpenAPI schema and how it is read.
 ///
-/// The schema has the name behind `as`; without it, that of the struct. Each field is `required`, `optional` (may be left out) or
+/// The schema has the name behind `as`, by default the struct's. Each field is `required`, `optional` (may be left out) or
 /// `nullable` (may be left out or null), or a `group` that stands for the fields of a [`FieldGroup`]. Fields that `read_only`
-/// lists are refused as read-only; those that `unchanged` lists are kept in a field of this name, to be compared with the present
-/// ones. The body becomes the change that is named behind `into`, which has a field for each of its own, and those in braces.
+/// lists are refused as read-only; fields that `unchanged` lists are kept in a field of this name, to be compared with the present
+/// values. The body becomes the change that is named behind `into`, which has the same fields, and the ones in braces.
 ///
 /// [`FieldGroup`]: crate::http::requests::body::FieldGroup
 #[macro_export]
@@ -400,7 +397,7 @@ from_json_string! {
     Slug, TagPrefix, TagTemplate, TimeZone, Timestamp, TypeCode, UserId, WebhookUrl, Website,
 }
 
-/// Values that are no text get the same error as texts that are none of the enumeration's: it lists them.
+/// A value that is no text gets the same error as an unknown text: it lists the known ones.
 macro_rules! from_json_enum {
     ($($type:ty,)*) => {$(
         impl FromJson for $type {
@@ -486,16 +483,16 @@ impl FromJson for Steps {
 /// Values by step key, as a client submits them.
 #[derive(Debug, Clone, Default, ToSchema)]
 #[schema(value_type = Object)]
-pub struct StepData(pub serde_json::Map<String, serde_json::Value>);
+pub struct StepData(pub serde_json::Map<String, Value>);
 
 impl FromJson for StepData {
     fn from_json(text: &str) -> Result<Self, ValueError> {
         // An object of values. A checklist's value has one more level.
         match parse_strict(text, 2)? {
-            serde_json::Value::Object(values) if values.len() > MAX_STEPS => {
+            Value::Object(values) if values.len() > MAX_STEPS => {
                 Err(ValueError::new(format!("must have at most {MAX_STEPS} values, one for each step")))
             }
-            serde_json::Value::Object(values) => Ok(Self(values)),
+            Value::Object(values) => Ok(Self(values)),
             _ => Err(ValueError::new("must be an object from step key to value")),
         }
     }
@@ -581,6 +578,37 @@ impl<const MIN: u32, const MAX: u32> FromJson for BoundedInteger<MIN, MAX> {
     fn from_json(text: &str) -> Result<Self, ValueError> {
         let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
         number.map(Self).ok_or_else(|| ValueError::new(format!("must be a whole number from {MIN} to {MAX}")))
+    }
+}
+
+const LOCATION: &str = "Where it is: up to 8 levels separated by `/`, the largest first.";
+
+impl FieldGroup for AssetDetailsChange {
+    fn read(fields: &mut Fields<'_>) -> Self {
+        Self {
+            serial_number: fields.nullable("serial_number"),
+            location: fields.nullable("location"),
+            purchase_date: fields.nullable("purchase_date"),
+            purchase_price: fields.nullable("purchase_price"),
+            warranty_until: fields.nullable("warranty_until"),
+        }
+    }
+
+    fn describe(object: ObjectBuilder) -> ObjectBuilder {
+        let price = "Purchase price, a number or its decimal text. Every digit is kept.";
+        object
+            .property("serial_number", field_schema::<Line>(true, "Serial number."))
+            .property("location", field_schema::<Location>(true, LOCATION))
+            .property("purchase_date", field_schema::<Date>(true, "Date of purchase, `YYYY-MM-DD`."))
+            .property("purchase_price", field_schema::<Price>(true, price))
+            .property("warranty_until", field_schema::<Date>(true, "Last day of the warranty, `YYYY-MM-DD`."))
+    }
+
+    fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        add_schema::<Line>(schemas);
+        add_schema::<Location>(schemas);
+        add_schema::<Date>(schemas);
+        add_schema::<Price>(schemas);
     }
 }
 
@@ -672,8 +700,7 @@ impl ReadOnlyFields {
         self
     }
 
-    /// An error for each field that differs from that of `present`, the resource as a GET shows it. A field that it lacks counts
-    /// as null.
+    /// An error for each field that differs from `present`, the resource as a GET shows it. A field that it lacks counts as null.
     ///
     /// # Errors
     ///
@@ -693,7 +720,7 @@ impl ReadOnlyFields {
         Ok(self.0.iter().filter(differs).map(error).collect())
     }
 
-    /// Checks that every field is that of `present`, and that there are no other `errors`.
+    /// Checks that every field is as in `present`, and that there are no other `errors`.
     ///
     /// # Errors
     ///
@@ -701,11 +728,5 @@ impl ReadOnlyFields {
     pub fn check(&self, present: &impl Serialize, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
         errors.extend(self.errors(present)?);
         if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
-    }
-}
-
-impl From<Vec<(String, Option<Value>)>> for ReadOnlyFields {
-    fn from(fields: Vec<(String, Option<Value>)>) -> Self {
-        Self(fields.into_iter().map(|(name, value)| ReadOnlyField { compared: name.clone(), name, value }).collect())
     }
 }

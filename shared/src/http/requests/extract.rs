@@ -1,6 +1,7 @@
-//! A handler's arguments: path parameters, query parameters and bodies. The first argument of a handler is the sender: with it,
-//! the credential is verified, or was lately by this instance. So strangers cost next to nothing. The query follows, then the
-//! path: errors are reported in this order. A body is read by the handler, which adds the errors that it finds. Path parameters.
+//! A handler's arguments: path parameters, query parameters and bodies.
+//!
+//! The first argument of a handler is the sender, so that unauthenticated requests stay cheap. The query follows, then the
+//! path: errors are reported in this order. The handler reads the body itself, and adds the errors that it finds.
 
 use super::body::FromBody;
 use super::params::FromQuery;
@@ -50,8 +51,8 @@ impl<B: FromBody> JsonBody<B> {
         without_errors(read(&self.received)?)
     }
 
-    /// The body without its bad fields, and the errors of those: for an endpoint that finds further errors and reports all of
-    /// them together.
+    /// The body without its bad fields, and their errors: for an endpoint that finds further errors and reports all of them
+    /// together.
     ///
     /// # Errors
     ///
@@ -62,7 +63,7 @@ impl<B: FromBody> JsonBody<B> {
         read(&self.received)
     }
 
-    /// [`JsonBody::parse_with_errors`] for a body of another type, where that depends on the resource that the path names.
+    /// [`JsonBody::parse_with_errors`] for a body whose type depends on the resource that the path names.
     ///
     /// # Errors
     ///
@@ -136,7 +137,7 @@ pub trait PathParameter {
     fn read(text: &str) -> Result<Self::Value, ApiError>;
 }
 
-/// A path parameter: the ID of a resource, or another value. Of a delivery, the ID is that of its event.
+/// A path parameter: the ID of a resource, or another value. A delivery has the ID of its event.
 pub struct Path<P: PathParameter>(pub P::Value);
 
 /// Any text; perhaps no step has this key.
@@ -222,7 +223,7 @@ impl<P: PathParameter> Describe for Path<P> {
         add_schema::<P::Value>(schemas);
         let parameter = ParameterBuilder::new().name(P::NAME).parameter_in(ParameterIn::Path).required(Required::True);
         let parameter = parameter.schema(Some(schema_or_reference::<P::Value>())).description(Some(P::DESCRIPTION));
-        // Before those of the query.
+        // Before the query parameters.
         let parameters = operation.parameters.get_or_insert_default();
         let in_path = |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(it) if it.parameter_in == ParameterIn::Path);
         let index = parameters.iter().filter(|parameter| in_path(parameter)).count();

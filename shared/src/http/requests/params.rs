@@ -1,9 +1,6 @@
-//! Query parameters: reading them strictly, and the pages of lists. The details of an asset in bodies.
+//! Query parameters, read strictly, and the pages of lists.
 
-use super::body::{FieldGroup, Fields, field_schema};
-use crate::domain::assets::asset::AssetDetailsChange;
 use crate::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
-use crate::domain::assets::seen::Location;
 use crate::domain::catalog::{AssetKind, TypeCode};
 use crate::domain::history::filter::EventTypes;
 use crate::domain::keys::scope::Role;
@@ -14,24 +11,24 @@ use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::id::{AssetId, AssetTypeId, EventId, ManufacturerId, ModelId, ProcessId, TenantId, UserId};
 use crate::domain::values::money::Price;
 use crate::domain::values::suggestions::unknown_name;
-use crate::domain::values::text::{Line, Name, SearchText};
+use crate::domain::values::text::{Name, SearchText};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::DeliveryStatus;
 use crate::http::error::ApiError;
-use crate::http::openapi::{Schemas, add_schema};
+use crate::http::openapi::Schemas;
 use crate::http::requests::receive::{NOT_UTF8, utf8};
 use crate::store::{AssetSort, Assignee, GroupBy, PageRequest, PlaceFilter, Statuses};
 use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
 use std::str::FromStr;
-use utoipa::openapi::RefOr;
 use utoipa::openapi::path::Parameter;
-use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
 const MAX_PAGE_NUMBER: u32 = 1_000_000_000;
+/// The most that a client's clock may be ahead, in seconds.
+const MAX_CLOCK_DIFFERENCE: u32 = 60;
 
 pub trait FromParam: Sized {
-    /// The parameter takes several values: separated by commas, or each in a parameter of its own.
+    /// The parameter takes several values: separated by commas, or in repeated parameters.
     const IS_LIST: bool = false;
 
     /// `text` is decoded.
@@ -59,8 +56,9 @@ macro_rules! from_param {
 pub(in crate::http) use from_param;
 
 from_param! {
-    AssetId, AssetKind, AssetSort, AssetTypeId, Assignee, Date, DeliveryStatus, EventId, GroupBy, InstanceStatus, ManufacturerId,
-    ModelId, Name, PlaceFilter, ProcessId, Role, SearchText, Slug, TenantId, UserId,
+    AssetId, AssetKind, AssetSort, AssetTypeId, Assignee, Date, DeliveryStatus, EventId, GroupBy, InstanceStatus, LabelFormat,
+    LabelSize, ManufacturerId, ModelId, Name, PlaceFilter, ProcessId, Resolution, Role, SearchText, SheetLayout, SkippedLabels,
+    Slug, TenantId, UserId,
 }
 
 from_param! {
@@ -83,10 +81,6 @@ impl FromParam for Timestamp {
     fn from_param(text: &str) -> Result<Self, ValueError> {
         parse_with_plus(text)
     }
-}
-
-from_param! {
-    LabelFormat, LabelSize, Resolution, SheetLayout, SkippedLabels,
 }
 
 impl FromParam for Price {
@@ -141,9 +135,6 @@ impl FromParam for Limit {
     }
 }
 
-/// The most that a client's clock may be ahead, in seconds.
-const MAX_CLOCK_DIFFERENCE: u32 = 60;
-
 /// By default page 1 with 20 items.
 #[must_use]
 pub fn page(number: Option<PageNumber>, limit: Option<Limit>) -> PageRequest {
@@ -183,7 +174,7 @@ fn are_several<T: FromParam>(text: &str) -> bool {
 pub struct Params {
     /// Each name once, with all its values until they are taken.
     given: Vec<(String, Vec<String>)>,
-    /// Names that were asked for.
+    /// Names of the endpoint's parameters.
     known: Vec<&'static str>,
     errors: Vec<FieldError>,
 }
@@ -283,7 +274,7 @@ pub trait FromQuery: Sized {
 }
 
 /// Declares query parameters: the struct, its OpenAPI description and how it is read. `..filter: Type` stands for the parameters
-/// of another declaration, in common with other endpoints.
+/// of another declaration, shared with other endpoints.
 #[macro_export]
 macro_rules! query {
     ($(#[$doc:meta])* pub struct $name:ident {
@@ -295,7 +286,7 @@ macro_rules! query {
         pub struct $name {
             $($(#[doc = $fdoc])* pub $field: Option<$type>,)*
             $(
-                /// Parameters in common with other endpoints.
+                /// Parameters that other endpoints have, too.
                 pub $group: $group_type,
                 $($(#[doc = $ldoc])* pub $last: Option<$last_type>,)*
             )?
@@ -326,35 +317,4 @@ macro_rules! query {
     (@describe $schemas:ident $field:ident $schema:ty, $($doc:literal)*) => {
         $crate::http::openapi::query_parameter::<$schema>($schemas, stringify!($field), concat!($($doc, "\n"),*))
     };
-}
-
-const LOCATION: &str = "Where it is: up to 8 levels separated by `/`, the largest first.";
-
-impl FieldGroup for AssetDetailsChange {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        Self {
-            serial_number: fields.nullable("serial_number"),
-            location: fields.nullable("location"),
-            purchase_date: fields.nullable("purchase_date"),
-            purchase_price: fields.nullable("purchase_price"),
-            warranty_until: fields.nullable("warranty_until"),
-        }
-    }
-
-    fn describe(object: ObjectBuilder) -> ObjectBuilder {
-        let price = "Purchase price, a number or its decimal text. Every digit is kept.";
-        object
-            .property("serial_number", field_schema::<Line>(true, "Serial number."))
-            .property("location", field_schema::<Location>(true, LOCATION))
-            .property("purchase_date", field_schema::<Date>(true, "Date of purchase, `YYYY-MM-DD`."))
-            .property("purchase_price", field_schema::<Price>(true, price))
-            .property("warranty_until", field_schema::<Date>(true, "Last day of the warranty, `YYYY-MM-DD`."))
-    }
-
-    fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        add_schema::<Line>(schemas);
-        add_schema::<Location>(schemas);
-        add_schema::<Date>(schemas);
-        add_schema::<Price>(schemas);
-    }
 }

@@ -1,5 +1,5 @@
-//! Receives a request: its body up to a limit, its path parameters and its query, once for all extractors. Text in UTF-8, as far
-//! as API Gateway lets a function see that. Bodies before they are read.
+//! Receives a request once for all extractors: its body up to a limit, its path parameters and its query. Text must be UTF-8,
+//! as far as API Gateway lets a function see that.
 
 use super::params::{Params, decode};
 use crate::domain::keys::token::{BearerToken, Credential};
@@ -50,22 +50,6 @@ pub(crate) struct ReceivedRequest {
     pub(crate) body: ReceivedBody,
 }
 
-#[cfg(test)]
-impl ReceivedRequest {
-    /// A GET with nothing else.
-    pub(in crate::http) fn with_query(query: &str) -> Self {
-        Self {
-            path: Some(Vec::new()),
-            query: query.to_owned(),
-            is_query_read: AtomicBool::new(false),
-            is_write: false,
-            content_type: None,
-            is_encoded: false,
-            body: ReceivedBody::Unread,
-        }
-    }
-}
-
 impl ReceivedRequest {
     /// For a handler with query parameters, which reports those that are unknown. Of a write, `dry_run` is read already.
     ///
@@ -97,7 +81,7 @@ impl ReceivedRequest {
         Ok((params, is_dry_run))
     }
 
-    /// `name` is that of the route.
+    /// `name` is the parameter's name in the route.
     ///
     /// # Errors
     ///
@@ -129,6 +113,22 @@ impl ReceivedRequest {
         }
         let content_type = self.content_type.as_deref().unwrap_or_default();
         Ok((bytes, media_type(content_type)))
+    }
+}
+
+#[cfg(test)]
+impl ReceivedRequest {
+    /// A GET with nothing else.
+    pub(in crate::http) fn with_query(query: &str) -> Self {
+        Self {
+            path: Some(Vec::new()),
+            query: query.to_owned(),
+            is_query_read: AtomicBool::new(false),
+            is_write: false,
+            content_type: None,
+            is_encoded: false,
+            body: ReceivedBody::Unread,
+        }
     }
 }
 

@@ -1,6 +1,5 @@
-//! Pages for people, and graphics: they can't be framed, and load and run nothing, unless a page has a policy of its own. What a
-//! client prefers: the representation, by its header `Accept` (RFC 9110 §12.5.1), compression, by `Accept-Encoding` (§12.5.3), and
-//! the language of pages, by `Accept-Language` (§12.5.4).
+//! Pages for people, and graphics. They can't be framed, and load and run nothing, unless a page has another policy. Whether a
+//! client prefers pages, compression or a language follows from its `Accept` headers (RFC 9110 §12.5).
 
 use super::ApiResponse;
 use crate::app::App;
@@ -158,16 +157,6 @@ pub fn takes_gzip(headers: &HeaderMap) -> bool {
     list_header(headers, &header::ACCEPT_ENCODING).is_some_and(|accepted| admits_gzip(&accepted))
 }
 
-/// `accepted` is the header. The name of the coding counts more than `*`.
-fn admits_gzip(accepted: &str) -> bool {
-    let codings = accepted.split(',').filter_map(|coding| {
-        let (coding, parameters) = coding.split_once(';').unwrap_or((coding, ""));
-        let is_named = ["gzip", "x-gzip"].iter().any(|name| coding.trim().eq_ignore_ascii_case(name));
-        if is_named || coding.trim() == "*" { Some((is_named, weight(parameters)?)) } else { None }
-    });
-    codings.max_by_key(|(is_named, _)| *is_named).is_some_and(|(_, weight)| weight > 0.0)
-}
-
 /// A file to show. It would be saved under `name`, with `_` for all but ASCII letters, digits, `-` and `.`, and the extension.
 ///
 /// # Errors
@@ -184,27 +173,42 @@ pub fn file(content_type: &'static str, content: impl Into<Bytes>, name: &str, e
         .with_header(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(NOTHING)))
 }
 
-/// `accept` is the header. Browsers do. A client that takes both alike doesn't, such as one that sends `*/*`.
-#[must_use]
-pub fn prefers_html(accept: &str) -> bool {
+/// `accept` is the header. Browsers prefer HTML; a client that takes both alike, such as with `*/*`, does not.
+fn prefers_html(accept: &str) -> bool {
     quality(accept, "text", "html") > quality(accept, "application", "json")
 }
 
-/// From 0 to 1. Of the ranges that match it, the most specific counts. Parameters of ranges other than `q` are ignored, and so
-/// are ranges that can't be read.
+/// `accepted` is the header. The name of the coding counts more than `*`.
+fn admits_gzip(accepted: &str) -> bool {
+    let codings = weighted(accepted).filter_map(|(coding, weight)| {
+        let is_named = ["gzip", "x-gzip"].iter().any(|name| coding.eq_ignore_ascii_case(name));
+        (is_named || coding == "*").then_some((is_named, weight))
+    });
+    codings.max_by_key(|(is_named, _)| *is_named).is_some_and(|(_, weight)| weight > 0.0)
+}
+
+/// From 0 to 1. Of the matching ranges, the most specific counts.
 fn quality(accept: &str, kind: &str, subtype: &str) -> f32 {
-    let ranges = accept.split(',').filter_map(|range| {
-        let (range, parameters) = range.split_once(';').unwrap_or((range, ""));
-        let (range_kind, range_subtype) = range.trim().split_once('/')?;
+    let ranges = weighted(accept).filter_map(|(range, weight)| {
+        let (range_kind, range_subtype) = range.split_once('/')?;
         let specificity = match (range_kind, range_subtype) {
             ("*", "*") => 0,
             (other, "*") if other.eq_ignore_ascii_case(kind) => 1,
             (other, another) if other.eq_ignore_ascii_case(kind) && another.eq_ignore_ascii_case(subtype) => 2,
             _ => return None,
         };
-        Some((specificity, weight(parameters)?))
+        Some((specificity, weight))
     });
     ranges.max_by_key(|(specificity, _)| *specificity).map_or(0.0, |(_, weight)| weight)
+}
+
+/// The entries of a header such as `Accept` with their weights. Parameters other than `q` are ignored, and so are entries whose
+/// weight can't be read.
+fn weighted(header: &str) -> impl Iterator<Item = (&str, f32)> {
+    header.split(',').filter_map(|entry| {
+        let (value, parameters) = entry.split_once(';').unwrap_or((entry, ""));
+        Some((value.trim(), weight(parameters)?))
+    })
 }
 
 /// From 0 to 1. `None` if it can't be read.
@@ -217,14 +221,10 @@ fn weight(parameters: &str) -> Option<f32> {
 }
 
 /// `accept_language` is the header. `None` if it names no language of the pages. Of equals, the first counts.
-#[must_use]
-pub fn preferred_language(accept_language: &str) -> Option<Language> {
-    let ranges = accept_language.split(',').filter_map(|range| {
-        let (tag, parameters) = range.split_once(';').unwrap_or((range, ""));
-        let language = Language::of(tag.trim())?;
-        Some((language, weight(parameters).filter(|weight| *weight > 0.0)?))
-    });
-    ranges.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(language, _)| language)
+fn preferred_language(accept_language: &str) -> Option<Language> {
+    let accepted = weighted(accept_language).filter(|(_, weight)| *weight > 0.0);
+    let languages = accepted.filter_map(|(tag, weight)| Some((Language::of(tag)?, weight)));
+    languages.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(language, _)| language)
 }
 
 #[cfg(test)]

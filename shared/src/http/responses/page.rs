@@ -1,4 +1,4 @@
-//! Responses with a page of a list. The audit trail as responses show it.
+//! Pages of lists and of histories as responses.
 
 use super::{ApiResponse, JSON, Success, into_response, or_not_found};
 use crate::domain::history::chain::Verification;
@@ -169,11 +169,13 @@ pub struct History {
     verification: Option<Verification>,
 }
 
+/// Reads a page of a record's history.
+///
 /// # Errors
 ///
 /// Returns [`ApiError::NotFound`] if no such record ever existed, and [`ApiError::Unavailable`] if the table does not respond or
 /// an entry can't be found yet.
-pub async fn read<T: Record>(store: &TenantStore, id: T::Id, query: HistoryQuery) -> Result<History, ApiError> {
+pub async fn read_history<T: Record>(store: &TenantStore, id: T::Id, query: HistoryQuery) -> Result<History, ApiError> {
     let request = params::page(query.page, query.limit);
     let verification = async {
         match query.verify {
