@@ -91,7 +91,7 @@ impl Store {
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
         let random: Random = Arc::new(|bytes| getrandom::fill(bytes).map_err(|error| error.to_string()));
-        let list_indexes = Arc::new(ListIndexCache::new(lists::indexed_lists::from_env()));
+        let list_indexes = Arc::new(ListIndexCache::new(lists::indexed_lists::memory_budget()));
         Self {
             client,
             table: table.into(),
@@ -124,7 +124,7 @@ impl Store {
         Self { random, ..self }
     }
 
-    /// Gives it a cache of its own for list indexes; 0 keeps none.
+    /// Gives it a separate cache for list indexes; 0 keeps none.
     #[must_use]
     pub fn with_list_index_bytes(self, budget: usize) -> Self {
         Self { list_indexes: Arc::new(ListIndexCache::new(budget)), ..self }

@@ -1,9 +1,11 @@
-//! Assets: their assignments and serial numbers. The assets that users had at an earlier time. Each event that assigns an asset
-//! to a user is also in the index `list_index`, under the user and the asset. So the assets that a user may have had are found
-//! without reading every event of the tenant. Assets by their serial number. Serial numbers are compared by their [`key`]. One
-//! need not be unique. An upsert by one makes at most one asset even so, however many are sent at once: the transaction that
-//! creates the asset also writes a claim, an item whose key has the serial number. Claims expire after a day: by then, the list
-//! index has long shown the asset.
+//! Assets by their assignments and their serial numbers.
+//!
+//! An event that assigns an asset to a user is also in the index `list_index`, under user and asset. So the assets that a user
+//! had at an earlier time are found without reading every event of the tenant.
+//!
+//! Serial numbers are compared by their [key](serial_number::key), and need not be unique. An upsert by one makes at most one
+//! asset even so, however many are sent at once: the transaction that creates the asset also writes a claim, an item whose key
+//! has the serial number. Claims expire after a day: by then, the list index has long shown the asset.
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::history::chain::HistoryEntry;
@@ -24,13 +26,15 @@ use crate::store::table::times::max_secondary_index_delay;
 use crate::store::table::transaction::{Purpose, TransactionItem, Write};
 use crate::store::table::unit_of_work::UnitOfWork;
 use aws_sdk_dynamodb::types::AttributeValue;
-use fields::serial_number::key;
+use fields::serial_number;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 /// The most assignments to a user whose assets are looked for at an earlier time: each asset's whole history is read.
 pub const MAX_ASSIGNMENTS: i32 = 1_000;
+/// 24 hours.
+const CLAIM_SECONDS: i64 = 24 * 60 * 60;
 
 /// The assets that a user had at an earlier time, each with the catalog names that it showed then. One that an import claimed is
 /// as it was after that import.
@@ -42,6 +46,23 @@ pub enum PastAssets {
     TooMany,
     /// Newest first.
     Page(Page<(Stored<Asset>, CatalogNames)>),
+}
+
+/// The assets with a serial number, and the claim that the creation of another one must replace.
+#[derive(Debug, Clone, Default)]
+pub struct SerialMatch {
+    /// In the order of their ids.
+    pub assets: Vec<Stored<Asset>>,
+    /// An asset that probably has the serial number, but can't be read.
+    pub unreadable: Option<UnreadableRecord>,
+    claim: Option<Claim>,
+}
+
+#[derive(Debug, Clone)]
+struct Claim {
+    asset: AssetId,
+    /// `None` if the asset was not found: it is deleted, or the transaction that creates it is not visible as a whole.
+    version: Option<u64>,
 }
 
 impl TenantStore {
@@ -104,30 +125,8 @@ impl TenantStore {
         self.each_page_of_entries(since, |entries| assets.extend(entries.iter().filter_map(assigned))).await?;
         Ok(assets)
     }
-}
 
-/// 24 hours.
-const CLAIM_SECONDS: i64 = 24 * 60 * 60;
-
-/// The assets with a serial number, and the claim that the creation of another one must replace.
-#[derive(Debug, Clone, Default)]
-pub struct SerialMatch {
-    /// In the order of their ids.
-    pub assets: Vec<Stored<Asset>>,
-    /// An asset that probably has the serial number, but can't be read.
-    pub unreadable: Option<UnreadableRecord>,
-    claim: Option<Claim>,
-}
-
-#[derive(Debug, Clone)]
-struct Claim {
-    asset: AssetId,
-    /// `None` if the asset was not found: it is deleted, or the transaction that creates it is not visible as a whole.
-    version: Option<u64>,
-}
-
-impl TenantStore {
-    /// `serials` are [keys](key). Includes every write that was acknowledged before the call. Takes two round trips, and more for
+    /// `serials` are [keys](serial_number::key). Includes every write that was acknowledged before the call. Takes two round trips, and more for
     /// a list index that is not in memory.
     ///
     /// # Errors
@@ -161,8 +160,9 @@ impl TenantStore {
                 matched.claim = Some(Claim { asset: id, version: asset.as_ref().map(|asset| asset.version) });
             }
             // The table decides: an asset of the list index may have another serial number by now.
-            let has_serial =
-                |asset: &Stored<Asset>| asset.value.details.serial_number.as_deref().map(key).as_ref() == Some(&serial);
+            let has_serial = |asset: &Stored<Asset>| {
+                asset.value.details.serial_number.as_deref().map(serial_number::key).as_ref() == Some(&serial)
+            };
             matched.assets.extend(asset.filter(has_serial));
         }
         Ok(matches)
@@ -182,7 +182,7 @@ fn ids_of(rows: &SortedRows<AssetColumns>, serials: &BTreeSet<String>) -> Vec<(S
 }
 
 impl UnitOfWork<'_> {
-    /// Requires that no other upsert has created an asset with this serial number, given by its [`key`], since `matched` was read.
+    /// Requires that no other upsert has created an asset with this serial number, given by its [key](serial_number::key), since `matched` was read.
     /// If one has, the commit fails with [`WriteError::Stale`](crate::store::WriteError::Stale).
     pub fn claim_serial(&mut self, store: &TenantStore, serial: &str, matched: &SerialMatch, asset: AssetId) {
         let expires = seconds(store.store.now()) + CLAIM_SECONDS;

@@ -1,5 +1,5 @@
-//! Records, tombstones and stored responses, compared with the events. Assets, process instances, movements and images of
-//! signatures that contradict one another.
+//! Compares records, tombstones and stored responses with the events, and assets, process instances, movements and images of
+//! signatures with one another.
 
 use super::repair::DerivedItems;
 use super::scan::{InstanceFacts, ScannedChain};
@@ -23,6 +23,10 @@ pub(super) struct ResponseFacts {
     /// The entries of histories that were written with it: records and versions.
     entries: Vec<(Uuid, u64)>,
 }
+
+type Assets = BTreeMap<AssetId, Option<InstanceId>>;
+type Instances<'a> = BTreeMap<InstanceId, &'a InstanceFacts>;
+type Movements<'a> = BTreeMap<MovementId, &'a [InstanceId]>;
 
 impl TenantCheck<'_> {
     /// Compares the records, and the tombstones in the places of deleted ones, with their histories.
@@ -90,13 +94,13 @@ impl TenantCheck<'_> {
         let mut pages = query.into_paginator().send();
         while let Some(page) = pages.next().await {
             let items = page?.items.unwrap_or_default();
-            self.responses.extend(items.into_iter().filter(|item| !has_expired(item, self.began)).map(facts));
+            self.responses.extend(items.into_iter().filter(|item| !has_expired(item, self.began)).map(response_facts));
         }
         Ok(())
     }
 
     /// Looks for stored responses whose effect is lost. Without the response, a repetition of the request has the effect after
-    /// all. The parts of a batch or an import have stored responses of their own, so only the lost ones are executed again.
+    /// all. Each part of a batch or an import has its stored response, so only the lost parts are executed again.
     ///
     /// The opposite, a lost response whose effect is there, can't be known: nothing else tells that a request had an
     /// idempotency key.
@@ -115,28 +119,7 @@ impl TenantCheck<'_> {
         }
         Ok(())
     }
-}
 
-/// The table may remove an item at any time.
-fn has_expired(item: &Item, now: Timestamp) -> bool {
-    let expires: Option<i64> = item.get(EXPIRES).and_then(|seconds| seconds.as_n().ok()?.parse().ok());
-    expires.is_some_and(|seconds| seconds * 1000 <= now.millis())
-}
-
-fn facts(item: Item) -> ResponseFacts {
-    let entries = item.get(ENTRIES).and_then(|entries| entries.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
-    let entries = entries.iter().filter_map(history_entry).collect();
-    ResponseFacts {
-        entries,
-        item: item.into_iter().filter(|(name, _)| [PK, SK, EXPIRES, FINGERPRINT].contains(&name.as_str())).collect(),
-    }
-}
-
-type Assets = BTreeMap<AssetId, Option<InstanceId>>;
-type Instances<'a> = BTreeMap<InstanceId, &'a InstanceFacts>;
-type Movements<'a> = BTreeMap<MovementId, &'a [InstanceId]>;
-
-impl TenantCheck<'_> {
     pub(super) async fn check_processes(&mut self) -> Result<(), StoreError> {
         let (assets, instances, movements) = (self.assets().collect(), self.instances().collect(), self.movements().collect());
         let mut found = contradictions_of_movements(&movements, &instances);
@@ -167,6 +150,21 @@ impl TenantCheck<'_> {
             self.report(named((Kind::Instance, instance.uuid())), problem, advice);
         }
         Ok(())
+    }
+}
+
+/// The table may remove an item at any time.
+fn has_expired(item: &Item, now: Timestamp) -> bool {
+    let expires: Option<i64> = item.get(EXPIRES).and_then(|seconds| seconds.as_n().ok()?.parse().ok());
+    expires.is_some_and(|seconds| seconds * 1000 <= now.millis())
+}
+
+fn response_facts(item: Item) -> ResponseFacts {
+    let entries = item.get(ENTRIES).and_then(|entries| entries.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
+    let entries = entries.iter().filter_map(history_entry).collect();
+    ResponseFacts {
+        entries,
+        item: item.into_iter().filter(|(name, _)| [PK, SK, EXPIRES, FINGERPRINT].contains(&name.as_str())).collect(),
     }
 }
 
@@ -238,7 +236,6 @@ fn position(instance: &InstanceFacts) -> Option<(bool, usize)> {
 mod tests {
     use super::InstanceStatus::{Cancelled, Completed, InProgress};
     use super::*;
-    use uuid::Uuid;
 
     fn id<I: Id>(number: u128) -> I {
         I::from_uuid(Uuid::from_u128(number))

@@ -1,5 +1,5 @@
-//! Removal of a record that can't be read. People who were erased, and of whom something is left: a restore has brought it back
-//! in part, or the erasure has not ended.
+//! Removes a record that can't be read, and finds personal data left after an erasure: a restore has brought it back in part,
+//! or the erasure has not ended.
 
 use super::repair::Change;
 use super::scan::{RecordFacts, Role};
@@ -127,7 +127,7 @@ fn is_readable(kind: Kind, item: Item) -> bool {
 }
 
 impl TenantCheck<'_> {
-    /// Those whose records say so, and those whose erasure has begun.
+    /// People whose records say so, or whose erasure has begun.
     pub(super) async fn know_erased_people(&mut self) -> Result<(), StoreError> {
         let begun = self.store.erasures().await?.into_iter().map(|erasure| erasure.user_id);
         let is_erased = |(_, facts): &(_, &RecordFacts)| matches!(facts.role, Role::ErasedUser);

@@ -1,5 +1,5 @@
-//! The transaction of a repair, on condition that its items are still as they were read. Items that follow from the records:
-//! unique markers, reference items, the counter of movements, and the tenant's registration.
+//! Repairs items that follow from the records: unique markers, reference items, the counter of movements and the tenant's
+//! registration. A repair is a transaction on condition that its items are still as they were read.
 
 use super::{CheckMode, Finding, RecordKey, TenantCheck, named};
 use crate::domain::assets::tag::{TagPrefix, TagRange, TagTemplate};
@@ -32,80 +32,16 @@ const MAX_COMPARED_BYTES: usize = 1024;
 const MAX_WAIT: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_millis(500);
 
-pub(super) struct Change {
-    store: Store,
-    items: Vec<TransactionItem>,
-}
+/// Required items, by sort key, with the records that require them. Other attributes of an item don't matter.
+pub(super) type DerivedItems = BTreeMap<String, (RecordKey, Item)>;
 
-impl Change {
-    pub(super) fn new(store: &Store) -> Self {
-        Self { store: store.clone(), items: Vec::new() }
-    }
-
-    pub(super) fn insert(self, item: Item) -> Self {
-        self.with(Condition::MISSING, Write::Put(item))
-    }
-
-    pub(super) fn replace(self, before: &Item, after: Item) -> Self {
-        self.with(unchanged(before), Write::Put(after))
-    }
-
-    pub(super) fn remove(self, before: &Item) -> Result<Self, StoreError> {
-        let key = Key::of(before).ok_or_else(|| StoreError::broken("an item without a key"))?;
-        Ok(self.with(unchanged(before), Write::Delete(key)))
-    }
-
-    fn with(mut self, condition: Condition, write: Write) -> Self {
-        self.items.push(TransactionItem { purpose: Purpose::RecordState, condition, write });
-        self
-    }
-
-    /// Returns whether it took effect: it does not if an item has changed since it was read.
-    pub(super) async fn commit(self) -> Result<bool, StoreError> {
-        match self.store.transact(self.items, Instant::now() + OPERATION_TIMEOUT).await {
-            Ok(()) => Ok(true),
-            Err(TransactionError::ConditionFailed(..) | TransactionError::ConcurrentRequest) => Ok(false),
-            Err(TransactionError::Store(error)) => Err(error),
-        }
-    }
-}
-
-/// The condition that an item is as it was read.
-fn unchanged(before: &Item) -> Condition {
-    let is_compared = |name: &str, value: &AttributeValue| {
-        let is_short = value.as_s().map_or(true, |text| text.len() <= MAX_COMPARED_BYTES) && !value.is_b();
-        name != PK && name != SK && is_short
-    };
-    let is_same = |name: &str, value: &AttributeValue| Condition::is(name, value.clone());
-    let mut conditions = vec![Condition::EXISTS];
-    if before.contains_key(VERSION) {
-        let of_record = |name| before.get(name).map_or(Condition::Lacks(name), |value| is_same(name, value));
-        conditions.extend(RECORD_STATE.map(of_record));
-    } else {
-        let compared = before.iter().filter(|(name, value)| is_compared(name, value));
-        conditions.extend(compared.map(|(name, value)| is_same(name, value)));
-    }
-    Condition::All(conditions)
-}
-
-impl TenantStore {
-    /// Waits until all events are old enough that none of their time is missing. Returns whether that happened.
-    pub(super) async fn wait_for_quiet(&self) -> Result<bool, StoreError> {
-        let end = Instant::now() + MAX_WAIT;
-        while self.has_events_since(self.store.now().plus(-max_event_delay())).await? {
-            if Instant::now() >= end {
-                return Ok(false);
-            }
-            tokio::time::sleep(WAIT).await;
-        }
-        Ok(true)
-    }
-
-    async fn has_events_since(&self, since: Timestamp) -> Result<bool, StoreError> {
-        let (from, to) = Keys::events_since(since);
-        let query = self.events_query(from, to).projection_expression("#pk, #sk").limit(1);
-        Ok(!query.send().await?.items.unwrap_or_default().is_empty())
-    }
+/// An item that is not as required.
+pub(super) struct Difference {
+    pub(super) key: Key,
+    pub(super) subject: String,
+    pub(super) problem: String,
+    repair: String,
+    change: Change,
 }
 
 impl TenantCheck<'_> {
@@ -139,21 +75,7 @@ impl TenantCheck<'_> {
     pub(super) async fn is_written_by_others(&self) -> Result<bool, StoreError> {
         self.store.has_events_since(self.began).await
     }
-}
 
-/// Required items, by sort key, with the records that require them. Other attributes of an item don't matter.
-pub(super) type DerivedItems = BTreeMap<String, (RecordKey, Item)>;
-
-/// An item that is not as required.
-pub(super) struct Difference {
-    pub(super) key: Key,
-    pub(super) subject: String,
-    pub(super) problem: String,
-    repair: String,
-    change: Change,
-}
-
-impl TenantCheck<'_> {
     /// Compares all items that follow from the records, and repairs them if every record is known.
     pub(super) async fn check_derived_items(&mut self) -> Result<(), StoreError> {
         let mut differences = self.registration().await?;
@@ -172,8 +94,8 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Compares the items whose sort key begins with `prefix` with `expected`: some are missing or different, and some nothing
-    /// requires, unless they may stay.
+    /// Compares the items whose sort key begins with `prefix` with `expected`: returns missing, different and superfluous ones,
+    /// unless they may stay.
     pub(super) async fn differences(
         &self,
         noun: &str,
@@ -312,6 +234,82 @@ impl TenantCheck<'_> {
     }
 }
 
+pub(super) struct Change {
+    store: Store,
+    items: Vec<TransactionItem>,
+}
+
+impl Change {
+    pub(super) fn new(store: &Store) -> Self {
+        Self { store: store.clone(), items: Vec::new() }
+    }
+
+    pub(super) fn insert(self, item: Item) -> Self {
+        self.with(Condition::MISSING, Write::Put(item))
+    }
+
+    pub(super) fn replace(self, before: &Item, after: Item) -> Self {
+        self.with(unchanged(before), Write::Put(after))
+    }
+
+    pub(super) fn remove(self, before: &Item) -> Result<Self, StoreError> {
+        let key = Key::of(before).ok_or_else(|| StoreError::broken("an item without a key"))?;
+        Ok(self.with(unchanged(before), Write::Delete(key)))
+    }
+
+    fn with(mut self, condition: Condition, write: Write) -> Self {
+        self.items.push(TransactionItem { purpose: Purpose::RecordState, condition, write });
+        self
+    }
+
+    /// Returns whether it took effect: it does not if an item has changed since it was read.
+    pub(super) async fn commit(self) -> Result<bool, StoreError> {
+        match self.store.transact(self.items, Instant::now() + OPERATION_TIMEOUT).await {
+            Ok(()) => Ok(true),
+            Err(TransactionError::ConditionFailed(..) | TransactionError::ConcurrentRequest) => Ok(false),
+            Err(TransactionError::Store(error)) => Err(error),
+        }
+    }
+}
+
+/// The condition that an item is as it was read.
+fn unchanged(before: &Item) -> Condition {
+    let is_compared = |name: &str, value: &AttributeValue| {
+        let is_short = value.as_s().map_or(true, |text| text.len() <= MAX_COMPARED_BYTES) && !value.is_b();
+        name != PK && name != SK && is_short
+    };
+    let is_same = |name: &str, value: &AttributeValue| Condition::is(name, value.clone());
+    let mut conditions = vec![Condition::EXISTS];
+    if before.contains_key(VERSION) {
+        let of_record = |name| before.get(name).map_or(Condition::Lacks(name), |value| is_same(name, value));
+        conditions.extend(RECORD_STATE.map(of_record));
+    } else {
+        let compared = before.iter().filter(|(name, value)| is_compared(name, value));
+        conditions.extend(compared.map(|(name, value)| is_same(name, value)));
+    }
+    Condition::All(conditions)
+}
+
+impl TenantStore {
+    /// Waits until all events are old enough that none of their time is missing. Returns whether that happened.
+    pub(super) async fn wait_for_quiet(&self) -> Result<bool, StoreError> {
+        let end = Instant::now() + MAX_WAIT;
+        while self.has_events_since(self.store.now().plus(-max_event_delay())).await? {
+            if Instant::now() >= end {
+                return Ok(false);
+            }
+            tokio::time::sleep(WAIT).await;
+        }
+        Ok(true)
+    }
+
+    async fn has_events_since(&self, since: Timestamp) -> Result<bool, StoreError> {
+        let (from, to) = Keys::events_since(since);
+        let query = self.events_query(from, to).projection_expression("#pk, #sk").limit(1);
+        Ok(!query.send().await?.items.unwrap_or_default().is_empty())
+    }
+}
+
 /// The id of the record whose sort key this is, or ends it.
 fn id_in(name: &str) -> Option<Uuid> {
     name.rsplit('#').next().and_then(EventId::from_short).map(Id::uuid)
@@ -355,8 +353,6 @@ fn difference(item: &Item, wanted: &Item) -> Option<String> {
 mod tests {
     use super::*;
     use crate::domain::values::id::TenantId;
-    use crate::domain::values::time::Timestamp;
-    use crate::store::keys::Keys;
 
     #[test]
     fn a_repair_names_what_it_writes() {

@@ -1,4 +1,4 @@
-//! The feed of all changes of a tenant, oldest first (docs/adr/0009). The names, for people, of the records that events are
+//! The feed of all changes of a tenant, oldest first (docs/adr/0009), and the names, for people, of the records that events are
 //! about.
 
 use crate::domain::history::chain::HistoryEntry;
@@ -22,6 +22,12 @@ use uuid::Uuid;
 /// The size in bytes from which parts of a body are left out: images of signatures, changes of a history, further
 /// events. Well below the 6 MB that a Lambda response may have.
 pub const MAX_BODY_BEFORE_OMISSION: usize = 4 * 1024 * 1024;
+/// The most events that a response reads if not all of them match.
+const MAX_READ: usize = 1_000;
+/// The number of these that one request to the table reads, also where the first one has read fewer and found too little.
+const READ_AT_ONCE: usize = 250;
+/// The least number that one request reads in a period, at whose end events of slow requests are looked for.
+const READ_AT_ONCE_IN_PERIOD: usize = 100;
 
 /// A part of the tenant's events, oldest first.
 #[derive(Debug, Clone)]
@@ -33,13 +39,6 @@ pub struct Feed {
     pub has_more: bool,
     bytes: usize,
 }
-
-/// The most events that a response reads if not all of them match.
-const MAX_READ: usize = 1_000;
-/// The number of these that one request to the table reads, also where the first one has read fewer and found too little.
-const READ_AT_ONCE: usize = 250;
-/// The least number that one request reads in a period, at whose end events of slow requests are looked for.
-const READ_AT_ONCE_IN_PERIOD: usize = 100;
 
 impl Feed {
     /// `false` if the response can't hold the entry, or has `limit` of them.
@@ -217,7 +216,7 @@ pub struct RecordNames {
 }
 
 /// The fields of a record's name and tag.
-const fn fields(kind: Kind) -> (Option<&'static str>, Option<&'static str>) {
+const fn name_fields(kind: Kind) -> (Option<&'static str>, Option<&'static str>) {
     match kind {
         Kind::Asset => (Some("name"), Some("asset_tag")),
         Kind::Instance => (Some("asset_name"), Some("asset_tag")),
@@ -230,7 +229,7 @@ const fn fields(kind: Kind) -> (Option<&'static str>, Option<&'static str>) {
 
 impl RecordNames {
     fn of(kind: Kind, text: impl Fn(&str) -> Option<String>) -> Self {
-        let (name, tag) = fields(kind);
+        let (name, tag) = name_fields(kind);
         Self { name: name.and_then(&text), tag: tag.and_then(&text) }
     }
 
@@ -279,7 +278,6 @@ impl TenantStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aws_sdk_dynamodb::types::AttributeValue;
     use serde_json::json;
 
     #[test]

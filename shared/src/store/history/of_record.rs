@@ -1,8 +1,9 @@
-//! The history of one record, newest entry first (docs/adr/0009). The index `history` says which events belong to a record; it
-//! may lag behind the table. Hence the record itself, or its tombstone, says how many entries there must be and which is the
-//! latest. Entries that the index lacks are looked up among the tenant's recent events, and the text of every entry comes from
-//! the table. The end of a record's history, as the record itself states it or, once it is deleted, the tombstone in its place.
-//! Records as they were at an earlier time, from their histories alone. Verification of one record's hash chain.
+//! The history of one record, newest entry first (docs/adr/0009): its pages, its verification, and the record as it was at an
+//! earlier time.
+//!
+//! The index `history` says which events belong to a record; it may lag behind the table. Hence the record itself, or its
+//! tombstone, says how many entries there must be and which is the latest. Entries that the index lacks are looked up among the
+//! tenant's recent events, and the text of every entry comes from the table.
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::catalog::AssetKind;
@@ -32,6 +33,17 @@ use uuid::Uuid;
 const LOST_AFTER: TimeDelta = TimeDelta::hours(1);
 /// In seconds.
 const MAX_RETRY_AFTER: u64 = 60;
+/// The most reads of items that contradict each other. Reads of several items are not isolated from a
+/// transaction: they may see one of its items before and another after it.
+pub(in crate::store) const MAX_LOOKS: u32 = 5;
+/// The pause before items are read again. Each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest time from a request to the id of the event of its change. Entries that are later need not be read.
+const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minutes(1);
+/// The number of histories that are read at the same time.
+pub(in crate::store) const CONCURRENT_HISTORIES: usize = 8;
+/// The number of entries that are read at once while a chain is verified.
+const ENTRIES_PER_READ: u64 = 1_000;
 
 /// A page of a record's history, newest entry first.
 #[derive(Debug, Clone)]
@@ -40,6 +52,35 @@ pub struct HistoryPage {
     pub entries: Vec<HistoryEntry>,
     pub total: u64,
     pub request: PageRequest,
+}
+
+/// The end of a record's history, as the record or its tombstone states it.
+#[derive(Debug, Clone)]
+pub(in crate::store) struct HistoryHead {
+    /// The number of entries, and the hash of the latest.
+    pub(in crate::store) chain: ChainHead,
+    /// The latest entry's event. Its id also says when the record changed or was deleted.
+    pub(in crate::store) last_event: EventId,
+}
+
+impl HistoryHead {
+    /// The attributes that [`HistoryHead::of`] needs, for a projection.
+    pub(in crate::store) const ATTRIBUTES: [(&str, &str); 3] =
+        [("#version", VERSION), ("#hash", LAST_HASH), ("#event", LAST_EVENT)];
+
+    pub(in crate::store) fn after(version: u64, entry: &HistoryEntry) -> Self {
+        Self { chain: ChainHead { version, last_hash: entry.hash.clone() }, last_event: entry.id }
+    }
+
+    pub(in crate::store) fn of(item: &Item) -> Result<Self, StoreError> {
+        let text = |name| item.get(name)?.as_s().ok().cloned();
+        let version = || item.get(VERSION)?.as_n().ok()?.parse().ok();
+        let head = || {
+            let chain = ChainHead { version: version()?, last_hash: text(LAST_HASH)? };
+            Some(Self { chain, last_event: EventId::from_short(&text(LAST_EVENT)?)? })
+        };
+        head().ok_or_else(|| StoreError::broken("a record without the head of its history"))
+    }
 }
 
 /// Facts about a record's history, read before its entries.
@@ -71,14 +112,14 @@ impl HistoryState {
 
     /// The highest version whose event has an id of `time` or earlier; 0 if there is none. Versions whose event is unknown count
     /// with the next one.
-    pub(in crate::store) fn last_version_until(&self, time: Timestamp) -> u64 {
+    fn last_version_until(&self, time: Timestamp) -> u64 {
         let is_later = |(_, id): &(&u64, &EventId)| id.timestamp() > time;
         let first_later = self.events.iter().find(is_later).map(|(version, _)| *version);
         first_later.map_or(self.total(), |version| version - 1)
     }
 
     /// The latest event that the record or the index speaks of.
-    pub(in crate::store) fn last_event(&self) -> Option<EventId> {
+    fn last_event(&self) -> Option<EventId> {
         self.events.values().next_back().copied()
     }
 
@@ -238,7 +279,7 @@ impl TenantStore {
         Ok(found)
     }
 
-    /// By version. Those that the table does not have are left out.
+    /// By version. Events that the table does not have are left out.
     pub(in crate::store) async fn entries_of<'e>(
         &self,
         events: impl IntoIterator<Item = (&'e u64, &'e EventId)>,
@@ -248,7 +289,7 @@ impl TenantStore {
         Ok(keys.into_iter().filter_map(|(version, key)| Some((version, entry_of(&items.remove(&key)?)?))).collect())
     }
 
-    /// All those of `versions`, or the newest `limit` of them.
+    /// All rows of `versions`, or the newest `limit` of them.
     pub(in crate::store) async fn history_rows(
         &self,
         entity: Uuid,
@@ -271,61 +312,7 @@ impl TenantStore {
         let row = |item| Keys::history_row(item).ok_or_else(|| StoreError::broken("a row of the history without its event"));
         items.iter().map(row).collect()
     }
-}
 
-/// A missing text or hash becomes empty, which no verification accepts.
-pub(in crate::store) fn entry_of(item: &Item) -> Option<HistoryEntry> {
-    let id = keys::event_id(&Key::of(item)?)?;
-    let text = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
-    Some(HistoryEntry { id, text: text(keys::ENTRY), commitments: keys::commitments_of(item), hash: text("hash") })
-}
-
-/// The most reads of items that contradict each other. Reads of several items are not isolated from a
-/// transaction: they may see one of its items before and another after it.
-pub(in crate::store) const MAX_LOOKS: u32 = 5;
-/// The pause before items are read again. Each further one is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-
-/// The end of a record's history, as the record or its tombstone states it.
-#[derive(Debug, Clone)]
-pub(in crate::store) struct HistoryHead {
-    /// The number of entries, and the hash of the latest.
-    pub(in crate::store) chain: ChainHead,
-    /// The latest entry's event. Its id also says when the record changed or was deleted.
-    pub(in crate::store) last_event: EventId,
-}
-
-impl HistoryHead {
-    /// The attributes that [`HistoryHead::of`] needs, for a projection.
-    pub(in crate::store) const ATTRIBUTES: [(&str, &str); 3] =
-        [("#version", VERSION), ("#hash", LAST_HASH), ("#event", LAST_EVENT)];
-
-    pub(in crate::store) fn after(version: u64, entry: &HistoryEntry) -> Self {
-        Self { chain: ChainHead { version, last_hash: entry.hash.clone() }, last_event: entry.id }
-    }
-
-    pub(in crate::store) fn of(item: &Item) -> Result<Self, StoreError> {
-        let text = |name| item.get(name)?.as_s().ok().cloned();
-        let version = || item.get(VERSION)?.as_n().ok()?.parse().ok();
-        let head = || {
-            let chain = ChainHead { version: version()?, last_hash: text(LAST_HASH)? };
-            Some(Self { chain, last_event: EventId::from_short(&text(LAST_EVENT)?)? })
-        };
-        head().ok_or_else(|| StoreError::broken("a record without the head of its history"))
-    }
-}
-
-/// Other items of the transaction that wrote this event may not be visible yet.
-pub(in crate::store) fn may_be_in_flight(event: EventId, now: Timestamp) -> bool {
-    event.timestamp().plus(max_event_delay()) > now
-}
-
-/// Waits before items that contradict each other are read again: longer after each look.
-pub(in crate::store) async fn pause_before_look(looks: u32) {
-    tokio::time::sleep(FIRST_PAUSE * (1 << looks.saturating_sub(1).min(MAX_LOOKS))).await;
-}
-
-impl TenantStore {
     /// From the record or, if that is missing, from its tombstone.
     pub(in crate::store) async fn history_head(&self, kind: Kind, id: Uuid) -> Result<Option<HistoryHead>, StoreError> {
         // In this order, so that a deletion in between is not missed.
@@ -376,14 +363,7 @@ impl TenantStore {
         item.insert(LAST_EVENT.to_owned(), AttributeValue::S(head.last_event.short()));
         item
     }
-}
 
-/// The longest time from a request to the id of the event of its change. Entries that are later need not be read.
-const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minutes(1);
-/// The number of histories that are read at the same time.
-pub(in crate::store) const CONCURRENT_HISTORIES: usize = 8;
-
-impl TenantStore {
     /// The asset as it was at `at`, and the catalog names that it showed then; `None` if it did not exist.
     ///
     /// # Errors
@@ -398,7 +378,7 @@ impl TenantStore {
 
     /// `None` if the record did not exist.
     ///
-    /// Not generic, like all that follows, so that a function links it once, and nothing that only some kinds need.
+    /// Non-generic, to avoid one copy per kind.
     pub(in crate::store) async fn past_state(
         &self,
         kind: Kind,
@@ -451,17 +431,17 @@ impl TenantStore {
             let model = state.id_in::<Uuid>("model_id").and_then(|id| models.get(&id));
             let manufacturer_id = model.and_then(|model| model.id_in::<ManufacturerId>("manufacturer_id"));
             let names = CatalogNames {
-                asset_type: asset_type.and_then(name),
+                asset_type: asset_type.and_then(name_in),
                 kind: asset_type.and_then(|state| state.text_in("kind")?.parse().ok()).unwrap_or(AssetKind::Physical),
-                model: model.and_then(name),
-                manufacturer: manufacturer_id.and_then(|id| manufacturers.get(&id.uuid())).and_then(name),
+                model: model.and_then(name_in),
+                manufacturer: manufacturer_id.and_then(|id| manufacturers.get(&id.uuid())).and_then(name_in),
             };
             Ok((state.into_asset(id, manufacturer_id).map_err(StoreError::broken)?, names))
         };
         states.into_iter().map(asset).collect()
     }
 
-    /// Of those records that existed.
+    /// Of the records that existed then.
     async fn past_states(&self, kind: Kind, ids: BTreeSet<Uuid>, at: Timestamp) -> Result<HashMap<Uuid, PastState>, StoreError> {
         let states = stream::iter(ids).map(async |id| {
             let state = self.past_state(kind, id, at).await?;
@@ -470,25 +450,12 @@ impl TenantStore {
         let states: Vec<_> = states.buffered(CONCURRENT_HISTORIES).try_collect().await?;
         Ok(states.into_iter().flatten().collect())
     }
-}
 
-fn ids_in<'s>(field: &str, states: impl Iterator<Item = &'s PastState>) -> BTreeSet<Uuid> {
-    states.filter_map(|state| state.id_in(field)).collect()
-}
-
-fn name(state: &PastState) -> Option<Name> {
-    state.text_in("name").map(|name| Name::from_stored(name.to_owned()))
-}
-
-/// The number of entries that are read at once while a chain is verified.
-const ENTRIES_PER_READ: u64 = 1_000;
-
-impl TenantStore {
     /// Oldest entry first; `None` if no such record ever existed.
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::history`](crate::store::TenantStore::history).
+    /// As [`TenantStore::history`].
     pub async fn whole_history<T: Record>(&self, id: T::Id) -> Result<Option<Vec<HistoryEntry>>, StoreError> {
         let Some(mut state) = self.history_state::<T>(id, None).await? else { return Ok(None) };
         let versions = 1..=state.total();
@@ -499,7 +466,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::history`](crate::store::TenantStore::history). An entry that may only be late leads to
+    /// As [`TenantStore::history`]. An entry that may only be late leads to
     /// [`StoreError::Unsettled`], not to a broken chain.
     pub async fn verify_history<T: Record>(&self, id: T::Id) -> Result<Option<Verification>, StoreError> {
         let Some(mut state) = self.history_state::<T>(id, None).await? else { return Ok(None) };
@@ -541,4 +508,29 @@ impl TenantStore {
         }
         Ok(false)
     }
+}
+
+/// A missing text or hash becomes empty, which no verification accepts.
+pub(in crate::store) fn entry_of(item: &Item) -> Option<HistoryEntry> {
+    let id = keys::event_id(&Key::of(item)?)?;
+    let text = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
+    Some(HistoryEntry { id, text: text(keys::ENTRY), commitments: keys::commitments_of(item), hash: text("hash") })
+}
+
+/// Other items of the transaction that wrote this event may not be visible yet.
+pub(in crate::store) fn may_be_in_flight(event: EventId, now: Timestamp) -> bool {
+    event.timestamp().plus(max_event_delay()) > now
+}
+
+/// Waits before items that contradict each other are read again: longer after each look.
+pub(in crate::store) async fn pause_before_look(looks: u32) {
+    tokio::time::sleep(FIRST_PAUSE * (1 << looks.saturating_sub(1).min(MAX_LOOKS))).await;
+}
+
+fn ids_in<'s>(field: &str, states: impl Iterator<Item = &'s PastState>) -> BTreeSet<Uuid> {
+    states.filter_map(|state| state.id_in(field)).collect()
+}
+
+fn name_in(state: &PastState) -> Option<Name> {
+    state.text_in("name").map(|name| Name::from_stored(name.to_owned()))
 }

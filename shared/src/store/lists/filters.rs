@@ -1,4 +1,4 @@
-//! Filters and orders of lists. Filters with several values, or with a value for a missing one.
+//! Filters and orders of lists, and the texts in requests that stand for them.
 
 use crate::domain::assets::asset::Status;
 use crate::domain::assets::listed::CUSTOM_FIELD;
@@ -24,6 +24,11 @@ use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema,
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
+
+/// The text that stands for no value, or no user.
+const NONE: &str = "none";
+/// The name of the schema of [`NONE`] as an assignee.
+const UNASSIGNED: &str = "Unassigned";
 
 string_enum! {
     /// The fields by which assets are sorted; `-` before one reverses the order.
@@ -71,14 +76,15 @@ impl Default for AssetSort {
     }
 }
 
-impl std::str::FromStr for AssetSort {
-    type Err = crate::domain::values::field_error::ValueError;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+impl FromStr for AssetSort {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let (descending, field) = text.strip_prefix('-').map_or((false, text), |field| (true, field));
         if let Some(name) = field.strip_prefix(CUSTOM_FIELD) {
             return Ok(Self { field: SortKey::CustomField(custom_column(name)?), descending });
         }
-        let hint = |error: Self::Err| Self::Err::new(format!("{error} or {CUSTOM_FIELD}<name>, optionally preceded by -"));
+        let hint = |error: ValueError| ValueError::new(format!("{error} or {CUSTOM_FIELD}<name>, optionally preceded by -"));
         Ok(Self { field: SortKey::Field(field.parse().map_err(hint)?), descending })
     }
 }
@@ -363,13 +369,6 @@ impl InstanceFilter {
     }
 }
 
-/// The text that stands for no user.
-const NOBODY: &str = NONE;
-/// The text that stands for no value.
-const NONE: &str = "none";
-/// The name of the schema of that text.
-const UNASSIGNED: &str = "Unassigned";
-
 /// An asset must have one of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statuses(Vec<Status>);
@@ -420,10 +419,10 @@ impl FromStr for Assignee {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        if text == NOBODY {
+        if text == NONE {
             return Ok(Self::Nobody);
         }
-        text.parse().map(Self::User).map_err(|error: ValueError| ValueError::new(format!("{error}, or {NOBODY}")))
+        text.parse().map(Self::User).map_err(|error: ValueError| ValueError::new(format!("{error}, or {NONE}")))
     }
 }
 
@@ -435,7 +434,7 @@ impl PartialSchema for Assignee {
 
 impl ToSchema for Assignee {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        let nobody = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([NOBODY]));
+        let nobody = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([NONE]));
         schemas.push((UNASSIGNED.to_owned(), nobody.description(Some("Assets that are assigned to nobody.")).into()));
         schemas.push((UserId::name().into_owned(), UserId::schema()));
     }

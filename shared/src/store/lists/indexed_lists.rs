@@ -1,5 +1,5 @@
-//! Lists of assets, users, process instances and movements, which are made from a list index in memory (docs/adr/0008). The
-//! memory budget of list indexes.
+//! Lists of assets, users, process instances and movements, which are made from a list index in memory (docs/adr/0008), and the
+//! memory for such indexes.
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
@@ -22,6 +22,15 @@ use uuid::Uuid;
 
 /// The records that are read at once, where a whole list is needed.
 const MAX_PAGE: u32 = 100;
+/// Sets the budget, in bytes. With 0, every list reads the records themselves, if there are few.
+const BUDGET_VARIABLE: &str = "LIST_INDEX_BYTES";
+/// Lambda sets this variable to a function's memory in MB ("Using Lambda environment variables" in the AWS guide).
+const FUNCTION_MEMORY_VARIABLE: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
+/// List indexes get one third of a function's memory. Loading needs as much again for a while, and the rest is for
+/// everything else.
+const BUDGET_DIVISOR: usize = 3;
+/// The budget if neither variable is set.
+const DEFAULT_BUDGET: usize = 256 * 1024 * 1024;
 
 impl TenantStore {
     /// Each asset has the catalog names that it shows.
@@ -148,25 +157,15 @@ impl TenantStore {
     }
 }
 
-/// Sets the budget, in bytes. With 0, every list reads the records themselves, if there are few.
-const BUDGET: &str = "LIST_INDEX_BYTES";
-/// Lambda sets this variable to a function's memory in MB ("Using Lambda environment variables" in the AWS guide).
-const FUNCTION_MEMORY: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
-/// List indexes get one third of a function's memory. Loading needs as much again for a while, and the rest is for
-/// everything else.
-const SHARE: usize = 3;
-/// The budget if neither variable is set.
-const DEFAULT: usize = 256 * 1024 * 1024;
-
-/// In bytes.
-pub fn from_env() -> usize {
+/// The memory for list indexes, in bytes, from the environment.
+pub fn memory_budget() -> usize {
     let variable = |name: &str| std::env::var(name).ok();
-    budget(variable(BUDGET).as_deref(), variable(FUNCTION_MEMORY).as_deref())
+    budget(variable(BUDGET_VARIABLE).as_deref(), variable(FUNCTION_MEMORY_VARIABLE).as_deref())
 }
 
 fn budget(bytes: Option<&str>, function_megabytes: Option<&str>) -> usize {
-    let share = || Some(function_megabytes?.parse::<usize>().ok()?.saturating_mul(1024 * 1024) / SHARE);
-    bytes.and_then(|bytes| bytes.parse().ok()).or_else(share).unwrap_or(DEFAULT)
+    let share = || Some(function_megabytes?.parse::<usize>().ok()?.saturating_mul(1024 * 1024) / BUDGET_DIVISOR);
+    bytes.and_then(|bytes| bytes.parse().ok()).or_else(share).unwrap_or(DEFAULT_BUDGET)
 }
 
 #[cfg(test)]
@@ -177,6 +176,6 @@ mod tests {
     fn the_budget_is_a_third_of_the_function_unless_it_is_set() {
         assert_eq!(budget(None, Some("300")), 100 * 1024 * 1024);
         assert_eq!(budget(Some("12345"), Some("300")), 12345);
-        assert_eq!(budget(Some("much"), None), DEFAULT);
+        assert_eq!(budget(Some("much"), None), DEFAULT_BUDGET);
     }
 }

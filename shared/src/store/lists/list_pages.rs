@@ -1,4 +1,4 @@
-//! Pages of lists, from a list index. Pages of lists.
+//! Pages of lists: their requests, and making them from a list index.
 
 use crate::domain::record::{Record, Stored};
 use crate::domain::values::id::Id;
@@ -13,6 +13,55 @@ use uuid::Uuid;
 /// The most attempts to make a page whose records change while they are read. Waiting for a transaction that is visible
 /// in part does not count.
 const MAX_CHANGES: u32 = 5;
+/// The records that a page names because they can't be read.
+pub(in crate::store) const MAX_UNREADABLE: usize = 100;
+
+/// The page of a list that a request selects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRequest {
+    /// The page's number, from 1.
+    pub number: u32,
+    /// Items on a page, 1 to 100.
+    pub limit: u32,
+}
+
+impl PageRequest {
+    pub(in crate::store) fn skip(self) -> usize {
+        (self.number as usize).saturating_sub(1).saturating_mul(self.limit as usize)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Page<T> {
+    /// In the list's order.
+    pub items: Vec<T>,
+    pub total: usize,
+    pub request: PageRequest,
+    /// Records that `items` lacks because they can't be read.
+    pub unreadable: Vec<Uuid>,
+}
+
+impl<T> Page<T> {
+    #[must_use]
+    pub fn cut_from(list: Vec<T>, request: PageRequest) -> Self {
+        let total = list.len();
+        let items = list.into_iter().skip(request.skip()).take(request.limit as usize).collect();
+        Self { items, total, request, unreadable: Vec::new() }
+    }
+
+    /// Adds other records of the list that can't be read, of which a page names some.
+    #[must_use]
+    pub(in crate::store) fn with_unreadable(mut self, others: Vec<Uuid>) -> Self {
+        self.unreadable.extend(others);
+        self.unreadable.truncate(MAX_UNREADABLE);
+        self
+    }
+
+    pub fn map<V>(self, view: impl FnMut(T) -> V) -> Page<V> {
+        let Self { items, total, request, unreadable } = self;
+        Page { items: items.into_iter().map(view).collect(), total, request, unreadable }
+    }
+}
 
 /// A page as the list index has it: the number of matching records, and id and version of each record of the page, with its other
 /// values in the index.
@@ -81,9 +130,23 @@ impl TenantStore {
         };
         ids.into_iter().map(record).collect()
     }
+
+    /// The records that match the query now, in its order.
+    pub(in crate::store) fn arrange<C: Columns>(
+        &self,
+        query: &RowQuery<'_, C>,
+        records: &[&Stored<C::Record>],
+    ) -> Result<Vec<Uuid>, StoreError> {
+        let mut rows = SortedRows::default();
+        for stored in records {
+            rows.upsert(row_from_item::<C>(&read::from_record(&self.keys, stored)?.0).map_err(StoreError::broken)?);
+        }
+        let (_, matching) = query.select(&rows, PageRequest { number: 1, limit: u32::MAX });
+        Ok(matching.iter().map(|row| row.sort_key.id()).collect())
+    }
 }
 
-/// Rows whose version is not that of the record in the table.
+/// Rows whose version differs from the record in the table.
 fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &Records<T>) -> Vec<Contradiction> {
     let contradiction = |&(id, indexed, _): &(Uuid, u64, E)| {
         let Some(Ok(record)) = records.get(&id) else { return None };
@@ -93,7 +156,7 @@ fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &Records<T>) -> Vec
     rows.iter().filter_map(contradiction).collect()
 }
 
-/// Rows without a record don't count any more; those that can't be read are named.
+/// Rows without a record don't count any more; records that can't be read are named.
 fn page_of<T, E>(request: PageRequest, (mut total, rows): Selection<E>, mut records: Records<T>) -> Page<(Stored<T>, E)> {
     let (mut items, mut unreadable) = (Vec::new(), Vec::new());
     for (id, _, extra) in rows {
@@ -125,70 +188,4 @@ fn arranged_page<T: Record, E>(
 /// The index of each id.
 fn places(ids: Vec<Uuid>) -> HashMap<Uuid, usize> {
     ids.into_iter().enumerate().map(|(place, id)| (id, place)).collect()
-}
-
-impl TenantStore {
-    /// Those of the records that match the query now, in its order.
-    pub(in crate::store) fn arrange<C: Columns>(
-        &self,
-        query: &RowQuery<'_, C>,
-        records: &[&Stored<C::Record>],
-    ) -> Result<Vec<Uuid>, StoreError> {
-        let mut rows = SortedRows::default();
-        for stored in records {
-            rows.upsert(row_from_item::<C>(&read::from_record(&self.keys, stored)?.0).map_err(StoreError::broken)?);
-        }
-        let (_, matching) = query.select(&rows, PageRequest { number: 1, limit: u32::MAX });
-        Ok(matching.iter().map(|row| row.sort_key.id()).collect())
-    }
-}
-
-/// The records that a page names because they can't be read.
-pub(in crate::store) const MAX_UNREADABLE: usize = 100;
-
-/// The page of a list that a request selects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageRequest {
-    /// The page's number, from 1.
-    pub number: u32,
-    /// Items on a page, 1 to 100.
-    pub limit: u32,
-}
-
-impl PageRequest {
-    pub(in crate::store) fn skip(self) -> usize {
-        (self.number as usize).saturating_sub(1).saturating_mul(self.limit as usize)
-    }
-}
-
-#[derive(Debug, Clone)]
-pub struct Page<T> {
-    /// In the list's order.
-    pub items: Vec<T>,
-    pub total: usize,
-    pub request: PageRequest,
-    /// Records that `items` lacks because they can't be read.
-    pub unreadable: Vec<Uuid>,
-}
-
-impl<T> Page<T> {
-    #[must_use]
-    pub fn cut_from(list: Vec<T>, request: PageRequest) -> Self {
-        let total = list.len();
-        let items = list.into_iter().skip(request.skip()).take(request.limit as usize).collect();
-        Self { items, total, request, unreadable: Vec::new() }
-    }
-
-    /// With those of the list's records besides that can't be read, of which a page names some.
-    #[must_use]
-    pub(in crate::store) fn with_unreadable(mut self, others: Vec<Uuid>) -> Self {
-        self.unreadable.extend(others);
-        self.unreadable.truncate(MAX_UNREADABLE);
-        self
-    }
-
-    pub fn map<V>(self, view: impl FnMut(T) -> V) -> Page<V> {
-        let Self { items, total, request, unreadable } = self;
-        Page { items: items.into_iter().map(view).collect(), total, request, unreadable }
-    }
 }

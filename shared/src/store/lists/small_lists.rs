@@ -1,5 +1,5 @@
-//! Lists of the kinds that a tenant has few records of: all of them are read (docs/adr/0008), or the one that has a unique value.
-//! Lists of the one record that has a unique value.
+//! Lists of the kinds that a tenant has few records of: all of them are read (docs/adr/0008), or the one that has a unique
+//! value.
 
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::keys::api_key::ApiKey;
@@ -164,20 +164,7 @@ impl TenantStore {
         }
         Ok(found)
     }
-}
 
-/// Every search term occurs in one of the texts.
-fn occur_in(terms: &SearchTerms, texts: &[&str]) -> bool {
-    terms.is_empty() || terms.occur_in(&texts.iter().map(|text| fold(text)).collect::<Vec<_>>().join("\n"))
-}
-
-/// Sorts and counts the items first.
-fn cut_page<T>(mut items: Vec<T>, request: PageRequest, compare: impl FnMut(&T, &T) -> Ordering) -> Page<T> {
-    items.sort_unstable_by(compare);
-    Page::cut_from(items, request)
-}
-
-impl TenantStore {
     /// Takes two round trips.
     ///
     /// # Errors
@@ -214,6 +201,17 @@ impl TenantStore {
         }
         Ok(page)
     }
+}
+
+/// Every search term occurs in one of the texts.
+fn occur_in(terms: &SearchTerms, texts: &[&str]) -> bool {
+    terms.is_empty() || terms.occur_in(&texts.iter().map(|text| fold(text)).collect::<Vec<_>>().join("\n"))
+}
+
+/// Sorts and counts the items first.
+fn cut_page<T>(mut items: Vec<T>, request: PageRequest, compare: impl FnMut(&T, &T) -> Ordering) -> Page<T> {
+    items.sort_unstable_by(compare);
+    Page::cut_from(items, request)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The events of the change feed, as list indexes need them. Applying the events of the change feed to a list index. The events
-//! of the last seconds that an index has applied, which need not be read again when there are many.
+//! The events of the change feed as list indexes need them: reading one, applying several to an index, and remembering the ones
+//! of the last seconds, which need not be read again when there are many.
 
 use super::ListIndex;
 use crate::domain::history::event::{EventType, Verb};
@@ -17,14 +17,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use uuid::Uuid;
 
+/// The longest time between the id of a record and the id of the event of its creation: longer than any request takes.
+const MAX_TIME_TO_EVENT: TimeDelta = TimeDelta::minutes(1);
+/// From this number of events on, those that were applied are counted instead of read. Below, a second query costs more than it
+/// saves.
+pub const MANY_EVENTS: usize = 100;
+/// The number of events, of about 1 KB, that one query counts: less than a page.
+const COUNTED_AT_ONCE: usize = 800;
+
 /// The index contradicts the table or the change feed, or this version of the service can't read one of them. The index must be
 /// loaded again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the list index is inconsistent with the table")]
 pub struct Inconsistent;
-
-/// The longest time between the id of a record and the id of the event of its creation: longer than any request takes.
-const MAX_TIME_TO_EVENT: TimeDelta = TimeDelta::minutes(1);
 
 /// An event of a kind of record that this version of the service does not have. No list shows such records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -137,7 +142,7 @@ impl ChangeEvent {
     }
 }
 
-/// Applies the events since `since`, and those of a short time before it. They may be in any order, and may have been
+/// Applies the events since `since`, and of a short time before it. They may be in any order, and may have been
 /// applied before.
 ///
 /// The clocks of two function instances differ, so a record's deletion may have an earlier id than its creation. The
@@ -146,7 +151,7 @@ impl ChangeEvent {
 /// does not have are ignored: it had them, and removed them. The same is true of later events of older records, if the
 /// index removes records that go on existing ([`ListIndex::DROPS_ENDED`]).
 ///
-/// `removed` has the records whose removal is among earlier events of that time, and gets those of these events.
+/// `removed` has the records that earlier events of that time remove, and gets the ones that these events remove.
 ///
 /// Returns the records whose events don't follow from the index, because one is missing: it was missed, or its
 /// transaction is visible only in part. Their later events are not applied.
@@ -188,12 +193,6 @@ pub fn apply_events<I: ListIndex>(
     }
     Ok(incomplete)
 }
-
-/// From this number of events on, those that were applied are counted instead of read. Below, a second query costs more than it
-/// saves.
-pub const MANY_EVENTS: usize = 100;
-/// The number of events, of about 1 KB, that one query counts: less than a page.
-const COUNTED_AT_ONCE: usize = 800;
 
 /// By id; with the record, if the event removes it.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! The values of rows from a record's fields. The columns of assets. The columns of users, process instances and movements.
+//! The columns of assets, users, process instances and movements in a list index, and the rows that their items become.
 
 use super::blocks::{Decoder, Encoder};
 use super::change_event::Inconsistent;
@@ -21,6 +21,13 @@ use fields::{ASSET_FILTERS, serial_number};
 use serde_json::{Map, Value};
 use std::num::{NonZeroI64, NonZeroU64};
 use uuid::Uuid;
+
+/// The coded column of places.
+pub const LOCATION: &str = "location";
+/// The coded column of models as text.
+pub const MODEL: &str = "model";
+/// The coded column with the last name of custom fields after which an asset may have unfit ones.
+pub const UNFIT_AFTER: &str = "unfit_after";
 
 pub(super) fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
     let TextColumns { searched, exact } = C::TEXT_COLUMNS;
@@ -76,6 +83,12 @@ pub fn row_from_item<C: Columns>(item: &Item) -> Result<Row<C>, Inconsistent> {
     Ok(row)
 }
 
+fn set_text(texts: &mut [String], column: usize, text: String) {
+    if let Some(present) = texts.get_mut(column) {
+        *present = text;
+    }
+}
+
 /// The values that many assets share, by which lists filter and that statistics count.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct AssetFacet {
@@ -121,13 +134,6 @@ pub struct AssetColumns {
     /// In milliseconds. No asset was seen at zero.
     pub(super) last_seen_at: Option<NonZeroI64>,
 }
-
-/// The coded column of places.
-pub const LOCATION: &str = "location";
-/// The coded column of models as text.
-pub const MODEL: &str = "model";
-/// The coded column with the last name of custom fields after which an asset may have unfit ones.
-pub const UNFIT_AFTER: &str = "unfit_after";
 
 impl AssetColumns {
     /// The purchase price, in ten-thousandths.
@@ -364,11 +370,5 @@ impl Columns for MovementColumns {
 
     fn decode(_: &mut Decoder<'_>) -> Option<Self> {
         Some(Self)
-    }
-}
-
-pub fn set_text(texts: &mut [String], column: usize, text: String) {
-    if let Some(present) = texts.get_mut(column) {
-        *present = text;
     }
 }

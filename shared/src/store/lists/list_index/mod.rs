@@ -21,8 +21,6 @@
 //! - *Memory*: an index that exceeds the budget is refused at once for a while, and lists with it.
 //!
 //! docs/adr/0008-list-index.md has the reasons, the delays that are allowed for, and the costs.
-//!
-//! The list index of one kind: its contents, and its changes by items and events.
 
 mod asset_index;
 mod blocks;
@@ -35,6 +33,7 @@ mod records;
 mod refresh;
 mod rows;
 mod snapshot_writer;
+mod snapshots;
 
 use crate::domain::record::{Kind, Record};
 use crate::store::keys::{Item, Section};
@@ -55,8 +54,6 @@ pub(in crate::store) use rows::{Columns, Filter, RowQuery, SearchTerms, SortBy, 
 pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub(in crate::store) use snapshots::load::Pace;
 use uuid::Uuid;
-
-mod snapshots;
 
 /// An in-memory index for lists of one kind.
 pub trait ListIndex: Default + Send + 'static {

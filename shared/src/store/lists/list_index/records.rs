@@ -1,5 +1,5 @@
-//! A list index that is made of the records themselves, for one list: while the secondary index contradicts the table. The list
-//! index of process instances in progress. The ended ones, of which there are more every day, need not be read.
+//! Two more list indexes: one that is made of the records themselves for one list, while the secondary index contradicts the
+//! table; and one of process instances in progress, since there are more ended ones every day.
 
 use super::ListIndex;
 use super::blocks::{Decoder, Encoder};

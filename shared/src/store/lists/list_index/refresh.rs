@@ -1,4 +1,4 @@
-//! Keeping a list index up to date (docs/adr/0008). Why a list index can't be loaded or brought up to date.
+//! Keeps a list index up to date (docs/adr/0008).
 
 use super::ListIndex;
 use super::cache::{CacheSlot, LoadedIndex, Refusal, SharedSlot};
@@ -38,9 +38,43 @@ pub enum Freshness {
     Reloaded,
 }
 
+/// Events of a part of the feed.
+#[derive(Default)]
+pub struct Events {
+    /// The index must apply them.
+    pub events: Vec<ChangeEvent>,
+    /// Of unknown kinds.
+    pub unknown: HashSet<UnknownEvent>,
+    /// The ids of all others.
+    pub others: Vec<EventId>,
+}
+
+/// Why a list index can't be loaded or brought up to date.
+pub(super) enum RefreshError {
+    Store(StoreError),
+    /// The index would exceed the memory budget.
+    TooLarge,
+    /// The index contradicts the table or the change feed.
+    Inconsistent,
+    /// There are too many events since the last refresh.
+    TooManyEvents,
+}
+
+impl From<Inconsistent> for RefreshError {
+    fn from(_: Inconsistent) -> Self {
+        Self::Inconsistent
+    }
+}
+
+impl From<StoreError> for RefreshError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
 impl TenantStore {
-    /// Refreshes or loads the index first. While the secondary index contradicts the table, or without any memory for indexes, it is made of the records
-    /// themselves; the second value then has the ids of those that can't be read.
+    /// Refreshes or loads the index first. While the secondary index contradicts the table, or without any memory for indexes, it
+    /// is made of the records themselves; the second value then has the ids of unreadable ones.
     ///
     /// The index contains every write before this call.
     ///
@@ -237,32 +271,7 @@ impl TenantStore {
         }
         Ok(count)
     }
-}
 
-/// The operator can give the function more memory.
-pub(super) fn log_left_out<I: ListIndex>(store: &Store) {
-    let (kind, budget) = (I::Entity::KIND.noun(), store.list_indexes.budget());
-    tracing::warn!(kind, budget, "custom fields exceed the memory budget of a list index");
-}
-
-/// The time without an index after it could not be made consistent: by then the secondary index
-/// contains the changes that could not be read from the events.
-fn retry_after_inconsistent() -> TimeDelta {
-    max_secondary_index_delay() + CLOCK_SKEW
-}
-
-/// Events of a part of the feed.
-#[derive(Default)]
-pub struct Events {
-    /// Those that the index must apply.
-    pub events: Vec<ChangeEvent>,
-    /// Those of unknown kinds.
-    pub unknown: HashSet<UnknownEvent>,
-    /// The ids of all others.
-    pub others: Vec<EventId>,
-}
-
-impl TenantStore {
     /// Reads at most `max_pages` pages.
     pub(super) async fn events_since<I: ListIndex>(
         &self,
@@ -296,24 +305,14 @@ impl TenantStore {
     }
 }
 
-pub(super) enum RefreshError {
-    Store(StoreError),
-    /// The index would exceed the memory budget.
-    TooLarge,
-    /// The index contradicts the table or the change feed.
-    Inconsistent,
-    /// There are too many events since the last refresh.
-    TooManyEvents,
+/// The operator can give the function more memory.
+pub(super) fn log_left_out<I: ListIndex>(store: &Store) {
+    let (kind, budget) = (I::Entity::KIND.noun(), store.list_indexes.budget());
+    tracing::warn!(kind, budget, "custom fields exceed the memory budget of a list index");
 }
 
-impl From<Inconsistent> for RefreshError {
-    fn from(_: Inconsistent) -> Self {
-        Self::Inconsistent
-    }
-}
-
-impl From<StoreError> for RefreshError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
+/// The time without an index after it could not be made consistent: by then the secondary index
+/// contains the changes that could not be read from the events.
+fn retry_after_inconsistent() -> TimeDelta {
+    max_secondary_index_delay() + CLOCK_SKEW
 }

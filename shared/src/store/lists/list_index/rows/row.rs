@@ -1,4 +1,4 @@
-//! Rows: one record each in a list index. Queries of a list index: filter, search, sort, count, and cut out a page.
+//! Rows, one per record of a list index, and queries of them: filter, search, sort, count, and cut out a page.
 
 use super::coded::{CodedColumns, SegmentColumn, Selected, Wanted, is_selected};
 use super::facets::Facet;
@@ -294,7 +294,7 @@ impl<C: Columns> RowQuery<'_, C> {
         self.is_of_facets().then(|| self.facets.as_ref().map_or(rows.len(), |filter| rows.facets().select(filter).1))
     }
 
-    /// The number of matching rows, and those of the page.
+    /// The number of matching rows, and the rows of the page.
     pub fn select<'r>(&self, rows: &'r SortedRows<C>, page: PageRequest) -> (usize, Vec<RowRef<'r, C>>) {
         let (skip, limit) = (page.skip(), page.limit as usize);
         let known_total = self.known_total(rows);

@@ -1,5 +1,5 @@
-//! All rows of one kind, in segments: newest first, searchable. The first rows in an order. Of a million rows, a page needs few,
-//! so most are compared once and forgotten. The orders of lists.
+//! All rows of one kind, in segments: newest first, searchable. Other orders compare most rows once and forget them: of a
+//! million rows, a page needs few.
 
 use super::coded::{CodedColumns, NO_VALUE};
 use super::facets::Facets;
@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use uuid::Uuid;
 
-/// The position of a row until the next change of the rows.
+/// The position of a row, valid until the next change of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowPosition {
     segment: u32,
@@ -188,7 +188,7 @@ impl<C: Columns> SortedRows<C> {
         })
     }
 
-    /// With their numbers. In an order by texts, those with the first values come first, so that a page needs few of them.
+    /// With their numbers. In an order by texts, segments with the first values come first, so that a page needs few of them.
     pub fn segments_by(&self, order: &RowOrder<'_, C>) -> Vec<(usize, &Segment<C>)> {
         let mut segments: Vec<_> = self.segments.iter().enumerate().map(|at| (self.first_value(at.0, order), at)).collect();
         segments.sort_by(|(a, _), (b, _)| match (a, b) {

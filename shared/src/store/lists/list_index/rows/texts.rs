@@ -1,5 +1,5 @@
-//! The texts of a segment's rows in one string, which a search scans in sequence. The words of a search. The trigrams of a
-//! segment's texts: a search skips a segment that lacks one of its words'.
+//! The texts of a segment's rows in one string, which a search scans in sequence, and the words of a search. A search skips a
+//! segment whose texts lack a trigram of its words.
 
 use super::row::TEXT_END;
 use crate::domain::values::natural_order::natural_cmp;
@@ -14,6 +14,9 @@ const GROWTH: usize = 512;
 
 /// The growth of a column, in rows. Doubling could waste half of the memory budget.
 const ROW_GROWTH: usize = 16;
+/// The size of a set of trigrams, a power of two. With 256 rows of some 40 bytes, a quarter of the bits is set.
+const BITS: usize = 8192;
+const WORD_BITS: usize = u64::BITS as usize;
 
 #[derive(Debug, Default)]
 pub struct Texts {
@@ -210,10 +213,6 @@ impl SearchTerms {
         self.longest.iter().all(|word| word.find(texts.as_bytes()).is_some()) && self.others_occur_in(texts)
     }
 }
-
-/// A power of two. With 256 rows of some 40 bytes, a quarter of the bits is set.
-const BITS: usize = 8192;
-const WORD_BITS: usize = u64::BITS as usize;
 
 /// The place of a trigram in a set. Others may share it.
 #[derive(Debug, Clone, Copy)]

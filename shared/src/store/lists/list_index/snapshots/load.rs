@@ -1,11 +1,9 @@
-//! Loading a list index from its snapshot. A fault of a snapshot or of the object store costs a load from the table, never a
-//! list. Comparing a list index with the events of the last hour before it becomes a snapshot. A load applies the events of the
+//! Loads a list index from its snapshot, and brings the writer's copy of an index up to date.
+//!
+//! A fault of a snapshot or of the object store costs a load from the table, never a list. A load applies the events of the
 //! last minute, because the secondary index may lag that far. Should it ever lag further, an index of a function instance is
-//! wrong for an hour, but a snapshot is wrong for all of them and for a day. Bringing a snapshot's index up to the last minute,
-//! page by page: for the writer, following is always cheaper than a load. Events that are older than any replica of a partition
-//! lags are read with half the units, eventually consistently. The last minute is left for a refresh, which reads consistently
-//! and from a little earlier. The pace at which the writer of snapshots reads a tenant's partition, so that the API keeps most of
-//! it.
+//! wrong for an hour, but a snapshot is wrong for all of them and for a day. So the writer compares an index with the events of
+//! the last hour first. It reads page by page, at a pace that leaves most of the partition to the API.
 
 use super::format::{
     MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, check_snapshot, decode_header, decode_index,
@@ -20,10 +18,20 @@ use crate::store::lists::list_index::cache::LoadedIndex;
 use crate::store::lists::list_index::change_event::{ChangeEvent, apply_events};
 use crate::store::lists::list_index::refresh::RefreshError;
 use crate::store::table::times::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay_of_snapshots};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
+
+const RECORDS_PER_READ: usize = 100;
+/// Read units per second: a third of the 3,000 that a partition has.
+const UNITS_PER_SECOND: f64 = 1_000.0;
+
+/// The latest versions of records that events speak of; `None` if they delete the record. Little, however many events there
+/// are.
+type LatestVersions = HashMap<(Kind, Uuid), Option<u64>>;
 
 impl TenantStore {
     pub(in crate::store::lists::list_index) fn snapshot_source<I: ListIndex>(&self) -> SnapshotSource<'_> {
@@ -88,15 +96,7 @@ impl TenantStore {
         let kind = I::Entity::KIND.noun();
         tracing::warn!(metric = "unused_snapshots", tenant_id = %self.id, kind, cause, "a snapshot is not used");
     }
-}
 
-const RECORDS_PER_READ: usize = 100;
-
-/// The latest versions of records that events speak of; `None` if they delete the record. Little, however many events there
-/// are.
-type LatestVersions = HashMap<(Kind, Uuid), Option<u64>>;
-
-impl TenantStore {
     /// Reads the records that the index has in an older version than the events of the last hour, or lacks, and removes those
     /// that are deleted.
     ///
@@ -136,20 +136,14 @@ impl TenantStore {
     /// Reads the events that the secondary index may lack, page by page.
     async fn latest_versions<I: ListIndex>(&self, loaded: &LoadedIndex<I>) -> Result<LatestVersions, RefreshError> {
         let (from, to) = Keys::events_since(loaded.loaded_at.plus(-max_secondary_index_delay_of_snapshots()));
-        // The load has read the last minute consistently, and no replica of a partition lags longer behind.
-        let query = self.events_query(from, to).consistent_read(false);
-        let query = query.projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
+        let query = self.old_entries(from, to);
         let mut latest = LatestVersions::new();
         let mut start_key = None::<Item>;
         loop {
             let page = self.page(query.clone().set_exclusive_start_key(start_key)).await?;
-            for item in page.items.unwrap_or_default() {
-                let entry = item.get(ENTRY).and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
-                let Ok(event) = ChangeEvent::parse(entry)? else { continue };
-                if I::follows(event.kind) {
-                    let version = latest.entry((event.kind, event.record_id)).or_insert(Some(0));
-                    *version = version.filter(|_| !I::is_removed_by(&event)).map(|version| version.max(event.version));
-                }
+            for event in events_of::<I>(page.items)? {
+                let version = latest.entry(event.record()).or_insert(Some(0));
+                *version = version.filter(|_| !I::is_removed_by(&event)).map(|version| version.max(event.version));
             }
             start_key = page.last_evaluated_key;
             if start_key.is_none() {
@@ -157,10 +151,15 @@ impl TenantStore {
             }
         }
     }
-}
 
-impl TenantStore {
-    /// Applies the events up to a minute before `now`.
+    /// The entries of events, with half the units of a consistent read: no replica of a partition lags a minute behind. Loads
+    /// and refreshes read the last minute consistently.
+    fn old_entries(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {
+        let query = self.events_query(from, to).consistent_read(false);
+        query.projection_expression("#entry").expression_attribute_names("#entry", ENTRY)
+    }
+
+    /// Applies the events up to a minute before `now`, which is always cheaper for the writer than a load.
     ///
     /// # Errors
     ///
@@ -176,17 +175,12 @@ impl TenantStore {
             return Ok(());
         }
         let (from, to) = (Keys::events_since(since.plus(-CLOCK_SKEW)).0, Keys::events_since(end).0);
-        let query = self.events_query(from, to).consistent_read(false);
-        let query = query.projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
-        let (mut left, mut removed) = (Vec::new(), HashSet::new());
+        let query = self.old_entries(from, to);
+        let (mut left, mut removed) = (Vec::<ChangeEvent>::new(), HashSet::new());
         let mut start_key = None::<Item>;
         loop {
             let page = self.page(query.clone().set_exclusive_start_key(start_key)).await?;
-            let mut events: Vec<ChangeEvent> = left;
-            for item in page.items.unwrap_or_default() {
-                let entry = item.get(ENTRY).and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
-                events.extend(ChangeEvent::parse(entry)?.ok().filter(|event| I::follows(event.kind)));
-            }
+            let events = left.into_iter().chain(events_of::<I>(page.items)?).collect();
             left = apply_page(&mut loaded.index, events, since, &mut removed)?;
             start_key = page.last_evaluated_key;
             if start_key.is_none() {
@@ -196,6 +190,16 @@ impl TenantStore {
             }
         }
     }
+}
+
+/// The events of a page that the index follows.
+fn events_of<I: ListIndex>(items: Option<Vec<Item>>) -> Result<Vec<ChangeEvent>, RefreshError> {
+    let mut events = Vec::new();
+    for item in items.unwrap_or_default() {
+        let entry = item.get(ENTRY).and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
+        events.extend(ChangeEvent::parse(entry)?.ok().filter(|event| I::follows(event.kind)));
+    }
+    Ok(events)
 }
 
 /// Returns the events of records that lack an earlier event, which the next page may have. `removed` remembers records that are
@@ -209,9 +213,6 @@ fn apply_page<I: ListIndex>(
     let incomplete: HashSet<_> = apply_events(index, events.clone(), since, removed)?.into_iter().collect();
     Ok(events.into_iter().filter(|event| incomplete.contains(&event.record())).collect())
 }
-
-/// Read units per second: a third of the 3,000 that a partition has.
-pub const UNITS_PER_SECOND: f64 = 1_000.0;
 
 /// The reads of one snapshot so far.
 #[derive(Debug, Clone, Copy)]
@@ -232,7 +233,7 @@ impl Pace {
     }
 }
 
-/// The time that is left of that in which `units` may be read.
+/// The rest of the time in which `units` may be read.
 fn pause(units: f64, elapsed: Duration) -> Duration {
     Duration::from_secs_f64((units / UNITS_PER_SECOND).max(0.0)).saturating_sub(elapsed)
 }
