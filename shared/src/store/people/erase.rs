@@ -1,6 +1,6 @@
-//! Erasing a person, part by part. Each part can be repeated. The record of each erasure: how far it has come. A pass over all
-//! events of a tenant, part by part: only they show everything that names a person. Erasing all at once, and counting what an
-//! erasure would remove, for the operator. Stored responses that name a person. Images of signatures of a person.
+//! Erases a person, part by part. Each part can be repeated, and the record of the erasure says how far it has come. Only a
+//! pass over all events of the tenant finds everything that names the person: records, entries of histories, stored responses
+//! and images of signatures.
 
 use super::held::Held;
 use crate::domain::assets::asset::Asset;
@@ -34,12 +34,69 @@ use uuid::Uuid;
 const MAX_COUNTED_PARTS: usize = 4;
 /// Entries and records that are written at the same time.
 const CONCURRENT: usize = 8;
+/// The most events of a part: some 4 MB, or 1,000 read units.
+const MAX_EVENTS: usize = 5_000;
+/// The most records of a part: each takes some ten round trips, and a part must end in the time of a request.
+const MAX_RECORDS: usize = 40;
+/// The most actions of a part: each takes one write.
+const MAX_ACTIONS: usize = 200;
+/// The most pages of stored responses, of 1 MB, that one request looks at.
+const MAX_RESPONSE_PAGES: usize = 8;
 
 /// What one part of an erasure has done.
 struct Step {
     ended_pass: bool,
     is_done: bool,
     removed: Removed,
+}
+
+/// What the events of a part say about a person.
+#[derive(Debug)]
+pub struct PartAbout {
+    person: UserId,
+    /// Every event that names the person contains it.
+    id: String,
+    /// Records whose histories may say something.
+    pub records: BTreeSet<(Kind, Uuid)>,
+    /// What the person did to others. Their entries say who acted, and no more about the person.
+    pub actions: Vec<(HistoryEntry, Event)>,
+    /// The last event of the part; `None` at the end of the pass.
+    pub last: Option<EventId>,
+}
+
+impl PartAbout {
+    /// Nothing so far.
+    #[must_use]
+    pub fn new(person: UserId) -> Self {
+        Self { person, id: person.to_string(), records: BTreeSet::new(), actions: Vec::new(), last: None }
+    }
+
+    /// The actions on others' records. The histories of `records` have the rest.
+    pub fn actions_on_others(&self) -> impl Iterator<Item = &(HistoryEntry, Event)> {
+        self.actions.iter().filter(|(_, event)| !self.records.iter().any(|(_, id)| *id == event.entity_id))
+    }
+
+    /// The ids of all records that say something about the person, with the user's own.
+    fn ids(&self) -> BTreeSet<Uuid> {
+        self.records.iter().map(|(_, id)| *id).chain([self.person.uuid()]).collect()
+    }
+
+    /// The part found something, or ends the pass.
+    fn is_due(&self) -> bool {
+        self.last.is_none() || !self.records.is_empty() || !self.actions.is_empty()
+    }
+
+    /// Adds what an entry says.
+    pub(in crate::store) fn add(&mut self, entry: &HistoryEntry) {
+        // Reading JSON takes longer than looking for the id.
+        let event: Option<Event> = entry.text.contains(&self.id).then(|| serde_json::from_str(&entry.text).ok()).flatten();
+        let Some(event) = event else { return };
+        match lead(self.person, &event) {
+            Some(record) => drop(self.records.insert(record)),
+            None if actor_pointers(self.person, &event.actor).is_empty() => {}
+            None => self.actions.push((entry.clone(), event)),
+        }
+    }
 }
 
 impl TenantStore {
@@ -114,12 +171,7 @@ impl TenantStore {
     /// # Errors
     ///
     /// As [`TenantStore::erase_part`].
-    pub(super) async fn erase_found(
-        &self,
-        person: UserId,
-        part: &PartAbout,
-        context: &ChangeContext,
-    ) -> Result<Removed, WriteError> {
+    async fn erase_found(&self, person: UserId, part: &PartAbout, context: &ChangeContext) -> Result<Removed, WriteError> {
         let context = ChangeContext { idempotency: None, precondition: None, is_erasure: true, ..context.clone() };
         let (mut removed, mut images) = (Removed::default(), BTreeSet::new());
         for (kind, id) in &part.records {
@@ -190,10 +242,8 @@ impl TenantStore {
         }
         Ok(())
     }
-}
 
-impl TenantStore {
-    /// All of the tenant's, in the order of the users' creation.
+    /// All erasures of the tenant, in the order of the users' creation.
     ///
     /// # Errors
     ///
@@ -213,76 +263,14 @@ impl TenantStore {
     }
 
     /// Lets `next` change the state.
-    pub(super) async fn change_erasure(
-        &self,
-        person: UserId,
-        next: impl Fn(Option<Erasure>) -> Erasure,
-    ) -> Result<Erasure, StoreError> {
+    async fn change_erasure(&self, person: UserId, next: impl Fn(Option<Erasure>) -> Erasure) -> Result<Erasure, StoreError> {
         let decide = |present| {
             let next = next(present);
             Ok::<_, StoreError>((next.clone(), next))
         };
         self.change_state(&self.keys.erasure(person), "erasure", decide).await
     }
-}
 
-/// The most events of a part: some 4 MB, or 1,000 read units.
-const MAX_EVENTS: usize = 5_000;
-/// The most records of a part: each takes some ten round trips, and a part must end in the time of a request.
-const MAX_RECORDS: usize = 40;
-/// The most actions of a part: each takes one write.
-const MAX_ACTIONS: usize = 200;
-
-/// What the events of a part say about a person.
-#[derive(Debug)]
-pub struct PartAbout {
-    person: UserId,
-    /// Every event that names the person contains it.
-    id: String,
-    /// Records whose histories may say something.
-    pub records: BTreeSet<(Kind, Uuid)>,
-    /// What the person did to others. Their entries say who acted, and no more about the person.
-    pub actions: Vec<(HistoryEntry, Event)>,
-    /// The last event of the part; `None` at the end of the pass.
-    pub last: Option<EventId>,
-}
-
-impl PartAbout {
-    /// Nothing so far.
-    #[must_use]
-    pub fn new(person: UserId) -> Self {
-        Self { person, id: person.to_string(), records: BTreeSet::new(), actions: Vec::new(), last: None }
-    }
-
-    /// The actions on others' records. The histories of `records` have the rest.
-    pub fn actions_on_others(&self) -> impl Iterator<Item = &(HistoryEntry, Event)> {
-        self.actions.iter().filter(|(_, event)| !self.records.iter().any(|(_, id)| *id == event.entity_id))
-    }
-
-    /// Of all records that say something about the person, and of the person's own.
-    pub(super) fn ids(&self) -> BTreeSet<Uuid> {
-        self.records.iter().map(|(_, id)| *id).chain([self.person.uuid()]).collect()
-    }
-
-    /// The part found something, or ends the pass.
-    pub(super) fn is_due(&self) -> bool {
-        self.last.is_none() || !self.records.is_empty() || !self.actions.is_empty()
-    }
-
-    /// Adds what an entry says.
-    pub(in crate::store) fn add(&mut self, entry: &HistoryEntry) {
-        // Reading JSON takes longer than looking for the id.
-        let event: Option<Event> = entry.text.contains(&self.id).then(|| serde_json::from_str(&entry.text).ok()).flatten();
-        let Some(event) = event else { return };
-        match lead(self.person, &event) {
-            Some(record) => drop(self.records.insert(record)),
-            None if actor_pointers(self.person, &event.actor).is_empty() => {}
-            None => self.actions.push((entry.clone(), event)),
-        }
-    }
-}
-
-impl TenantStore {
     /// The next part of a pass, after an event or from the beginning, over the events before `until`.
     ///
     /// # Errors
@@ -307,9 +295,7 @@ impl TenantStore {
         part.last = None;
         Ok(part)
     }
-}
 
-impl TenantStore {
     /// Erases a person from the beginning to the end, also what an earlier erasure should have done.
     ///
     /// # Errors
@@ -366,25 +352,16 @@ impl TenantStore {
             }
         }
     }
-}
 
-/// The most pages of 1 MB that one request looks at.
-const MAX_PAGES: usize = 8;
-
-impl TenantStore {
-    /// Removes the responses that have the id of something that was `found`, tell of a change of it, or were made for a key or a link
-    /// with one. A repetition of such a request is told so. Returns how many, and the last key that was looked at if there are more; `from` is
-    /// that key of the time before.
-    pub(super) async fn erase_responses(
-        &self,
-        found: &PartAbout,
-        from: Option<&str>,
-    ) -> Result<(usize, Option<String>), StoreError> {
+    /// Removes the responses that name something that was `found`, tell of its change, or were made for a key or a link among it. A
+    /// repetition of such a request is told so. Returns how many, and the last key that was looked at if there are more, to be
+    /// passed as `from` the next time.
+    async fn erase_responses(&self, found: &PartAbout, from: Option<&str>) -> Result<(usize, Option<String>), StoreError> {
         let ids = found.ids();
         let texts: Vec<String> = ids.iter().map(Uuid::to_string).collect();
         let erased = serde_json::to_string(&StoredResponse::erased()).map_err(StoreError::broken)?;
         let (mut count, mut from) = (0, from.map(|from| self.keys.sibling(from)));
-        for _ in 0..MAX_PAGES {
+        for _ in 0..MAX_RESPONSE_PAGES {
             let query = self.beginning(AttributeValue::S(STORED_RESPONSES.to_owned()));
             let page = query.set_exclusive_start_key(from.as_ref().map(Key::item)).send().await?;
             for item in page.items.unwrap_or_default() {
@@ -419,24 +396,11 @@ impl TenantStore {
         }
         Ok((count, from.map(|key| key.sort().to_owned())))
     }
-}
 
-/// The session of a signing link shows what others have submitted, without the id of the instance.
-fn changes_one(response: &Item, ids: &BTreeSet<Uuid>) -> bool {
-    let entries = response.get(ENTRIES).and_then(|entries| entries.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
-    entries.iter().filter_map(history_entry).any(|(record, _)| ids.contains(&record))
-}
-
-impl TenantStore {
     /// Deletes the images of the signatures that the entries of an instance say are about the person. The instances of a movement
     /// share theirs, so these are in `images` once.
-    pub(super) async fn erase_images<T>(
-        &self,
-        id: Uuid,
-        held: &Held<T>,
-        images: &mut BTreeSet<ImageName>,
-    ) -> Result<(), StoreError> {
-        let owner = held.entries.iter().find_map(|(_, event, _)| movement(event)).unwrap_or(id);
+    async fn erase_images<T>(&self, id: Uuid, held: &Held<T>, images: &mut BTreeSet<ImageName>) -> Result<(), StoreError> {
+        let owner = held.entries.iter().find_map(|(_, event, _)| movement_of(event)).unwrap_or(id);
         let named = |all: bool| {
             let signed = held
                 .entries
@@ -496,13 +460,19 @@ impl TenantStore {
     }
 }
 
-fn values<'a>(event: &'a Event, side: &str) -> Option<&'a Map<String, Value>> {
+/// The session of a signing link shows what others have submitted, without the id of the instance.
+fn changes_one(response: &Item, ids: &BTreeSet<Uuid>) -> bool {
+    let entries = response.get(ENTRIES).and_then(|entries| entries.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
+    entries.iter().filter_map(history_entry).any(|(record, _)| ids.contains(&record))
+}
+
+fn step_values<'a>(event: &'a Event, side: &str) -> Option<&'a Map<String, Value>> {
     event.changes.get("step_data")?.get(side)?.as_object()
 }
 
 /// The steps and hashes of an event's signatures, all or those at these pointers.
 fn signed(event: &Event, about: Option<&[String]>) -> Vec<(String, String)> {
-    let sides = ["old", "new"].into_iter().filter_map(|side| Some((side, values(event, side)?)));
+    let sides = ["old", "new"].into_iter().filter_map(|side| Some((side, step_values(event, side)?)));
     let signed = sides.flat_map(|(side, values)| values.iter().map(move |(step, value)| (side, step, value)));
     let is_about =
         |side: &str, step: &str| about.is_none_or(|about| about.contains(&format!("/changes/step_data/{side}/{step}")));
@@ -514,11 +484,11 @@ fn signed(event: &Event, about: Option<&[String]>) -> Vec<(String, String)> {
 
 /// The steps with a text at these pointers, which may have been signatures.
 fn erased_steps<'a>(event: &'a Event, about: &[String]) -> Vec<&'a str> {
-    let texts = values(event, "new").into_iter().flatten().filter(|(_, value)| value.is_string());
+    let texts = step_values(event, "new").into_iter().flatten().filter(|(_, value)| value.is_string());
     texts.map(|(step, _)| step.as_str()).filter(|step| about.contains(&format!("/changes/step_data/new/{step}"))).collect()
 }
 
 /// The movement that an instance is part of: the first event says so.
-fn movement(event: &Event) -> Option<Uuid> {
+fn movement_of(event: &Event) -> Option<Uuid> {
     event.changes.get("movement_id")?["new"].as_str()?.parse().ok()
 }

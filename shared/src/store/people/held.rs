@@ -1,5 +1,4 @@
-//! What one record and its history say about a person. Erasing values from entries of histories. Nothing else ever changes an
-//! entry.
+//! What one record and its history say about a person, and erasing it from the history. Nothing else ever changes an entry.
 
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::history::event::{Event, canonical};
@@ -60,9 +59,7 @@ impl TenantStore {
         let about = traces.entries.iter().cloned();
         Ok((newest, entries.into_iter().zip(about).map(|((entry, event), about)| (entry, event, about)).collect(), traces))
     }
-}
 
-impl TenantStore {
     /// Erases the values at these pointers, if the entry has them still. Returns whether it had any.
     pub(super) async fn erase_in_entry(
         &self,

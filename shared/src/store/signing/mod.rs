@@ -1,6 +1,6 @@
-//! Signing links, drawn signatures, and the keys of receipts. Lists of the signing links of a process instance or movement. The
-//! keys that a tenant's receipts are signed with. Signature images. They are separate items beside their process instance or
-//! movement, so that lists stay small.
+//! Signing links, the images of drawn signatures, and the keys that a tenant's receipts are signed with.
+//!
+//! Images are separate items beside their process instance or movement, so that lists stay small.
 
 use crate::domain::processes::instance::ImageName;
 use crate::domain::receipts::key::{CurrentKey, EncryptedSeed, KEY_BYTES, ReceiptKeys, SigningKey};
@@ -22,6 +22,24 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use uuid::Uuid;
+
+/// Attempts to create or replace the key while others do the same.
+const MAX_TRIES: u32 = 5;
+const IMAGE: &str = "image";
+
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    #[error(transparent)]
+    Encryption(#[from] KeyEncryptionError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+impl From<StoreError> for KeyError {
+    fn from(error: StoreError) -> Self {
+        Self::Write(error.into())
+    }
+}
 
 impl TenantStore {
     /// `subject` is a process instance or movement. Takes one round trip.
@@ -67,27 +85,8 @@ impl TenantStore {
         }
         Ok(Page { items: page, total, request, unreadable })
     }
-}
 
-/// Attempts to create or replace the key while others do the same.
-const MAX_TRIES: u32 = 5;
-
-#[derive(Debug, thiserror::Error)]
-pub enum KeyError {
-    #[error(transparent)]
-    Encryption(#[from] KeyEncryptionError),
-    #[error(transparent)]
-    Write(#[from] WriteError),
-}
-
-impl From<StoreError> for KeyError {
-    fn from(error: StoreError) -> Self {
-        Self::Write(error.into())
-    }
-}
-
-impl TenantStore {
-    /// `None` if it has none yet.
+    /// `None` if the tenant has none yet.
     ///
     /// # Errors
     ///
@@ -164,9 +163,19 @@ impl TenantStore {
         let encrypted_seed = EncryptedSeed(key_encryption.encrypt_key(Purpose::ReceiptKey, self.id, &seed).await?);
         Ok(CurrentKey { public_key, encrypted_seed, encrypted_by: key_encryption.name().to_owned(), since })
     }
-}
 
-const IMAGE: &str = "image";
+    /// PNG files. Images that do not exist are left out.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the images can't be read.
+    pub async fn signature_images(&self, names: BTreeSet<ImageName>) -> Result<HashMap<ImageName, Vec<u8>>, StoreError> {
+        let keys: Vec<Key> = names.iter().map(|name| self.keys.signature(name)).collect();
+        let mut items = self.items(&keys).await?;
+        let image = |item: Item| item.get(IMAGE).and_then(|value| value.as_b().ok()).map(|blob| blob.as_ref().to_vec());
+        Ok(names.into_iter().zip(keys).filter_map(|(name, key)| Some((name, image(items.remove(&key)?)?))).collect())
+    }
+}
 
 impl UnitOfWork<'_> {
     /// An image is never replaced: another image has another name.
@@ -178,19 +187,5 @@ impl UnitOfWork<'_> {
         item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));
         item.insert(IMAGE.to_owned(), AttributeValue::B(Blob::new(image.bytes())));
         self.add(TransactionItem::put_blob(item, IMAGE));
-    }
-}
-
-impl TenantStore {
-    /// PNG files. Images that do not exist are left out.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`StoreError`] when the images can't be read.
-    pub async fn signature_images(&self, names: BTreeSet<ImageName>) -> Result<HashMap<ImageName, Vec<u8>>, StoreError> {
-        let keys: Vec<Key> = names.iter().map(|name| self.keys.signature(name)).collect();
-        let mut items = self.items(&keys).await?;
-        let image = |item: Item| item.get(IMAGE).and_then(|value| value.as_b().ok()).map(|blob| blob.as_ref().to_vec());
-        Ok(names.into_iter().zip(keys).filter_map(|(name, key)| Some((name, image(items.remove(&key)?)?))).collect())
     }
 }

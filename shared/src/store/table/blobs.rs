@@ -1,9 +1,10 @@
-//! Deduplicated blobs: large parts of records, beside them: the steps of process definitions and instances, and the schemas of
-//! asset types. A definition can have 64 KB of steps, and each of its instances has the same ones; an asset type can have a
-//! schema of 32 KB. As an attribute of the records, a write of any of them would cost by that size, and a list would read all of
-//! it. A blob is therefore an item of its own, `STEPS#<hash>` or `SCHEMA#<hash>`, which is written once and never changed or
-//! deleted; records have its hash. Reads fill it in, from memory if possible. Lists read it only for their page. The items of
-//! blobs, and reading them. The blobs that were read lately.
+//! Deduplicated blobs: large parts of records that are stored beside them, namely the steps of process definitions and
+//! instances, and the schemas of asset types.
+//!
+//! A definition can have 64 KB of steps, and each of its instances has the same ones; an asset type can have a schema of 32 KB.
+//! As an attribute of the records, a write of any of them would cost by that size, and a list would read all of it. A blob is
+//! therefore a separate item, `STEPS#<hash>` or `SCHEMA#<hash>`, which is written once and never changed or deleted; records
+//! have its hash. Reads fill it in, from memory if possible. Lists read it only for their page.
 
 use crate::domain::catalog::custom_fields::schema_hash;
 use crate::domain::record::Kind;
@@ -20,7 +21,9 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A part of records that is stored in an item of its own.
+const MAX_CACHED_BYTES: usize = 4 * 1024 * 1024;
+
+/// A part of records that is stored in a separate item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::store) enum BlobKind {
     Steps,
@@ -28,7 +31,7 @@ pub(in crate::store) enum BlobKind {
 }
 
 impl BlobKind {
-    pub(in crate::store) const ALL: [Self; 2] = [Self::Steps, Self::Schema];
+    const ALL: [Self; 2] = [Self::Steps, Self::Schema];
 
     fn of_kind(kind: Kind) -> Option<Self> {
         match kind {
@@ -117,11 +120,6 @@ pub(in crate::store) fn lacks_blob(item: &Item) -> bool {
     BlobKind::ALL.iter().any(|it| item.contains_key(it.hash_attribute()) && !item.contains_key(it.attribute()))
 }
 
-/// By the clock of the record's writer.
-fn written_at(item: &Item) -> Option<Timestamp> {
-    EventId::from_short(item.get(LAST_EVENT)?.as_s().ok()?).map(|event| event.timestamp())
-}
-
 impl TenantStore {
     /// `None` if the tenant's table is known to have it.
     pub(in crate::store) fn blob_put(&self, blob: Blob) -> Option<TransactionItem> {
@@ -130,7 +128,7 @@ impl TenantStore {
         (!is_known).then(|| TransactionItem::put_blob(self.blob_item(blob), attribute))
     }
 
-    pub(in crate::store) fn blob_item(&self, Blob { name, text }: Blob) -> Item {
+    fn blob_item(&self, Blob { name, text }: Blob) -> Item {
         let mut item = self.blob_key(&name).item();
         item.insert(TYPE.to_owned(), AttributeValue::S(name.0.noun().to_owned()));
         fill_in(&mut item, name.0, &text);
@@ -209,7 +207,10 @@ impl TenantStore {
     }
 }
 
-const MAX_CACHED_BYTES: usize = 4 * 1024 * 1024;
+/// By the clock of the record's writer.
+fn written_at(item: &Item) -> Option<Timestamp> {
+    EventId::from_short(item.get(LAST_EVENT)?.as_s().ok()?).map(|event| event.timestamp())
+}
 
 /// Blobs that were read lately. They never change, so they never become outdated.
 #[derive(Debug, Default)]
@@ -248,9 +249,6 @@ impl BlobCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::values::id::Id;
-    use crate::domain::values::time::Timestamp;
-    use crate::store::table::blobs::BlobKind;
 
     #[test]
     fn only_definitions_instances_and_asset_types_have_deduplicated_blobs() {

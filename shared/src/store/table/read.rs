@@ -1,7 +1,9 @@
-//! Reads of one tenant. All are strongly consistent: each decides something, or follows a write. Reads that saw a part of a
-//! transaction, and their repetition. Query and BatchGetItem see the items of a transaction one by one (AWS: "read-committed
-//! isolation"). The events may already contain a change that the record does not have yet, or the other way round. Both have it
-//! shortly after. Conversion of records to items and back.
+//! Reads of one tenant, and the conversion of records to items and back. All reads are strongly consistent: each decides
+//! something, or follows a write.
+//!
+//! Query and BatchGetItem see the items of a transaction one by one (AWS: "read-committed isolation"). The events may already
+//! contain a change that the record does not have yet, or the other way round. Both have it shortly after, so such reads are
+//! repeated.
 
 use super::times::MAX_TIME_TO_COMMIT;
 use crate::domain::record::{Kind, Record, Stored, Unique};
@@ -209,7 +211,7 @@ impl TenantStore {
         Err(StoreError::Unavailable("a batch left keys unprocessed five times in a row".into()))
     }
 
-    /// The cost grows with their number. Leaves out those that can't be read.
+    /// The cost grows with their number. Unreadable records are left out.
     ///
     /// # Errors
     ///
@@ -297,7 +299,7 @@ impl TornReadRetry {
     }
 }
 
-/// A record whose version in the list index is not that in the table.
+/// A record that has another version in the list index than in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contradiction {
     pub id: Uuid,

@@ -1,5 +1,5 @@
-//! The time before another attempt. The time that a request has for reading. The delays until a write is visible, which loading
-//! and refreshing a list index allow for (docs/adr/0008).
+//! Times of the store: pauses before another attempt, the time that a request has left for reading, and the delays until a
+//! write is visible, which loading and refreshing a list index allow for (docs/adr/0008).
 
 use crate::store::Store;
 use crate::store::client::OPERATION_TIMEOUT;
@@ -82,13 +82,13 @@ const SECONDARY_INDEX_LAG_OF_SNAPSHOTS: TimeDelta = TimeDelta::hours(1);
 /// The age up to which the parts of a load are worth keeping. Then the events since it began cost as much as loading again.
 pub const MAX_LOAD_AGE: TimeDelta = TimeDelta::minutes(10);
 
-/// The longest time from the one in an event's id to its write, by the clock of another function instance.
+/// The longest time from an event's id to its write, by the clock of another function instance.
 #[must_use]
 pub fn max_event_delay() -> TimeDelta {
     TimeDelta::from_std(OPERATION_TIMEOUT).unwrap_or(TimeDelta::MAX) + CLOCK_SKEW + MAX_TIME_IN_FLIGHT
 }
 
-/// The longest time from the one in an event's id to its entry in a secondary index.
+/// The longest time from an event's id to its entry in a secondary index.
 pub fn max_secondary_index_delay() -> TimeDelta {
     SECONDARY_INDEX_LAG + max_event_delay()
 }

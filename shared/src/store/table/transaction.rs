@@ -1,5 +1,4 @@
-//! A transaction: its writes, and sending it again while it conflicts with others. The writes that a transaction consists of.
-//! Each is conditional.
+//! A transaction: its writes, each with its condition, and sending it again while it conflicts with others.
 
 use crate::domain::history::commitments::{Commitment, Commitments, pointers_of_changes, side_and_field, value_of};
 use crate::domain::history::event::{self, Event, Verb};
@@ -240,12 +239,6 @@ pub(in crate::store) struct NewEvent {
     pub(in crate::store) item: Item,
 }
 
-/// The sort key, in the index `list_index`, of an event that assigns an asset to a user.
-fn assignment(kind: Kind, event: &Event) -> Option<AttributeValue> {
-    let user = event.changes.get("assigned_to").filter(|_| kind == Kind::Asset)?.get("new")?.as_str()?.parse().ok()?;
-    Some(Keys::assignment(user, AssetId::from_uuid(event.entity_id)))
-}
-
 pub(in crate::store) struct RecordChange<'a> {
     pub(in crate::store) event_id: EventId,
     pub(in crate::store) record: (Kind, Uuid),
@@ -364,6 +357,12 @@ impl TenantStore {
         }
         items
     }
+}
+
+/// The sort key, in the index `list_index`, of an event that assigns an asset to a user.
+fn assignment(kind: Kind, event: &Event) -> Option<AttributeValue> {
+    let user = event.changes.get("assigned_to").filter(|_| kind == Kind::Asset)?.get("new")?.as_str()?.parse().ok()?;
+    Some(Keys::assignment(user, AssetId::from_uuid(event.entity_id)))
 }
 
 /// The text that a change puts in place of the old value at this pointer; `None` if it stays.

@@ -1,10 +1,9 @@
-//! The unit of work: the only way to write records. A unit collects changes and commits them in one transaction: each record with
-//! its event, the markers of its unique values, and the reference counts of the records that it refers to. Changes of records in
-//! a unit of work: each change of a record has an event, however many the transaction makes. Reference items: the number of
-//! references to each record, beside the record. Every write of an item, and every check of a condition on it, costs by the size
-//! of the whole item. Records can be large, so references are counted in a small item of their own: `REFERENCES#<noun>#<id>`. It
-//! also has the attributes that references can require, and changes with the record in the same transaction. The author, the time
-//! and the conditions of a change.
+//! The unit of work: the only way to write records. A unit collects changes and commits them in one transaction: each record
+//! with one event per change, the markers of its unique values, and the reference counts of the records that it refers to.
+//!
+//! Every write of an item, and every check of a condition on it, costs by the size of the whole item. Records can be large, so
+//! references are counted in a small item beside each record, `REFERENCES#<noun>#<id>`. It also has the attributes that
+//! references can require, and changes with the record in the same transaction.
 
 use crate::domain::actor::Actor;
 use crate::domain::history::event::Verb;
@@ -31,6 +30,28 @@ pub const MAX_TRANSACTION_ITEMS: usize = 100;
 /// The largest size of the items of a transaction. DynamoDB allows 4 MB; the rest is for parts that are not measured here, such
 /// as reference items and the keys of updated records.
 const MAX_TRANSACTION_BYTES: usize = 3_800_000;
+
+/// The common parts of the changes of one request.
+#[derive(Debug, Clone)]
+pub struct ChangeContext {
+    pub actor: Actor,
+    /// The time of the request.
+    pub at: Timestamp,
+    /// The request, if it has an idempotency key.
+    pub idempotency: Option<IdempotentRequest>,
+    /// The version of a record that the request expects (`If-Match`).
+    pub precondition: Option<Precondition>,
+    /// The changes take values about a person away: their events don't have the old values either.
+    pub is_erasure: bool,
+}
+
+impl ChangeContext {
+    /// For changes on the operator's command line.
+    #[must_use]
+    pub fn operator(at: Timestamp) -> Self {
+        Self { actor: Actor::operator(), at, idempotency: None, precondition: None, is_erasure: false }
+    }
+}
 
 /// Changes that take effect together or not at all.
 pub struct UnitOfWork<'a> {
@@ -74,8 +95,8 @@ impl<'a> UnitOfWork<'a> {
         }
     }
 
-    /// An empty unit of work, only to try out the next changes of this one: those that this one has so far count when it
-    /// [fits](UnitOfWork::fits).
+    /// An empty unit of work, only to try out further changes of this one: whether it [fits](UnitOfWork::fits) counts the changes of
+    /// both.
     #[must_use]
     pub fn trial(&self) -> Self {
         let counted = self.counted + self.items.len() + self.reference_counts.len();
@@ -182,48 +203,6 @@ impl<'a> UnitOfWork<'a> {
         };
         committed.map_err(write_error)
     }
-}
-
-impl TenantStore {
-    /// Deletes a record that nothing references, as a unit of work of its own. Its events stay.
-    ///
-    /// # Errors
-    ///
-    /// As [`UnitOfWork::delete`] and [`UnitOfWork::commit`].
-    pub async fn delete<T: Record>(&self, old: &Stored<T>, context: &ChangeContext) -> Result<(), WriteError> {
-        let mut unit = UnitOfWork::new(self, context);
-        unit.delete(old)?;
-        unit.commit().await
-    }
-}
-
-/// The meaning of a failed transaction for the records.
-pub(in crate::store) fn write_error(error: TransactionError) -> WriteError {
-    match error {
-        TransactionError::ConditionFailed(Purpose::RecordState, _) => WriteError::Stale,
-        TransactionError::ConditionFailed(Purpose::Unreferenced, present) => {
-            present.and_then(|item| number(&item, USES)).map_or(WriteError::Stale, WriteError::InUse)
-        }
-        TransactionError::ConditionFailed(Purpose::UniqueValue(kind, field), marker) => {
-            WriteError::Duplicate(field, marker.and_then(|item| marker_owner(kind, &item)))
-        }
-        TransactionError::ConditionFailed(Purpose::Reference(field), _) => WriteError::MissingReference(field),
-        TransactionError::ConditionFailed(Purpose::NoStoredResponse, _) => WriteError::AlreadyAnswered,
-        TransactionError::ConditionFailed(Purpose::Invariant, _) => {
-            StoreError::broken("a condition failed that must always hold").into()
-        }
-        TransactionError::ConcurrentRequest => WriteError::InProgress,
-        TransactionError::Store(error) => error.into(),
-    }
-}
-
-/// `marker` is that of a unique value.
-fn marker_owner(kind: Kind, marker: &Item) -> Option<(Kind, Uuid)> {
-    keys::record_id_of_sort_key(kind, marker.get(OWNER)?.as_s().ok()?).map(|id| (kind, id))
-}
-
-fn number(item: &Item, name: &str) -> Option<u64> {
-    item.get(name)?.as_n().ok()?.parse().ok()
 }
 
 impl UnitOfWork<'_> {
@@ -410,14 +389,18 @@ impl UnitOfWork<'_> {
     }
 }
 
-fn attribute_value(value: &RequiredValue) -> AttributeValue {
-    match value {
-        RequiredValue::Text(text) => AttributeValue::S(text.clone()),
-        RequiredValue::Bool(flag) => AttributeValue::Bool(*flag),
-    }
-}
-
 impl TenantStore {
+    /// Deletes a record that nothing references, in a separate unit of work. Its events stay.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnitOfWork::delete`] and [`UnitOfWork::commit`].
+    pub async fn delete<T: Record>(&self, old: &Stored<T>, context: &ChangeContext) -> Result<(), WriteError> {
+        let mut unit = UnitOfWork::new(self, context);
+        unit.delete(old)?;
+        unit.commit().await
+    }
+
     /// `uses` is the number of references. `None` if no record can refer to its kind.
     pub(in crate::store) fn reference_item<T: Record>(&self, value: &T, uses: u64) -> Option<Item> {
         let attributes = value.referenceable_attributes()?;
@@ -483,28 +466,42 @@ impl TenantStore {
     }
 }
 
+/// The meaning of a failed transaction for the records.
+pub(in crate::store) fn write_error(error: TransactionError) -> WriteError {
+    match error {
+        TransactionError::ConditionFailed(Purpose::RecordState, _) => WriteError::Stale,
+        TransactionError::ConditionFailed(Purpose::Unreferenced, present) => {
+            present.and_then(|item| number(&item, USES)).map_or(WriteError::Stale, WriteError::InUse)
+        }
+        TransactionError::ConditionFailed(Purpose::UniqueValue(kind, field), marker) => {
+            WriteError::Duplicate(field, marker.and_then(|item| marker_owner(kind, &item)))
+        }
+        TransactionError::ConditionFailed(Purpose::Reference(field), _) => WriteError::MissingReference(field),
+        TransactionError::ConditionFailed(Purpose::NoStoredResponse, _) => WriteError::AlreadyAnswered,
+        TransactionError::ConditionFailed(Purpose::Invariant, _) => {
+            StoreError::broken("a condition failed that must always hold").into()
+        }
+        TransactionError::ConcurrentRequest => WriteError::InProgress,
+        TransactionError::Store(error) => error.into(),
+    }
+}
+
+/// The record that has the marker's unique value.
+fn marker_owner(kind: Kind, marker: &Item) -> Option<(Kind, Uuid)> {
+    keys::record_id_of_sort_key(kind, marker.get(OWNER)?.as_s().ok()?).map(|id| (kind, id))
+}
+
+fn number(item: &Item, name: &str) -> Option<u64> {
+    item.get(name)?.as_n().ok()?.parse().ok()
+}
+
+fn attribute_value(value: &RequiredValue) -> AttributeValue {
+    match value {
+        RequiredValue::Text(text) => AttributeValue::S(text.clone()),
+        RequiredValue::Bool(flag) => AttributeValue::Bool(*flag),
+    }
+}
+
 fn unreferenced() -> Condition {
     Condition::is(USES, AttributeValue::N("0".to_owned()))
-}
-
-/// The common parts of the changes of one request.
-#[derive(Debug, Clone)]
-pub struct ChangeContext {
-    pub actor: Actor,
-    /// The time of the request.
-    pub at: Timestamp,
-    /// The request, if it has an idempotency key.
-    pub idempotency: Option<IdempotentRequest>,
-    /// The version of a record that the request expects (`If-Match`).
-    pub precondition: Option<Precondition>,
-    /// The changes take values about a person away: their events don't have the old values either.
-    pub is_erasure: bool,
-}
-
-impl ChangeContext {
-    /// For changes on the operator's command line.
-    #[must_use]
-    pub fn operator(at: Timestamp) -> Self {
-        Self { actor: Actor::operator(), at, idempotency: None, precondition: None, is_erasure: false }
-    }
 }

@@ -1,5 +1,5 @@
-//! The writes of the verification of an API key. One call instead of two: the first reads of a request join the batch that reads
-//! its key.
+//! Reading and touching an API key while it is verified. The first reads of a request join the batch that reads its key: one
+//! call instead of two.
 
 use crate::domain::record::Kind;
 use crate::domain::values::id::{ApiKeyId, Id};
@@ -18,25 +18,6 @@ use tokio::time::timeout;
 /// The longest wait of a request for this write.
 const TOUCH_TIMEOUT: Duration = Duration::from_millis(250);
 
-impl TenantStore {
-    /// Writes no event, since nobody decided it. A request does not wait long for it.
-    pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
-        let update = self.store.client.update_item().table_name(&self.store.table);
-        let result = update
-            .set_key(Some(self.keys.record(Kind::ApiKey, id.uuid()).item()))
-            .condition_expression("attribute_exists(#pk)")
-            .update_expression("SET #used = :at")
-            .expression_attribute_names("#pk", PK)
-            .expression_attribute_names("#used", "last_used_at")
-            .expression_attribute_values(":at", AttributeValue::S(at.to_string()))
-            .customize()
-            .config_override(client::dispensable())
-            .send();
-        let touched = timeout(TOUCH_TIMEOUT, result).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
-        unless_condition_failed(touched).map(drop)
-    }
-}
-
 /// The batch that reads a key. A request's reads are polled before the check of its key, so that they can join.
 #[derive(Default)]
 pub(crate) struct KeyBatch {
@@ -51,7 +32,7 @@ struct Joined {
 }
 
 impl KeyBatch {
-    /// `false` if the batch is sent or has no room: then the keys must be read in a request of their own.
+    /// `false` if the batch is sent or has no room: then the keys must be read in a separate request.
     fn join(&self, keys: &[Key]) -> bool {
         let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
         // Two places are for the key and its owner.
@@ -80,6 +61,23 @@ impl KeyBatch {
 }
 
 impl TenantStore {
+    /// Writes no event, since nobody decided it. A request does not wait long for it.
+    pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
+        let update = self.store.client.update_item().table_name(&self.store.table);
+        let result = update
+            .set_key(Some(self.keys.record(Kind::ApiKey, id.uuid()).item()))
+            .condition_expression("attribute_exists(#pk)")
+            .update_expression("SET #used = :at")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#used", "last_used_at")
+            .expression_attribute_values(":at", AttributeValue::S(at.to_string()))
+            .customize()
+            .config_override(client::dispensable())
+            .send();
+        let touched = timeout(TOUCH_TIMEOUT, result).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
+        unless_condition_failed(touched).map(drop)
+    }
+
     /// For reads that may join the batch.
     pub(crate) fn joining(&self, batch: &Arc<KeyBatch>) -> Self {
         Self { key_batch: Some(Arc::clone(batch)), ..self.clone() }

@@ -1,5 +1,5 @@
-//! The shares of rate limits that this function instance holds. The operator's limit for all requests of a tenant together. Most
-//! tenants have none. Counts the requests of API keys and signing links.
+//! Counts the requests of API keys, signing links and tenants. The instance holds shares of their limits, so that most requests
+//! cost nothing (docs/adr/0010). A tenant's limit, its ceiling, is set by the operator; most tenants have none.
 
 use crate::domain::keys::lease::{Counter, Lease, Share, WINDOW_SECONDS, window};
 use crate::domain::values::id::{Id, TenantId};
@@ -21,154 +21,14 @@ use uuid::Uuid;
 
 /// The most leases in memory: less than a hundred bytes each.
 const MAX_LEASES: usize = 10_000;
-
-/// A credential's requests in the minute of `at`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Counted {
-    pub(super) tenant: TenantId,
-    pub(super) credential: Uuid,
-    pub(super) limit: u32,
-    pub(super) at: Timestamp,
-}
-
-/// The instance's lease of each credential.
-#[derive(Debug, Default)]
-pub(in crate::store) struct Leases(Mutex<HashMap<(TenantId, Uuid), Lease>>);
-
-impl Leases {
-    /// [`Lease::count`] with the credential's lease of this minute.
-    pub(super) fn count(&self, of: &Counted) -> Result<u64, Share> {
-        self.with(of, Lease::count)
-    }
-
-    /// [`Lease::add`] with the credential's lease of this minute.
-    pub(super) fn add(&self, of: &Counted, share: Share, counter: Counter) -> u64 {
-        self.with(of, |lease| lease.add(share, counter))
-    }
-
-    /// [`Lease::exhaust`] with the credential's lease of this minute.
-    pub(super) fn exhaust(&self, of: &Counted) -> u64 {
-        self.with(of, Lease::exhaust)
-    }
-
-    fn with<T>(&self, of: &Counted, change: impl FnOnce(&mut Lease) -> T) -> T {
-        let (key, mut fresh) = ((of.tenant, of.credential), Lease::new(of.limit, of.at));
-        let mut leases = self.leases();
-        if leases.len() >= MAX_LEASES && !leases.contains_key(&key) {
-            leases.retain(|_, lease| lease.window() >= fresh.window());
-            // Rare. What is dropped counts as used until the minute ends.
-            if leases.len() >= MAX_LEASES {
-                leases.clear();
-            }
-        }
-        let lease = leases.entry(key).or_insert(fresh);
-        if lease.window() > fresh.window() {
-            // A request that took long doesn't end the lease of the present minute.
-            return change(&mut fresh);
-        }
-        if !lease.is_for(of.limit, of.at) {
-            *lease = fresh;
-        }
-        change(lease)
-    }
-
-    fn leases(&self) -> MutexGuard<'_, HashMap<(TenantId, Uuid), Lease>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-const LIMIT: &str = "requests_per_minute";
-/// The most tenants in memory.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most tenants with a ceiling in memory.
 const MAX_TENANTS: usize = 10_000;
-
-/// The ceilings that this function instance has read, with the minutes in which it read them.
-#[derive(Debug, Default)]
-pub(in crate::store) struct Ceilings(Mutex<HashMap<TenantId, (i64, Option<u32>)>>);
-
-impl Ceilings {
-    /// `None` if it was not read in this minute or later.
-    fn known(&self, tenant: TenantId, minute: i64) -> Option<Option<u32>> {
-        self.ceilings().get(&tenant).filter(|(read, _)| *read >= minute).map(|(_, limit)| *limit)
-    }
-
-    fn insert(&self, tenant: TenantId, minute: i64, limit: Option<u32>) {
-        let mut ceilings = self.ceilings();
-        if ceilings.len() >= MAX_TENANTS && !ceilings.contains_key(&tenant) {
-            // Rare, and it costs each tenant one read.
-            ceilings.clear();
-        }
-        ceilings.insert(tenant, (minute, limit));
-    }
-
-    fn ceilings(&self) -> MutexGuard<'_, HashMap<TenantId, (i64, Option<u32>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl TenantStore {
-    /// Returns how many requests of the tenant are permitted in the minute of `at`, `None` without a ceiling. Reads it once in
-    /// each minute, for half a read unit: a change takes effect with the next minute.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Unavailable`] when the table throttles or does not respond within [`COUNT_TIMEOUT`].
-    pub(crate) async fn ceiling_of_minute(&self, at: Timestamp) -> Result<Option<u32>, StoreError> {
-        let (ceilings, minute) = (&self.store.ceilings, window(at));
-        if let Some(limit) = ceilings.known(self.id, minute) {
-            return Ok(limit);
-        }
-        let key = self.keys.ceiling(self.id.uuid());
-        let read = self.store.client.get_item().table_name(&self.store.table).set_key(Some(key.item()));
-        let read = read.customize().config_override(client::dispensable()).send();
-        let read = timeout(COUNT_TIMEOUT, read).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
-        let limit = read?.item.as_ref().map(limit).transpose()?;
-        ceilings.insert(self.id, minute, limit);
-        Ok(limit)
-    }
-
-    /// Returns how many requests of the tenant the operator permits in each minute.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`StoreError`] when the table can't be read.
-    pub async fn ceiling(&self) -> Result<Option<u32>, StoreError> {
-        self.item(&self.keys.ceiling(self.id.uuid())).await?.as_ref().map(limit).transpose()
-    }
-
-    /// Sets or removes the ceiling.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`WriteError::Stale`] for a tenant that does not exist or is being deleted, and [`WriteError::Store`] when the
-    /// table can't be written.
-    pub async fn set_ceiling(&self, limit: Option<u32>) -> Result<(), WriteError> {
-        let key = self.keys.ceiling(self.id.uuid());
-        let write = match limit {
-            None => Write::Delete(key),
-            Some(limit) => {
-                let mut item = key.item();
-                item.insert(LIMIT.to_owned(), AttributeValue::N(limit.to_string()));
-                item.insert(TYPE.to_owned(), AttributeValue::S("ceiling".to_owned()));
-                Write::Put(item)
-            }
-        };
-        let is_registered = Condition::All(vec![Condition::EXISTS, Condition::Lacks(DELETION_BEGAN)]);
-        let items = [(is_registered, Write::Check(keys::registry(self.id))), (Condition::ALWAYS, write)];
-        let items = items.map(|(condition, write)| TransactionItem { purpose: Purpose::RecordState, condition, write });
-        self.store.transact(items.into(), Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
-    }
-}
-
-fn limit(item: &Item) -> Result<u32, StoreError> {
-    let limit = item.get(LIMIT).and_then(|limit| limit.as_n().ok()?.parse().ok());
-    limit.ok_or_else(|| StoreError::broken("a ceiling without a number"))
-}
-
-const TAKEN: &str = "requests";
-const HELD: &str = "held";
 /// The time for which a counter outlives its minute, in seconds.
 const KEPT_SECONDS: i64 = 600;
-pub(super) const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
+const TAKEN: &str = "requests";
+const HELD: &str = "held";
+const LIMIT: &str = "requests_per_minute";
 
 impl TenantStore {
     /// Counts a request of a credential, or of the tenant under its own id. Returns how many are used in this minute, this one
@@ -231,6 +91,142 @@ impl TenantStore {
         let counter = output.attributes.as_ref().and_then(counter);
         counter.map(Some).ok_or_else(|| StoreError::broken("a request counter without numbers"))
     }
+
+    /// Returns how many requests of the tenant are permitted in the minute of `at`, `None` without a ceiling. Reads it once in
+    /// each minute, for half a read unit: a change takes effect with the next minute.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table throttles or does not respond within [`COUNT_TIMEOUT`].
+    pub(crate) async fn ceiling_of_minute(&self, at: Timestamp) -> Result<Option<u32>, StoreError> {
+        let (ceilings, minute) = (&self.store.ceilings, window(at));
+        if let Some(limit) = ceilings.known(self.id, minute) {
+            return Ok(limit);
+        }
+        let key = self.keys.ceiling(self.id.uuid());
+        let read = self.store.client.get_item().table_name(&self.store.table).set_key(Some(key.item()));
+        let read = read.customize().config_override(client::dispensable()).send();
+        let read = timeout(COUNT_TIMEOUT, read).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
+        let limit = read?.item.as_ref().map(ceiling_in).transpose()?;
+        ceilings.insert(self.id, minute, limit);
+        Ok(limit)
+    }
+
+    /// Returns how many requests of the tenant the operator permits in each minute.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub async fn ceiling(&self) -> Result<Option<u32>, StoreError> {
+        self.item(&self.keys.ceiling(self.id.uuid())).await?.as_ref().map(ceiling_in).transpose()
+    }
+
+    /// Sets or removes the ceiling.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError::Stale`] for a tenant that does not exist or is being deleted, and [`WriteError::Store`] when the
+    /// table can't be written.
+    pub async fn set_ceiling(&self, limit: Option<u32>) -> Result<(), WriteError> {
+        let key = self.keys.ceiling(self.id.uuid());
+        let write = match limit {
+            None => Write::Delete(key),
+            Some(limit) => {
+                let mut item = key.item();
+                item.insert(LIMIT.to_owned(), AttributeValue::N(limit.to_string()));
+                item.insert(TYPE.to_owned(), AttributeValue::S("ceiling".to_owned()));
+                Write::Put(item)
+            }
+        };
+        let is_registered = Condition::All(vec![Condition::EXISTS, Condition::Lacks(DELETION_BEGAN)]);
+        let items = [(is_registered, Write::Check(keys::registry(self.id))), (Condition::ALWAYS, write)];
+        let items = items.map(|(condition, write)| TransactionItem { purpose: Purpose::RecordState, condition, write });
+        self.store.transact(items.into(), Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
+    }
+}
+
+/// A credential's requests in the minute of `at`.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    tenant: TenantId,
+    credential: Uuid,
+    limit: u32,
+    at: Timestamp,
+}
+
+/// The instance's lease of each credential.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Leases(Mutex<HashMap<(TenantId, Uuid), Lease>>);
+
+impl Leases {
+    /// [`Lease::count`] with the credential's lease of this minute.
+    fn count(&self, of: &Counted) -> Result<u64, Share> {
+        self.with(of, Lease::count)
+    }
+
+    /// [`Lease::add`] with the credential's lease of this minute.
+    fn add(&self, of: &Counted, share: Share, counter: Counter) -> u64 {
+        self.with(of, |lease| lease.add(share, counter))
+    }
+
+    /// [`Lease::exhaust`] with the credential's lease of this minute.
+    fn exhaust(&self, of: &Counted) -> u64 {
+        self.with(of, Lease::exhaust)
+    }
+
+    fn with<T>(&self, of: &Counted, change: impl FnOnce(&mut Lease) -> T) -> T {
+        let (key, mut fresh) = ((of.tenant, of.credential), Lease::new(of.limit, of.at));
+        let mut leases = self.leases();
+        if leases.len() >= MAX_LEASES && !leases.contains_key(&key) {
+            leases.retain(|_, lease| lease.window() >= fresh.window());
+            // Rare. What is dropped counts as used until the minute ends.
+            if leases.len() >= MAX_LEASES {
+                leases.clear();
+            }
+        }
+        let lease = leases.entry(key).or_insert(fresh);
+        if lease.window() > fresh.window() {
+            // A request that took long doesn't end the lease of the present minute.
+            return change(&mut fresh);
+        }
+        if !lease.is_for(of.limit, of.at) {
+            *lease = fresh;
+        }
+        change(lease)
+    }
+
+    fn leases(&self) -> MutexGuard<'_, HashMap<(TenantId, Uuid), Lease>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The ceilings that this function instance has read, with the minutes in which it read them.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Ceilings(Mutex<HashMap<TenantId, (i64, Option<u32>)>>);
+
+impl Ceilings {
+    /// `None` if it was not read in this minute or later.
+    fn known(&self, tenant: TenantId, minute: i64) -> Option<Option<u32>> {
+        self.ceilings().get(&tenant).filter(|(read, _)| *read >= minute).map(|(_, limit)| *limit)
+    }
+
+    fn insert(&self, tenant: TenantId, minute: i64, limit: Option<u32>) {
+        let mut ceilings = self.ceilings();
+        if ceilings.len() >= MAX_TENANTS && !ceilings.contains_key(&tenant) {
+            // Rare, and it costs each tenant one read.
+            ceilings.clear();
+        }
+        ceilings.insert(tenant, (minute, limit));
+    }
+
+    fn ceilings(&self) -> MutexGuard<'_, HashMap<TenantId, (i64, Option<u32>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn ceiling_in(item: &Item) -> Result<u32, StoreError> {
+    let limit = item.get(LIMIT).and_then(|limit| limit.as_n().ok()?.parse().ok());
+    limit.ok_or_else(|| StoreError::broken("a ceiling without a number"))
 }
 
 /// Reads a counter. What is held can be below zero: an attempt whose answer was lost gives up the same requests twice.
@@ -242,7 +238,6 @@ fn counter(item: &Item) -> Option<Counter> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::values::id::Id;
 
     fn counted(tenant: u8, credential: u128, millis: i64) -> Counted {
         let start = Timestamp::from_millis(0);

@@ -1,5 +1,7 @@
-//! The records of deliveries to webhooks. Lists of the deliveries to a webhook, newest first. The deliveries whose next attempt
-//! is to come, and the messages for it. While these are in the queue, nobody needs to look. The record of a tenant's replays.
+//! The records of deliveries to webhooks: writing and listing them, finding the pending ones, and the state of a tenant's
+//! replays.
+//!
+//! While the messages for pending deliveries are in the queue, nobody needs to look for them here.
 
 use crate::domain::actor::Actor;
 use crate::domain::record::Stored;
@@ -27,6 +29,19 @@ const CLAIMED_AT: &str = "claimed_at";
 const CLAIMED_BY: &str = "claimed_by";
 /// Longer than the function `deliver` may take. A message that it could not finish comes back later.
 const CLAIM: TimeDelta = TimeDelta::minutes(1);
+/// A list counts and shows the newest. With records of 1 KB, reading them takes 63 units; their rows in the index and a page of 100
+/// records take at most 70. No read is consistent: nobody waits for an attempt.
+pub const MAX_LISTED_DELIVERIES: usize = 500;
+const STATUS: &str = "status";
+
+/// The pending deliveries of a tenant.
+#[derive(Debug, Default)]
+pub struct PendingDeliveries {
+    /// One for each, by webhook in the order of their events.
+    pub requests: Vec<DeliveryRequest>,
+    /// Deliveries whose record can't be read. They must not hold up the others.
+    pub unreadable: Vec<(WebhookId, EventId)>,
+}
 
 impl TenantStore {
     /// # Errors
@@ -104,26 +119,7 @@ impl TenantStore {
         }
         Ok(item)
     }
-}
 
-/// # Errors
-///
-/// Returns [`StoreError::Internal`] when it is damaged, or was written by a version of the service that this one does not know.
-pub(in crate::store) fn read(item: Item) -> Result<Delivery, StoreError> {
-    from_item(item).map_err(StoreError::broken)
-}
-
-/// [`RETENTION`] after `at`.
-pub(super) fn expiry(at: Timestamp) -> AttributeValue {
-    AttributeValue::N(seconds(at.plus(RETENTION)).to_string())
-}
-
-/// A list counts and shows the newest. With records of 1 KB, reading them takes 63 units; that of their rows in the index and of a
-/// page of 100 records at most 70. No read is consistent: nobody waits for an attempt.
-pub const MAX_LISTED_DELIVERIES: usize = 500;
-const STATUS: &str = "status";
-
-impl TenantStore {
     /// `None` if there is no record, or it has expired.
     ///
     /// # Errors
@@ -175,7 +171,7 @@ impl TenantStore {
     }
 
     /// The records of some rows of the index.
-    pub(super) async fn indexed(&self, webhook: WebhookId, rows: &[Item]) -> Result<Vec<Item>, StoreError> {
+    async fn indexed(&self, webhook: WebhookId, rows: &[Item]) -> Result<Vec<Item>, StoreError> {
         let event = |row| delivered_event(&Key::of(row)?);
         let keys: Vec<Key> = rows.iter().filter_map(event).map(|event| self.keys.delivery(webhook, event)).collect();
         let mut items = self.batch_of(&keys, false).await?;
@@ -202,7 +198,7 @@ impl TenantStore {
     }
 
     /// `status` is pending or failed. The index does not contain `expires`.
-    pub(super) fn deliveries_by_status(&self, webhook: WebhookId, status: DeliveryStatus) -> QueryFluentBuilder {
+    fn deliveries_by_status(&self, webhook: WebhookId, status: DeliveryStatus) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).index_name(LIST_INDEX);
         query
             .key_condition_expression("#pk = :pk AND begins_with(#ls, :ls)")
@@ -214,33 +210,7 @@ impl TenantStore {
             .expression_attribute_values(":pk", self.keys.webhook_partition(webhook))
             .expression_attribute_values(":ls", Keys::delivery_status_prefix(status))
     }
-}
 
-/// The pending deliveries of a tenant.
-#[derive(Debug, Default)]
-pub struct PendingDeliveries {
-    /// One for each, those of each webhook in the order of their events.
-    pub requests: Vec<DeliveryRequest>,
-    /// Those whose record can't be read. They must not hold up the others.
-    pub unreadable: Vec<(WebhookId, EventId)>,
-}
-
-impl Store {
-    /// Of all tenants, without those that can't be read.
-    ///
-    /// # Errors
-    ///
-    /// As [`TenantStore::pending_deliveries`].
-    pub async fn pending_requests(&self) -> Result<Vec<DeliveryRequest>, StoreError> {
-        let mut requests = Vec::new();
-        for tenant in self.tenant_ids().await? {
-            requests.extend(self.tenant(tenant).pending_deliveries().await?.requests);
-        }
-        Ok(requests)
-    }
-}
-
-impl TenantStore {
     /// Reads the webhooks, a half unit for each 8 KB of rows in the list index, and each record.
     ///
     /// # Errors
@@ -268,24 +238,19 @@ impl TenantStore {
         }
         Ok(())
     }
-}
 
-impl TenantStore {
     /// Lets `decide` change the present state, and again if others change it at the same time. Writes only a change, and nothing
     /// in a dry run.
     ///
     /// # Errors
     ///
-    /// Those of `decide`, [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
+    /// The errors of `decide`, [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
     /// the record can't be read.
     pub async fn change_replays<T, E: From<StoreError>>(
         &self,
         decide: impl Fn(Replays) -> Result<(Replays, T), E>,
     ) -> Result<T, E> {
-        let decide = |present: Option<Replays>| {
-            let present = present.unwrap_or_default();
-            decide(present)
-        };
+        let decide = |present: Option<Replays>| decide(present.unwrap_or_default());
         self.change_state(&self.keys.replays(), "replays", decide).await
     }
 
@@ -294,4 +259,31 @@ impl TenantStore {
     pub fn request_identity(&self, request: &IdempotentRequest) -> String {
         self.keys.stored_response(request).sort().to_owned()
     }
+}
+
+impl Store {
+    /// Of all tenants, without unreadable deliveries.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::pending_deliveries`].
+    pub async fn pending_requests(&self) -> Result<Vec<DeliveryRequest>, StoreError> {
+        let mut requests = Vec::new();
+        for tenant in self.tenant_ids().await? {
+            requests.extend(self.tenant(tenant).pending_deliveries().await?.requests);
+        }
+        Ok(requests)
+    }
+}
+
+/// # Errors
+///
+/// Returns [`StoreError::Internal`] when it is damaged, or was written by a version of the service that this one does not know.
+fn read(item: Item) -> Result<Delivery, StoreError> {
+    from_item(item).map_err(StoreError::broken)
+}
+
+/// [`RETENTION`] after `at`.
+pub(super) fn expiry(at: Timestamp) -> AttributeValue {
+    AttributeValue::N(seconds(at.plus(RETENTION)).to_string())
 }

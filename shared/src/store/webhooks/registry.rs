@@ -1,4 +1,4 @@
-//! A tenant's webhooks. The health of webhooks.
+//! A tenant's webhooks and their health.
 
 use super::deliveries::expiry;
 use crate::domain::record::{Stored, Unique};
@@ -10,6 +10,10 @@ use crate::store::keys::{EXPIRES, TYPE};
 use crate::store::lists::list_pages::{Page, PageRequest};
 use crate::store::table::error::{StoreError, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
+
+const FAILING_SINCE: &str = "failing_since";
+/// Present or absent.
+const IS_SLOW: &str = "is_slow";
 
 impl TenantStore {
     /// Takes one round trip.
@@ -35,13 +39,7 @@ impl TenantStore {
     pub async fn list_webhooks(&self, request: PageRequest) -> Result<Page<Stored<Webhook>>, StoreError> {
         self.list_all(request, |_: &Webhook| true).await
     }
-}
 
-const FAILING_SINCE: &str = "failing_since";
-/// Present or absent.
-const IS_SLOW: &str = "is_slow";
-
-impl TenantStore {
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
