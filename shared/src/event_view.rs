@@ -109,7 +109,7 @@ pub struct FeedEntry {
 }
 
 impl FeedEntry {
-    /// `names` are those of the changed record.
+    /// `names` are the changed record's.
     #[must_use]
     pub fn new(event: EventView, names: RecordNames) -> Self {
         Self { event, entity_name: names.name, entity_tag: names.tag }

@@ -143,7 +143,7 @@ async fn run_writer(store: &Store, until: Timestamp) -> Result<(), Error> {
 }
 
 /// Escapes or removes everything that makes `lambda_http` panic or misread the URI: certain characters of the path and the query,
-/// and the scheme and host, which callers can make up. The URI gets a host of its own, so that the gateway's domain stays where
+/// and the scheme and host, which callers can make up. The URI gets another host, so that the gateway's domain stays where
 /// [`BaseUrl`] reads it.
 fn sanitized(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest> {
     if let LambdaRequest::ApiGatewayV2(request) = &mut event.payload {

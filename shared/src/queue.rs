@@ -1,5 +1,5 @@
-//! The queues between the functions `fanout` and `deliver`: one of first attempts, and one of retries. Messages that wait in the
-//! latter take nothing from the former. The crate `queue` has SQS; the dev server has queues of its own.
+//! The queues between the functions `fanout` and `deliver`: one of first attempts, and one of retries. Waiting retries
+//! hold up no first attempt. The crate `queue` has SQS; `apps/dev_server/src/queue.rs` has the queues of the dev server.
 
 pub use crate::domain::webhooks::MAX_DELAY;
 use crate::domain::webhooks::Message;
@@ -36,7 +36,7 @@ pub fn is_arn_of(arn: &str, url: &str) -> bool {
 }
 
 /// Queues that deliver each message at least once, in no order. The messages of one tenant are a group: many of them don't
-/// delay those of others.
+/// delay other tenants' messages.
 pub trait Queue: Send + Sync {
     /// Sends messages for a first attempt, however many. If it fails, some may have been sent.
     ///
@@ -45,14 +45,14 @@ pub trait Queue: Send + Sync {
     /// Returns a [`QueueError`] when the queue did not take all of them.
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
 
-    /// Sends messages to the queue of retries: those that wait for their next attempt, and those that would hold up others. If it
-    /// fails, some may have been sent.
+    /// Sends messages to the queue of retries: they wait for their next attempt, or would hold up others. If it fails, some may
+    /// have been sent.
     ///
     /// # Errors
     ///
     /// Returns a [`QueueError`] when the queue did not take all of them.
     fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
 
-    /// `arn` is that of the queue that a message came from.
+    /// `arn` names the queue that a message came from.
     fn is_of_retries(&self, arn: &str) -> bool;
 }

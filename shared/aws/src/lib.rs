@@ -1,6 +1,6 @@
 //! Access to AWS besides the table: the parts that every function links.
 //!
-//! KMS and SQS are crates of their own, in `key_encryption` and `queue` beside this one: only some functions link their SDKs.
+//! KMS and SQS are separate crates, in `key_encryption` and `queue` beside this one: only some functions link their SDKs.
 
 pub mod environment;
 pub mod object_store;

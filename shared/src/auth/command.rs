@@ -68,7 +68,7 @@ impl Principal {
     ///
     /// # Errors
     ///
-    /// Returns the errors of the command, what it makes of a failed commit, or the last [`WriteError`] if every attempt was
+    /// Returns the errors of the command, its error for a failed commit, or the last [`WriteError`] if every attempt was
     /// outdated.
     pub async fn execute<C: Command>(&self, command: &C, mut inputs: C::Inputs) -> Result<C::Outcome, ApiError> {
         let mut attempt = 1;
@@ -255,11 +255,11 @@ impl<S> Caller<S> {
         Ok(or_not_found(self.store.get::<T>(id).await?)?.into())
     }
 
-    /// Reads the record with this ID and the body of a PATCH, whose read-only fields must be those of the view.
+    /// Reads the record with this ID and the body of a PATCH, whose read-only fields must be as in the view.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::NotFound`], and [`ApiError::Invalid`] with the errors of the body and that of `check`.
+    /// Returns [`ApiError::NotFound`], and [`ApiError::Invalid`] with the errors of the body and of `check`.
     pub async fn patch<T: Record, V: From<Stored<T>> + Serialize, B: PatchBody>(
         &self,
         id: T::Id,

@@ -49,7 +49,7 @@ impl CheckOfRequest {
 }
 
 impl<T: Clone + Send + Sync + 'static> Check<T> {
-    /// Begins the check of a request. Its errors are those of the credential and of the headers.
+    /// Begins the check of a request. Its errors are about the credential and the headers.
     ///
     /// # Errors
     ///

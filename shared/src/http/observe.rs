@@ -247,7 +247,7 @@ impl RequestContext {
             PreviousRequest::Different => {
                 Some(ApiError::idempotency_key("was already used for a different request").into_response())
             }
-            // The parts of the request have stored responses of their own.
+            // Each part of the request has its stored response.
             PreviousRequest::Same(stored) if stored.is_in_parts => None,
             PreviousRequest::Same(stored) if *stored == StoredResponse::erased() => {
                 Some(ApiError::conflict(ConflictCode::Conflict, ERASED, Value::Null).into_response())

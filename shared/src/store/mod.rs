@@ -1,4 +1,4 @@
-//! The DynamoDB table: one for all tenants, each tenant in a partition of its own (docs/adr/0002).
+//! The DynamoDB table: one for all tenants, each tenant in a separate partition (docs/adr/0002).
 //!
 //! Nothing of a tenant is read or written except through a [`TenantStore`], which makes keys of one tenant only.
 
@@ -51,10 +51,10 @@ use std::sync::{Arc, Mutex};
 use table::blobs::BlobCache;
 use tenants::leases::{Ceilings, Leases};
 
-/// Tests pass a clock of their own.
+/// Tests pass another clock.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Fills a buffer with random bytes, or returns a reason. Simulations pass a source of their own, so that one seed repeats them.
+/// Fills a buffer with random bytes, or returns a reason. Simulations pass a seeded source, so that one seed repeats them.
 pub type Random = Arc<dyn Fn(&mut [u8]) -> Result<(), String> + Send + Sync>;
 
 /// The table, as one SDK client reaches it. Cheap to clone.

@@ -24,7 +24,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Those of `decide`, [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
+    /// The errors of `decide`, [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
     /// the record can't be read.
     pub(super) async fn change_state<S: Serialize + DeserializeOwned + PartialEq + Clone, T, E: From<StoreError>>(
         &self,

@@ -11,7 +11,7 @@ const MAX_BYTES: usize = 256 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The group whose messages don't delay those of others.
+    /// Messages of one group don't delay other groups.
     pub group: String,
     /// JSON.
     pub body: String,

@@ -17,7 +17,7 @@ use shared::queue::{NewMessage, Queue};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The requests that the server got, and those that it will refuse.
+/// The requests that the server got, and the ones that it will refuse.
 #[derive(Default)]
 struct FakeSqs {
     requests: Vec<(String, Value)>,

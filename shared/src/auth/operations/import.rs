@@ -55,7 +55,7 @@ struct Progress {
 }
 
 impl VerifiedCaller {
-    /// Writes the rows, each in a transaction of its own. `operations` makes the rows' operations; it is called again to
+    /// Writes the rows, each in a separate transaction. `operations` makes the rows' operations; it is called again to
     /// write what has been checked. Invalid cells of the columns `skip_bad` are dropped from rows without other errors.
     ///
     /// # Errors
@@ -136,8 +136,8 @@ impl VerifiedCaller {
         Ok(self.execute_rows(operations, &vec![Vec::new(); operations.len()]).await?.responses)
     }
 
-    /// Executes the rows, each in a transaction of its own, and returns the response to each: that of its change, or a problem
-    /// document. After an error that is only temporary, such as throttling, no further row begins; those that are left get an
+    /// Executes the rows, each in a separate transaction, and returns the response to each: to its change, or a problem
+    /// document. After an error that is only temporary, such as throttling, no further row begins; the rest get an
     /// error of that kind. Only changes are stored: a repetition of the request executes the rest.
     ///
     /// Rows that touch nothing in common are executed first, several at a time. The others follow one after another, in their

@@ -335,7 +335,7 @@ pub struct ImportResult {
     meta: RowCounts,
 }
 
-/// For a written row, stored for a repetition of the request. `changes` are those of a dry run.
+/// For a written row, stored for a repetition of the request. `changes` are only listed in a dry run.
 ///
 /// # Errors
 ///

@@ -205,7 +205,7 @@ struct SingleResponse {
 }
 
 impl BatchResult {
-    /// `responses` are those of the single operations. A dry run has no entity tags, since nothing has a version yet.
+    /// `responses` has one for each operation. A dry run has no entity tags, since nothing has a version yet.
     pub(crate) fn new(responses: &[StoredResponse], is_dry_run: bool) -> Result<Self, ApiError> {
         let mut entries = Vec::new();
         for (index, StoredResponse { status, version, body, .. }) in responses.iter().enumerate() {

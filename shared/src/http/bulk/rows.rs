@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
 
 pub const MAX_ROWS: usize = 200;
-/// The part of a body that is searched for bytes that no text has.
+/// Only so much of a body is searched for bytes that no text has.
 const MAX_CHECKED_BYTES: usize = 4 * 1024;
 /// The shown characters of an unknown column's name.
 const MAX_SHOWN_CHARS: usize = 255;
@@ -117,7 +117,7 @@ impl Row {
     }
 }
 
-/// Splits a body into rows with the `known` columns; with `custom_fields` among them, also those of single custom fields.
+/// Splits a body into rows with the `known` columns; with `custom_fields` among them, also columns of single custom fields.
 /// `matched` is the column by which rows name what they update.
 ///
 /// # Errors

@@ -39,7 +39,7 @@ pub struct Conflict {
     pub context: Map<String, Value>,
 }
 
-/// The part of the system that did not respond in time.
+/// What did not respond in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependency {
     Table,
@@ -70,7 +70,7 @@ pub enum ApiError {
     /// 401: the same for every fault of a key.
     #[error("no valid API key")]
     Unauthorized,
-    /// 401: no valid signing link. With a reason, if the secret is that of a link: it has ended.
+    /// 401: no valid signing link. With a reason, if the link exists and has ended.
     #[error("no valid signing link")]
     BadLink(Option<LinkStatus>),
     /// 403: the key lacks this scope.
@@ -314,7 +314,7 @@ impl ApiError {
     }
 }
 
-/// The reason why a signing link does not open, for the person who has it.
+/// Why a signing link does not open, for its holder.
 const fn link_detail(status: Option<LinkStatus>) -> &'static str {
     match status {
         None | Some(LinkStatus::Open) => "Send the secret of a signing link as 'Authorization: Bearer <SECRET>'.",

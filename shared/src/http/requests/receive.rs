@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// 1 MiB.
 pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// The part of a larger body that is read and dropped, so that the sender gets a 413 instead of a broken connection. API Gateway
+/// So much of a larger body is read and dropped, so that the sender gets a 413 instead of a broken connection. API Gateway
 /// passes on at most this much.
 const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
 
@@ -51,7 +51,7 @@ pub(crate) struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// For a handler with query parameters, which reports those that are unknown. Of a write, `dry_run` is read already.
+    /// For a handler with query parameters, which reports unknown ones. `dry_run` of a write is read already.
     ///
     /// # Errors
     ///

@@ -96,7 +96,7 @@ impl Describe for HtmlPage {
     }
 }
 
-/// A response `J` as JSON, or what it says as a page to print.
+/// A response `J` as JSON, or as a page to print.
 pub struct Printable<J>(ApiResponse, PhantomData<J>);
 
 impl<J> From<ApiResponse> for Printable<J> {

@@ -221,7 +221,7 @@ impl TenantStore {
         Ok(self.items(&[self.keys.event(id)]).await?.values().next().and_then(entry_of))
     }
 
-    /// Reads the tenant's recent events, as far back as the index may lag, and keeps those of the record.
+    /// Reads the tenant's recent events, as far back as the index may lag, and keeps the record's.
     async fn read_recent(&self, state: &mut HistoryState) -> Result<(), StoreError> {
         let mut recent = BTreeMap::new();
         let of_record = |entry: HistoryEntry| {

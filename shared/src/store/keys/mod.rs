@@ -1,7 +1,7 @@
 //! The keys of the table's items. All keys are made here, and nowhere else (docs/adr/0002-table.md).
 //!
 //! The partition key is always `T#<tenant>`, also in the indexes, so no expression can reach another tenant's items.
-//! Request counters and deliveries are in partitions of their own, whose keys begin with it. The exception is the operator's
+//! Request counters and deliveries are in separate partitions, whose keys begin with it. The exception is the operator's
 //! registry of tenants, which contains only ids.
 
 mod events;
@@ -237,7 +237,7 @@ impl Keys {
         self.key(format!("{STORED_RESPONSES}{}#{}", short(idempotency.by), idempotency.key.hash()))
     }
 
-    /// The prefix of unique markers whose value begins with that of `unique`.
+    /// The prefix of unique markers whose value begins with `unique`'s.
     #[must_use]
     pub fn markers(kind: Kind, unique: &Unique) -> AttributeValue {
         AttributeValue::S(format!("{MARKERS}{}.{}#{}", kind.noun(), unique.field, unique.value))

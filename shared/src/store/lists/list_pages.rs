@@ -78,9 +78,9 @@ impl TenantStore {
     ///
     /// Takes two round trips: one for the events since the last list, one for the records of the page. If the table contradicts
     /// the index, a record has changed in between or a transaction is visible only in part. Both are read again, at the same
-    /// time, but of the records only those. A contradiction that lasts longer than a transaction can explain leads to a new load
+    /// time, but only the contradicting records. A contradiction that lasts longer than a transaction can explain leads to a new load
     /// and, if that doesn't help, to an index of the records themselves. If records keep changing, `arrange` chooses and sorts
-    /// those of the last page.
+    /// the records of the last page.
     pub(in crate::store) async fn page_from_index<I: ListIndex, E>(
         &self,
         request: PageRequest,

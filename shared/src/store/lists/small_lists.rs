@@ -104,7 +104,7 @@ impl TenantStore {
         }
     }
 
-    /// For kinds with few records. Reads them all, but keeps only those that the page may need, in bounded memory. Blobs are read
+    /// For kinds with few records. Reads them all, but keeps only what the page may need, in bounded memory. Blobs are read
     /// for the page only. Records that can't be read are named on every page, since their place is unknown.
     pub(in crate::store) async fn list_all<T: Record>(
         &self,

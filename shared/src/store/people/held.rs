@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub struct Held<T> {
     /// `None` if it was deleted.
     pub record: Option<Stored<T>>,
-    /// Oldest first, each with the pointers to what it says about the person.
+    /// Oldest first, each with pointers to its values about the person.
     pub entries: Vec<(HistoryEntry, Event, Vec<String>)>,
     pub traces: Traces,
 }

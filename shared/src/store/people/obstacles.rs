@@ -10,7 +10,7 @@ use crate::store::table::read::USES;
 use crate::store::table::times::{MAX_REQUEST, max_event_delay};
 use crate::store::{ChangeContext, InstanceFilter, PageRequest, TenantStore};
 
-/// The most pages of open instances that are searched for those that pick a user.
+/// The most pages of open instances that are searched for a picked user.
 const MAX_PAGES: u32 = 10;
 const PAGE: u32 = 100;
 

@@ -26,7 +26,7 @@ pub struct DryRun(Arc<Mutex<Plan>>);
 struct Plan {
     /// The items that the units of work would leave under their keys; `None` for a deleted item.
     items: HashMap<Key, Option<Item>>,
-    /// Texts in the place of those that only the real request assigns.
+    /// Placeholders for texts that only the real request assigns.
     placeholders: BTreeSet<String>,
     /// The first digits and the count of reserved numbers.
     numbers: Option<(u64, u64)>,

@@ -102,7 +102,7 @@ const THROTTLING_CODES: [&str; 5] = [
 /// Other error codes that can be retried, besides HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
 const RETRYABLE_CODES: [&str; 3] = ["InternalServerError", "TransactionInProgressException", "TransactionConflictException"];
 
-/// `code` is that of an error, or of a cancellation reason.
+/// `code` is of an error, or of a cancellation reason.
 pub(in crate::store) fn is_retryable(code: &str) -> bool {
     RETRYABLE_CODES.contains(&code) || THROTTLING_CODES.contains(&code)
 }

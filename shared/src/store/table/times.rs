@@ -33,7 +33,7 @@ pub(crate) async fn pause(store: &Store, round: u32) {
     tokio::time::sleep(Duration::from_millis(1 + u64::from(u16::from_le_bytes(bytes)) % longest)).await;
 }
 
-/// The part of a request's time that a long read leaves for the rest.
+/// The time that a long read leaves for the rest of the request.
 const TIME_TO_RESPOND: Duration = Duration::from_secs(1);
 /// The longest reading time of a request without a deadline.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);

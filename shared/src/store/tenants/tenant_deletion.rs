@@ -71,7 +71,7 @@ impl TenantStore {
         Ok(counts)
     }
 
-    /// The tenant's own partition, and those of its webhooks, present and deleted ones.
+    /// The partitions of the tenant and of its webhooks, present and deleted ones.
     ///
     /// # Errors
     ///

@@ -58,7 +58,7 @@ impl TenantStore {
         let mut scan = self.begin_scan().await?;
         let recent = scan.began.plus(-max_event_delay());
         self.scan_events(&mut scan, Timestamp::from_millis(0), &mut progress).await?;
-        // Events that were written during the scan may have an earlier id than those that were read already. So recent
+        // Events that were written during the scan may have an earlier id than events that were read already. So recent
         // events are read again, and once more for chains that are still incomplete while others keep writing.
         for looks in 1..=MAX_LOOKS {
             self.scan_events(&mut scan, recent, &mut progress).await?;

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 /// The longest time between the id of a record and the id of the event of its creation: longer than any request takes.
 const MAX_TIME_TO_EVENT: TimeDelta = TimeDelta::minutes(1);
-/// From this number of events on, those that were applied are counted instead of read. Below, a second query costs more than it
+/// From this number of events on, applied ones are counted instead of read. Below, a second query costs more than it
 /// saves.
 pub const MANY_EVENTS: usize = 100;
 /// The number of events, of about 1 KB, that one query counts: less than a page.

@@ -99,7 +99,7 @@ pub trait ListIndex: Default + Send + 'static {
     /// Without `with_optional`, what can be left out is, and the rest of the snapshot is not read.
     fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self>;
 
-    /// The part of [`ListIndex::bytes`] that can be left out.
+    /// How much of [`ListIndex::bytes`] can be left out.
     fn optional_bytes(&self) -> usize {
         0
     }

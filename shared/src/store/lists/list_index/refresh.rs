@@ -239,7 +239,7 @@ impl TenantStore {
         }
     }
 
-    /// The events from `from` on that are not applied yet, and perhaps some that are. After a burst, those that are applied
+    /// The events from `from` on that are not applied yet, and perhaps some that are. After a burst, applied events
     /// are only counted: if the table has no more of them, none is new, since events are never changed or deleted.
     async fn new_events<I: ListIndex>(
         &self,

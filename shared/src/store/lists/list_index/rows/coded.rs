@@ -366,7 +366,7 @@ impl CodedColumns {
         Some(())
     }
 
-    /// `None` if the columns can't be those of rows.
+    /// `None` if no rows can have these columns.
     pub fn finish(&mut self, columns: Range<usize>) -> Option<()> {
         self.columns.iter_mut().skip(columns.start).take(columns.len()).try_for_each(Dictionary::finish)
     }

@@ -50,7 +50,7 @@ impl<F: Facet> Facets<F> {
         counted.map(|(number, (_, rows))| (to_u32(number), *rows as u64)).collect()
     }
 
-    /// Whether each facet passes the filter, by number, and the number of rows of those that do.
+    /// Whether each facet passes the filter, by number, and the number of rows with passing ones.
     pub fn select(&self, filter: impl Fn(&F) -> bool) -> (Vec<bool>, usize) {
         let selected: Vec<bool> = self.entries.iter().map(|(facet, rows)| *rows > 0 && filter(facet)).collect();
         let rows = self.entries.iter().zip(&selected).filter(|(_, is_selected)| **is_selected).map(|((_, rows), _)| rows);

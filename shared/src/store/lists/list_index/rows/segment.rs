@@ -21,7 +21,7 @@ pub struct Segment<C> {
     pub exact: Texts,
     /// In the order of their columns. A column of which no row has a value may be missing.
     pub coded: Vec<SegmentColumn>,
-    /// Those of the searched texts, and perhaps of earlier ones. They are collected for the first search.
+    /// Trigrams of the searched texts, and perhaps of earlier ones. They are collected for the first search.
     trigrams: OnceLock<TrigramSet>,
 }
 

@@ -55,7 +55,7 @@ impl<C: Columns> SortedRows<C> {
         segments + self.segments.iter().map(Segment::bytes).sum::<usize>() + self.facets.bytes() + coded
     }
 
-    /// The part of [`SortedRows::bytes`] that can be left out.
+    /// How much of [`SortedRows::bytes`] can be left out.
     pub fn optional_bytes(&self) -> usize {
         self.coded_bytes(self.optional_columns())
     }

@@ -203,7 +203,7 @@ impl SearchTerms {
         self.trigrams.iter().all(|trigram| texts.contains(*trigram))
     }
 
-    /// Whether all words but that of [`SearchTerms::finder`] do. `texts` must be case-folded.
+    /// Whether all words but the one of [`SearchTerms::finder`] do. `texts` must be case-folded.
     pub fn others_occur_in(&self, texts: &str) -> bool {
         self.others.iter().all(|word| word.find(texts.as_bytes()).is_some())
     }

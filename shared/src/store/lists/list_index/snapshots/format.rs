@@ -80,7 +80,7 @@ pub struct SnapshotHeader {
     pub rows: u64,
     /// The size in memory.
     pub index_bytes: u64,
-    /// The part of it that can be left out.
+    /// How much of it can be left out.
     pub optional_bytes: u64,
     body_bytes: u64,
     /// The bytes of the body without compression.
