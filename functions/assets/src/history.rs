@@ -7,8 +7,7 @@ use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
 use shared::http::requests::extract::{Path, Query};
-use shared::http::responses::Json;
-use shared::http::responses::page::{History, HistoryQuery, read_history};
+use shared::http::responses::{History, HistoryQuery, Json, read_history};
 
 /// List an asset's history
 ///

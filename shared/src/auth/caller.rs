@@ -13,7 +13,7 @@ use crate::http::RequestContext;
 use crate::http::credential_check::Check;
 use crate::http::error::ApiError;
 use crate::http::openapi::{API_KEY, Describe, Schemas};
-use crate::http::requests::receive::{ReceivedRequest, VerifiedSender};
+use crate::http::requests::extract::{ReceivedRequest, VerifiedSender};
 use crate::store::{ChangeContext, TenantStore, WriteError};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

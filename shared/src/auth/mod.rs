@@ -10,7 +10,6 @@ mod idempotent_enqueue;
 mod operations;
 mod signer;
 mod unverified;
-mod verify;
 
 pub use caller::{Caller, Principal, VerifiedCaller};
 pub use command::{Command, unknown_reference};

@@ -1,8 +1,7 @@
 //! The holder of a signing link.
 
 use super::Principal;
-use super::unverified::UnverifiedRequest;
-use super::verify::RequestCount;
+use super::unverified::{RequestCount, UnverifiedRequest};
 use crate::app::App;
 use crate::domain::actor::Actor;
 use crate::domain::record::Stored;
@@ -12,7 +11,7 @@ use crate::domain::values::time::Timestamp;
 use crate::http::credential_check::Check;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Describe, Schemas};
-use crate::http::requests::receive::{ReceivedRequest, VerifiedSender};
+use crate::http::requests::extract::{ReceivedRequest, VerifiedSender};
 use crate::store::{ChangeContext, StoreError, TenantStore};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

@@ -1,18 +1,26 @@
 //! A request whose credential is not verified yet, and its headers `Idempotency-Key` and `If-Match`, which make a change
-//! repeatable or conditional.
+//! repeatable or conditional. Verifies an API key: its secret, its owner, its rate limit and its scope, in this order. Also
+//! counts requests against the limits of a key or signing link, and of the tenant.
 
-use super::verify::{CheckedKey, KeyCheck};
 use super::{Principal, VerifiedCaller};
 use crate::app::App;
+use crate::domain::actor::Actor;
+use crate::domain::keys::api_key::{ApiKey, SharedLimit};
+use crate::domain::keys::lease::{Rate, end_of_window};
 use crate::domain::keys::scope::Scope;
-use crate::domain::keys::token::{BearerToken, Credential};
+use crate::domain::keys::token::{BearerToken, Credential, Token};
+use crate::domain::record::Stored;
 use crate::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, Precondition};
+use crate::domain::user::User;
 use crate::domain::values::field_error::ValueError;
-use crate::domain::values::id::{ApiKeyId, Id, TenantId};
+use crate::domain::values::id::{ApiKeyId, Id, TenantId, UserId};
+use crate::domain::values::time::Timestamp;
 use crate::http::RequestContext;
 use crate::http::error::ApiError;
-use crate::http::requests::receive::{ReceivedBody, ReceivedRequest, bearer_token, list_header, media_type, received};
-use crate::store::{ChangeContext, KeyBatch, PreviousRequest, TenantStore, WriteError};
+use crate::http::requests::extract::{ReceivedBody, ReceivedRequest, bearer_token, list_header, media_type, received};
+use crate::log::error_chain;
+use crate::store::{BatchGet, ChangeContext, KeyBatch, PreviousRequest, StoreError, TenantStore, WriteError};
+use crate::verified_keys::KnownKey;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use std::sync::Arc;
@@ -214,4 +222,250 @@ fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Result<&'a st
         return Some(Err(ValueError::new("must be sent once")));
     }
     Some(value.to_str().map_err(|_| ValueError::new("must be printable ASCII")))
+}
+
+/// The age from which a key's `last_used_at` is written again.
+const LAST_USED_PRECISION: chrono::TimeDelta = chrono::TimeDelta::hours(1);
+
+/// Marks the log lines of requests that could not be counted, for the dashboard.
+const UNCOUNTED: &str = "uncounted_requests";
+
+pub(super) struct KeyCheck<'a> {
+    pub(super) app: &'a App,
+    pub(super) store: &'a TenantStore,
+    pub(super) token: &'a Token,
+    pub(super) scopes: &'static [Scope],
+    pub(super) notes: &'a RequestContext,
+}
+
+/// What is known of a key before the handler runs.
+pub(super) enum CheckedKey {
+    /// Verified lately, not yet for this request.
+    Known(KnownKey),
+    /// Read for this request, which is not counted yet.
+    Read(Box<Credentials>),
+    Verified(Box<VerifiedCaller>),
+}
+
+/// A key's record and the user whom it is bound to, as they are now.
+pub(super) struct Credentials {
+    key: ApiKey,
+    /// `None` for a key of the tenant.
+    owner: Option<User>,
+}
+
+impl KeyCheck<'_> {
+    /// The key, if this instance found lately that it permits such a request. Then the request's reads may begin at once.
+    pub(super) fn known(&self) -> Option<KnownKey> {
+        self.app.verified_keys().permits(self.token, self.scopes, self.store.store().now())
+    }
+
+    /// Reads a key that is not known: alone, so that strangers cost next to nothing; then the owner of a bound key.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unauthorized`] for an unknown key, a wrong secret, or an owner who is inactive or deleted.
+    async fn credentials(&self) -> Result<Credentials, ApiError> {
+        // A key or an owner that can't be read can't be verified.
+        let key = StoreError::tolerate_unreadable(self.store.get::<ApiKey>(self.token.id).await)?;
+        let Some(key) = self.accepted(key) else { return self.remember(None) };
+        let owner = match key.user_id {
+            None => None,
+            Some(user) => StoreError::tolerate_unreadable(self.store.get::<User>(user).await)?,
+        };
+        self.remember(Some((key, owner)))
+    }
+
+    /// Reads a known key with its owner and all that has joined the batch.
+    async fn credentials_in(&self, batch: &KeyBatch, owner: Option<UserId>) -> Result<Credentials, ApiError> {
+        let records = BatchGet::new().with::<ApiKey>(Some(self.token.id)).with::<User>(owner);
+        let records = self.store.read_key_batch(batch, records).await?;
+        let key = self.accepted(records.get_readable(Some(self.token.id))?);
+        let owner = records.get_readable::<User>(key.as_ref().and_then(|key| key.user_id))?;
+        self.remember(key.map(|key| (key, owner)))
+    }
+
+    /// The key, if its secret is the token's.
+    fn accepted(&self, key: Option<Stored<ApiKey>>) -> Option<ApiKey> {
+        let (key, secret) = (key?.value, &self.token.secret);
+        let is_accepted = secret.is_one_of(&key.accepted_hashes(self.store.store().now()));
+        is_accepted.then(|| if secret.is_one_of(&[&key.hash]) { key } else { key.in_grace() })
+    }
+
+    /// Refuses a bound key whose owner is gone or inactive.
+    fn remember(&self, read: Option<(ApiKey, Option<Stored<User>>)>) -> Result<Credentials, ApiError> {
+        let known = self.app.verified_keys();
+        let accepted = read.map(|(key, owner)| (key, owner.map(|owner| owner.value).filter(|owner| owner.is_active)));
+        let Some((key, owner)) = accepted.filter(|(key, owner)| key.user_id == owner.as_ref().map(|owner| owner.id)) else {
+            known.remove(self.token);
+            return Err(ApiError::Unauthorized);
+        };
+        let scopes = key.effective_scopes(owner.as_ref().map(|owner| owner.role));
+        let values = KnownKey { rate_limit: key.rate_limit_per_minute, owner: key.user_id };
+        known.insert(self.token, scopes, values, self.store.store().now());
+        Ok(Credentials { key, owner })
+    }
+
+    fn count(&self) -> RequestCount<'_> {
+        RequestCount { store: self.store, credential: self.token.id.uuid(), at: self.store.store().now() }
+    }
+
+    /// Reads a key that is not known. A request that it does not permit is refused before the handler reads.
+    ///
+    /// # Errors
+    ///
+    /// As [`KeyCheck::credentials`], then as [`KeyCheck::verify`].
+    pub(super) async fn begin_alone(&self) -> Result<CheckedKey, ApiError> {
+        let credentials = Box::new(self.credentials().await?);
+        if self.known().is_some() {
+            return Ok(CheckedKey::Read(credentials));
+        }
+        Ok(CheckedKey::Verified(Box::new(self.count_and_verify(*credentials).await?)))
+    }
+
+    /// Verifies the key, and counts the request. A known key is read with all that has joined the batch.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unauthorized`], [`ApiError::RateLimited`], [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
+    pub(super) async fn verify(&self, key: CheckedKey, batch: &KeyBatch) -> Result<VerifiedCaller, ApiError> {
+        match key {
+            CheckedKey::Known(known) => {
+                let count = self.count();
+                let (read, begun) = futures_util::join!(self.credentials_in(batch, known.owner), count.begin(known.rate_limit));
+                self.verify_counted(read?, &count, begun).await
+            }
+            CheckedKey::Read(credentials) => self.count_and_verify(*credentials).await,
+            CheckedKey::Verified(caller) => Ok(*caller),
+        }
+    }
+
+    async fn count_and_verify(&self, credentials: Credentials) -> Result<VerifiedCaller, ApiError> {
+        let count = self.count();
+        let begun = count.begin(credentials.key.rate_limit_per_minute).await;
+        self.verify_counted(credentials, &count, begun).await
+    }
+
+    async fn verify_counted(
+        &self,
+        credentials: Credentials,
+        count: &RequestCount<'_>,
+        begun: Begun,
+    ) -> Result<VerifiedCaller, ApiError> {
+        let (store, token, known, now) = (self.store, self.token, self.app.verified_keys(), count.at);
+        let (key, owner) = (&credentials.key, credentials.owner.as_ref());
+        self.notes.note_caller(token.tenant, token.id);
+        let counted = count.finish(begun, key.rate_limit_per_minute, key.shared_limits(now), self.notes).await;
+        if let Err(ApiError::RateLimited(_) | ApiError::TenantRateLimited(_)) = counted {
+            known.exhaust(token, end_of_window(now));
+        }
+        counted?;
+        let scopes = key.effective_scopes(owner.map(|owner| owner.role));
+        if is_outdated(key.last_used_at, now)
+            && let Err(error) = store.touch_key(token.id, now).await
+        {
+            tracing::warn!(error = %error, key_id = %token.id, "could not record that a key was used");
+        }
+        if let Some(scope) = self.scopes.iter().find(|scope| !scopes.contains(scope)) {
+            return Err(ApiError::Forbidden(*scope));
+        }
+        let actor = Actor {
+            key_id: Some(token.id),
+            key_name: key.name.to_string(),
+            user_id: key.user_id,
+            user_name: owner.map(|owner| owner.display_name.to_string()),
+            link_id: None,
+        };
+        let context = ChangeContext { actor, at: now, idempotency: None, precondition: None, is_erasure: false };
+        let role = key.role(owner.map(|owner| owner.role));
+        let (app, notes) = (self.app.clone(), self.notes.clone());
+        let Credentials { key, owner } = credentials;
+        let principal = Principal { validations: app.validations(), store: store.clone(), context, app };
+        Ok(VerifiedCaller { principal, scopes, role, key, owner, notes, is_resumed: false })
+    }
+}
+
+fn is_outdated(last_used_at: Option<Timestamp>, now: Timestamp) -> bool {
+    last_used_at.is_none_or(|at| at.plus(LAST_USED_PRECISION) <= now)
+}
+
+/// Counts a request against the rate limits.
+pub(super) struct RequestCount<'a> {
+    pub(super) store: &'a TenantStore,
+    pub(super) credential: Uuid,
+    pub(super) at: Timestamp,
+}
+
+/// A request that is counted against the limit of its credential only.
+pub(super) struct Begun {
+    used: Result<u64, StoreError>,
+    /// The tenant's limit.
+    ceiling: Result<Option<u32>, StoreError>,
+}
+
+impl RequestCount<'_> {
+    /// Counts the request against the credential's own limit, and reads the tenant's meanwhile.
+    pub(super) async fn begin(&self, limit: u32) -> Begun {
+        let used = self.store.count_request(self.credential, limit, self.at);
+        let (used, ceiling) = futures_util::join!(used, self.store.ceiling_of_minute(self.at));
+        Begun { used, ceiling }
+    }
+
+    /// Counts the request against the other limits: the ones that a new key shares with the keys that made it, then the tenant's.
+    /// What one limit refuses doesn't count against the next, so a key beyond its own limit doesn't use up the tenant's.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::RateLimited`] or [`ApiError::TenantRateLimited`]. `notes` get the limit that is exceeded, and otherwise
+    /// the credential's own.
+    pub(super) async fn finish(
+        &self,
+        begun: Begun,
+        limit: u32,
+        shared: &[SharedLimit],
+        notes: &RequestContext,
+    ) -> Result<(), ApiError> {
+        let rate = Rate::new(limit, self.counted(self.credential, begun.used)?, self.at);
+        let rate = if rate.is_exceeded() { rate } else { self.shared_rate(shared).await?.unwrap_or(rate) };
+        if rate.is_exceeded() {
+            notes.note_rate(rate);
+            return Err(ApiError::RateLimited(rate.wait));
+        }
+        let of_tenant = self.tenant_rate(begun.ceiling).await?.filter(Rate::is_exceeded);
+        notes.note_rate(of_tenant.unwrap_or(rate));
+        of_tenant.map_or(Ok(()), |of_tenant| Err(ApiError::TenantRateLimited(of_tenant.wait)))
+    }
+
+    /// Returns the rate of the first shared limit that is exceeded.
+    async fn shared_rate(&self, limits: &[SharedLimit]) -> Result<Option<Rate>, StoreError> {
+        let count = |limit: &SharedLimit| self.store.count_request(limit.key.uuid(), limit.rate_limit_per_minute, self.at);
+        let counts = futures_util::future::join_all(limits.iter().map(count)).await;
+        for (limit, used) in limits.iter().zip(counts) {
+            let rate = Rate::new(limit.rate_limit_per_minute, self.counted(limit.key.uuid(), used)?, self.at);
+            if rate.is_exceeded() {
+                return Ok(Some(rate));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn tenant_rate(&self, ceiling: Result<Option<u32>, StoreError>) -> Result<Option<Rate>, StoreError> {
+        let tenant = self.store.id().uuid();
+        let Some(limit) = self.counted(tenant, ceiling)?.flatten() else { return Ok(None) };
+        let used = self.store.count_request(tenant, limit, self.at).await;
+        Ok(Some(Rate::new(limit, self.counted(tenant, used)?, self.at)))
+    }
+
+    /// What the table says. `None` if it can't: limits protect the service from its callers, so they must not refuse them for a
+    /// fault of the table.
+    fn counted<T>(&self, credential_id: Uuid, answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+        match answer {
+            Err(StoreError::Unavailable(cause)) => {
+                let (tenant_id, cause) = (self.store.id(), error_chain(&*cause));
+                tracing::warn!(metric = UNCOUNTED, %tenant_id, %credential_id, cause, "a request was let through without being counted");
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
 }

@@ -5,7 +5,7 @@
 //! Otherwise it sends the error of the check, whatever the handler says.
 
 use super::error::ApiError;
-use super::requests::receive::ReceivedRequest;
+use super::requests::extract::ReceivedRequest;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::middleware::Next;

@@ -2,7 +2,7 @@
 
 use super::dry_run;
 use super::openapi::{self, DescribedHandler, Schemas};
-use super::requests::receive::receive;
+use super::requests::extract::receive;
 use crate::app::App;
 use axum::Router;
 use axum::handler::Handler;

@@ -3,7 +3,7 @@
 
 use super::dry_run::into_dry_run;
 use super::error::{ApiError, ConflictCode};
-use super::requests::receive::list_header;
+use super::requests::extract::list_header;
 use super::responses::ApiResponse;
 use crate::app::App;
 use crate::domain::keys::lease::Rate;

@@ -24,8 +24,8 @@ pub use lists::filters::{
     AssetFilter, AssetRanges, AssetSort, AssetTypeFilter, Assignee, InstanceFilter, ManufacturerFilter, ModelFilter, PlaceFilter,
     ProcessFilter, Range, SortField, Statuses, UserFilter, custom_column, literal, wanted_field,
 };
+pub use lists::indexed_lists::{Page, PageRequest};
 pub use lists::list_index::{MAX_SNAPSHOT_TIME, SnapshotReport, Wanted};
-pub use lists::list_pages::{Page, PageRequest};
 pub use lists::stats::GroupBy;
 pub use people::{Held, PartAbout};
 pub use signing::KeyError;

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use dev_server::faulty_table::planned::CallFailure;
 use serde_json::{Value, json};
 use shared::domain::record::Kind;
-use shared::http::requests::receive::NOT_UTF8;
+use shared::http::requests::extract::NOT_UTF8;
 use shared::store::keys::Keys;
 
 pub async fn asset(client: &Client, name: &str) -> Value {

@@ -1,8 +1,8 @@
 //! The endpoints of process definitions. Bodies, queries and views of process definitions.
 
+use crate::subject::Subject;
 use crate::subject::advance::CancelSubject;
-use crate::subject::wire::InstanceView;
-use crate::subject::{Subject, wire};
+use crate::subject::wire::{self, InstanceView};
 use serde::Serialize;
 use serde_json::Value;
 use shared::auth::caller::{ProcessesRead, ProcessesWrite};
@@ -23,8 +23,7 @@ use shared::http::openapi::{
 use shared::http::requests::body::FromJson;
 use shared::http::requests::extract::{JsonBody, Path, Query};
 use shared::http::requests::params::{self, FromParam, Limit, PageNumber};
-use shared::http::responses::page::PageItems;
-use shared::http::responses::{Created, Data, Success, Versioned, or_not_found};
+use shared::http::responses::{Created, Data, PageItems, Success, Versioned, or_not_found};
 use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, TenantStore, UnitOfWork, WriteError};
 use std::borrow::Cow;
 use utoipa::openapi::RefOr;

@@ -12,8 +12,7 @@ use shared::http::error::ApiError;
 use shared::http::openapi::{CancellationConflict, ChangeErrors, InputErrors, ResourceErrors, StartConflict, SubmissionConflict};
 use shared::http::requests::extract::{JsonBody, OptionalJsonBody, Path, Query, StepKey};
 use shared::http::requests::params::{self, Limit, PageNumber};
-use shared::http::responses::page::{History, HistoryQuery, read_history};
-use shared::http::responses::{Created, Json, Png, Versioned, or_not_found};
+use shared::http::responses::{Created, History, HistoryQuery, Json, Png, Versioned, or_not_found, read_history};
 use shared::store::{InstanceFilter, Page};
 
 /// Start a process

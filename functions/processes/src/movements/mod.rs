@@ -11,8 +11,7 @@ use shared::http::error::ApiError;
 use shared::http::openapi::{CancellationConflict, InputErrors, ResourceErrors, SubmissionConflict};
 use shared::http::requests::extract::{JsonBody, OptionalJsonBody, Path, Query};
 use shared::http::requests::params::{self, Limit, PageNumber};
-use shared::http::responses::Data;
-use shared::http::responses::page::{PageItems, SerializedPage};
+use shared::http::responses::{Data, PageItems, SerializedPage};
 use shared::store::{BatchGet, StoreError};
 
 /// Movements that are read at once for a list. More movements with large instances could exceed a function's memory.

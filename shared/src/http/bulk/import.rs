@@ -8,7 +8,7 @@ use crate::domain::values::string_enum::string_enum;
 use crate::domain::values::suggestions::unknown_name;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Describe, Schemas};
-use crate::http::requests::receive::{Unread, VerifiedSender};
+use crate::http::requests::extract::{Unread, VerifiedSender};
 use crate::store::StoreError;
 use fields::{Column, same_value};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,7 @@
 //! Request bodies, read strictly: all errors are reported together, and no member is silently dropped. [`body!`](crate::body)
 //! declares a body; its fields have types that read their JSON ([`FromJson`]).
 
-use super::extract::OptionalJsonBody;
-use super::receive::{NOT_UTF8, VerifiedSender, utf8_json};
+use super::extract::{NOT_UTF8, OptionalJsonBody, VerifiedSender, utf8_json};
 use crate::domain::assets::asset::{AssetDetailsChange, Status, Transitions};
 use crate::domain::assets::label::LabelUrlTemplate;
 use crate::domain::assets::seen::Location;

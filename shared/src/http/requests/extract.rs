@@ -1,22 +1,31 @@
-//! A handler's arguments: path parameters, query parameters and bodies.
-//!
-//! The first argument of a handler is the sender, so that unauthenticated requests stay cheap. The query follows, then the
-//! path: errors are reported in this order. The handler reads the body itself, and adds the errors that it finds.
+//! A handler's arguments: path parameters, query parameters and bodies. The first argument of a handler is the sender, so that
+//! unauthenticated requests stay cheap. The query follows, then the path: errors are reported in this order. The handler reads
+//! the body itself, and adds the errors that it finds. Receives a request once for all extractors: its body up to a limit, its
+//! path parameters and its query. Text must be UTF-8, as far as API Gateway lets a function see that.
 
 use super::body::FromBody;
-use super::params::FromQuery;
-use super::receive::{ReceivedBody, ReceivedRequest, Unread, VerifiedSender, received};
+use super::params::{FromQuery, Params, decode};
+use crate::domain::keys::token::{BearerToken, Credential};
 use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::id::{
     ApiKeyId, AssetId, AssetTypeId, EventId, InstanceId, LinkId, ManufacturerId, ModelId, MovementId, ProcessId, UserId,
     WebhookId,
 };
 use crate::domain::values::text::Line;
+use crate::http::dry_run;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Describe, Schemas, add_body, add_parameter, add_schema, schema_or_reference};
-use axum::extract::FromRequestParts;
+use crate::store::DryRun;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use http_body_util::BodyExt;
 use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use utoipa::ToSchema;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required};
@@ -228,5 +237,252 @@ impl<P: PathParameter> Describe for Path<P> {
         let in_path = |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(it) if it.parameter_in == ParameterIn::Path);
         let index = parameters.iter().filter(|parameter| in_path(parameter)).count();
         parameters.insert(index, RefOr::T(parameter.build()));
+    }
+}
+
+/// 1 MiB.
+pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// So much of a larger body is read and dropped, so that the sender gets a 413 instead of a broken connection. API Gateway
+/// passes on at most this much.
+const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
+
+pub(crate) enum ReceivedBody {
+    /// The body as a whole.
+    Whole(Bytes),
+    /// More than [`MAX_BODY_BYTES`].
+    TooLarge,
+    /// The connection ended before the body did.
+    Incomplete,
+    /// The request has no credential, so that every reader of the body refuses it.
+    Unread,
+}
+
+/// A request, not yet interpreted.
+pub(crate) struct ReceivedRequest {
+    /// Path parameters by the name that the route gives them; `None` for bad percent-encoding.
+    pub(crate) path: Option<Vec<(String, String)>>,
+    /// The text after `?`.
+    query: String,
+    is_query_read: AtomicBool,
+    /// The method is for writes.
+    is_write: bool,
+    pub(crate) content_type: Option<String>,
+    /// The body is compressed, or encoded otherwise.
+    pub(crate) is_encoded: bool,
+    pub(crate) body: ReceivedBody,
+}
+
+impl ReceivedRequest {
+    /// For a handler with query parameters, which reports unknown ones. `dry_run` of a write is read already.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding.
+    pub(crate) fn params(&self) -> Result<Params, ApiError> {
+        self.is_query_read.store(true, Ordering::Relaxed);
+        Ok(self.read_params()?.0)
+    }
+
+    /// For a handler that may have no query parameters.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] for parameters that nobody has read.
+    pub(crate) fn refuse_unread_query(&self) -> Result<(), ApiError> {
+        if self.is_query_read.load(Ordering::Relaxed) { Ok(()) } else { self.read_params()?.0.finish() }
+    }
+
+    /// `None` for a real request. Bad parameters are reported when all of them are read.
+    pub(crate) fn dry_run(&self) -> Option<DryRun> {
+        self.read_params().is_ok_and(|(_, is_dry_run)| is_dry_run).then(DryRun::default)
+    }
+
+    fn read_params(&self) -> Result<(Params, bool), ApiError> {
+        let mut params = Params::parse(&self.query)?;
+        let is_dry_run = self.is_write && params.take::<bool>(dry_run::PARAMETER) == Some(true);
+        Ok((params, is_dry_run))
+    }
+
+    /// `name` is the parameter's name in the route.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::NotFound`] if the route has no such parameter.
+    pub(crate) fn path_parameter(&self, name: &str) -> Result<&str, ApiError> {
+        let params = self.path.as_ref().ok_or_else(|| ApiError::Malformed("The URL has bad percent-encoding.".into()))?;
+        let found = params.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).ok_or(ApiError::NotFound)
+    }
+
+    /// The body and its media type, without parameters such as `charset`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unauthorized`] for a request without a credential, [`ApiError::TooLarge`], [`ApiError::Malformed`] for
+    /// a body that is incomplete or missing (with the text `missing`), and [`ApiError::UnsupportedContentCoding`].
+    pub(in crate::http) fn whole_body(&self, missing: &str) -> Result<(&[u8], &str), ApiError> {
+        let bytes = match &self.body {
+            ReceivedBody::Whole(bytes) => bytes,
+            ReceivedBody::TooLarge => return Err(ApiError::TooLarge),
+            ReceivedBody::Incomplete => return Err(ApiError::Malformed("The body ended early.".into())),
+            ReceivedBody::Unread => return Err(ApiError::Unauthorized),
+        };
+        if bytes.is_empty() {
+            return Err(ApiError::Malformed(missing.into()));
+        }
+        if self.is_encoded {
+            return Err(ApiError::UnsupportedContentCoding);
+        }
+        let content_type = self.content_type.as_deref().unwrap_or_default();
+        Ok((bytes, media_type(content_type)))
+    }
+}
+
+#[cfg(test)]
+impl ReceivedRequest {
+    /// A GET with nothing else.
+    pub(in crate::http) fn with_query(query: &str) -> Self {
+        Self {
+            path: Some(Vec::new()),
+            query: query.to_owned(),
+            is_query_read: AtomicBool::new(false),
+            is_write: false,
+            content_type: None,
+            is_encoded: false,
+            body: ReceivedBody::Unread,
+        }
+    }
+}
+
+/// Puts a [`ReceivedRequest`] into the request's extensions, from where the extractors take it.
+pub(in crate::http) async fn receive(request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let params = RawPathParams::from_request_parts(&mut parts, &()).await;
+    let path = params.ok().filter(|_| decode(parts.uri.path()).is_ok());
+    let body = if has_credential(&parts.headers) { receive_body(body).await } else { ReceivedBody::Unread };
+    let received = ReceivedRequest {
+        path: path.map(|params| params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        is_query_read: AtomicBool::new(false),
+        is_write: !parts.method.is_safe(),
+        content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
+        is_encoded: list_header(&parts.headers, &header::CONTENT_ENCODING).is_some_and(|codings| !is_identity(&codings)),
+        body,
+    };
+    parts.extensions.insert(Arc::new(received));
+    next.run(Request::from_parts(parts, Body::empty())).await
+}
+
+/// The value is a list. It may be spread over several lines (RFC 9110 §5.3).
+pub(crate) fn list_header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let lines: Vec<&str> = headers.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<_, _>>().ok()?;
+    (!lines.is_empty()).then(|| lines.join(", "))
+}
+
+/// Without parameters such as `charset`.
+pub(crate) fn media_type(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// The credential in the only `Authorization: Bearer …` header (RFC 6750 §2.1; the case of the scheme is ignored), if it has the
+/// form of one.
+pub(crate) fn bearer_token<C: Credential>(headers: &HeaderMap) -> Option<BearerToken<C>> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (scheme, token) = values.next()?.to_str().ok()?.split_once(' ')?;
+    let is_only = values.next().is_none() && scheme.eq_ignore_ascii_case("bearer");
+    BearerToken::parse(token.trim()).filter(|_| is_only)
+}
+
+/// Of any kind, valid or not.
+fn has_credential(headers: &HeaderMap) -> bool {
+    bearer_token::<ApiKeyId>(headers).is_some() || bearer_token::<LinkId>(headers).is_some()
+}
+
+/// `codings` is a list of content codings.
+fn is_identity(codings: &str) -> bool {
+    codings.split(',').map(str::trim).all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case("identity"))
+}
+
+async fn receive_body(mut body: Body) -> ReceivedBody {
+    let mut bytes = Vec::new();
+    let mut received = 0usize;
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return ReceivedBody::Incomplete };
+        let Some(data) = frame.data_ref() else { continue };
+        received = received.saturating_add(data.len());
+        if received > MAX_BYTES_READ {
+            return ReceivedBody::TooLarge;
+        }
+        if received <= MAX_BODY_BYTES {
+            bytes.extend_from_slice(data);
+        } else {
+            bytes = Vec::new();
+        }
+    }
+    if received > MAX_BODY_BYTES { ReceivedBody::TooLarge } else { ReceivedBody::Whole(bytes.into()) }
+}
+
+/// What is wrong with a text that [`utf8`] refuses.
+pub const NOT_UTF8: &str = "is not UTF-8, or contains U+FFFD, the replacement character";
+
+/// The text of a part of a body. `None` for one that is not UTF-8, and for one with U+FFFD: API Gateway hands bodies over as
+/// strings, in which U+FFFD stands for each byte that it could not decode.
+pub fn utf8(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok().filter(|text| !text.contains(char::REPLACEMENT_CHARACTER))
+}
+
+/// As [`utf8`], for JSON: U+FFFD may also be escaped, by a client that decoded a text before.
+pub fn utf8_json(bytes: &[u8]) -> Option<&str> {
+    utf8(bytes).filter(|text| !has_escaped_replacement(text))
+}
+
+fn has_escaped_replacement(json: &str) -> bool {
+    let mut rest = json.as_bytes();
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        // The escape, without its backslash.
+        let (_, escape) = rest.split_at(at + 1);
+        if escape.get(..5).is_some_and(|escape| escape.eq_ignore_ascii_case(b"ufffd")) {
+            return true;
+        }
+        rest = escape.get(1..).unwrap_or_default();
+    }
+    false
+}
+
+/// The body of a request, not yet read. `T` is its kind, with its parser.
+pub struct Unread<T> {
+    pub(in crate::http) received: Arc<ReceivedRequest>,
+    part: PhantomData<fn() -> T>,
+}
+
+/// A sender whose credential was checked: for this request or, while that goes on, for one of the last minutes.
+pub trait VerifiedSender {}
+
+pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> {
+    let received = parts.extensions.get::<Arc<ReceivedRequest>>().cloned();
+    received.ok_or_else(|| ApiError::Internal("a route outside of http::service".into()))
+}
+
+impl<S: Sync, T> FromRequestParts<S> for Unread<T> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self { received: received(parts)?, part: PhantomData })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_were_replaced_are_not_utf8() {
+        assert_eq!(utf8("Größe".as_bytes()), Some("Größe"));
+        assert_eq!([&b"Gr\xf6\xdfe"[..], "Gr\u{fffd}\u{fffd}e".as_bytes()].map(utf8), [None, None]);
+        for json in [r#""\ufffd""#, r#""a\\\uFFFD""#, r#""\u00e9\uFffD"#] {
+            assert_eq!(utf8_json(json.as_bytes()), None, "{json}");
+        }
+        for json in [r#""\\ufffd""#, r#""\ufffe \u00e9""#, r"\", r"\ufff", "ufffd"] {
+            assert_eq!(utf8_json(json.as_bytes()), Some(json));
+        }
     }
 }

@@ -3,4 +3,3 @@
 pub mod body;
 pub mod extract;
 pub mod params;
-pub mod receive;

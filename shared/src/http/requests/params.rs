@@ -16,7 +16,7 @@ use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::DeliveryStatus;
 use crate::http::error::ApiError;
 use crate::http::openapi::Schemas;
-use crate::http::requests::receive::{NOT_UTF8, utf8};
+use crate::http::requests::extract::{NOT_UTF8, utf8};
 use crate::store::{AssetSort, Assignee, GroupBy, PageRequest, PlaceFilter, Statuses};
 use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
@@ -242,7 +242,7 @@ impl Params {
 }
 
 /// Decodes a part of a URL strictly: a `%` that does not begin an escape is an error, and so is U+FFFD, as in
-/// [`utf8`](super::receive::utf8).
+/// [`utf8`](super::extract::utf8).
 pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
     let bytes = text.as_bytes();
     let escapes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');

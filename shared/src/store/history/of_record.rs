@@ -15,7 +15,7 @@ use crate::domain::values::text::Name;
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::keys::{self, HS, Item, Key, Keys, PK, TYPE};
-use crate::store::lists::list_pages::PageRequest;
+use crate::store::lists::indexed_lists::PageRequest;
 use crate::store::table::error::StoreError;
 use crate::store::table::read::{LAST_EVENT, LAST_HASH, TornReadRetry, VERSION};
 use crate::store::table::times::{max_event_delay, max_secondary_index_delay};
@@ -119,7 +119,7 @@ impl HistoryState {
     }
 
     /// The latest event that the record or the index speaks of.
-    fn last_event(&self) -> Option<EventId> {
+    pub(in crate::store) fn last_event(&self) -> Option<EventId> {
         self.events.values().next_back().copied()
     }
 

@@ -1,23 +1,20 @@
-//! The keys of the table's items. All keys are made here, and nowhere else (docs/adr/0002-table.md).
-//!
-//! The partition key is always `T#<tenant>`, also in the indexes, so no expression can reach another tenant's items.
-//! Request counters and deliveries are in separate partitions, whose keys begin with it. The exception is the operator's
-//! registry of tenants, which contains only ids.
+//! The keys of the table's items. All keys are made here, and nowhere else (docs/adr/0002-table.md). The partition key is always
+//! `T#<tenant>`, also in the indexes, so no expression can reach another tenant's items. Request counters and deliveries are in
+//! separate partitions, whose keys begin with it. The exception is the operator's registry of tenants, which contains only ids.
+//! Keys of events: in the table by time, in the index `history` by record and version. Sort keys of the index `list_index`: a
+//! letter for the section and the number of a bucket, such as `A07`. Keys of the items of webhooks besides their records.
 
-mod events;
-mod list_index;
-mod webhooks;
-
-pub use events::{EVENTS, LAST_VERSION, commitments_attribute, commitments_of, event_id, event_of, history_entry};
-pub use list_index::{BUCKETS, Section};
-pub use webhooks::delivered_event;
-
+use crate::domain::history::commitments::{Commitment, Commitments};
 use crate::domain::processes::instance::ImageName;
 use crate::domain::record::{Kind, Unique};
 use crate::domain::request::IdempotentRequest;
-use crate::domain::values::hex;
-use crate::domain::values::id::{EventId, Id, TenantId, UserId};
+use crate::domain::values::id::{AssetId, EventId, Id, TenantId, UserId, WebhookId};
+use crate::domain::values::time::Timestamp;
+use crate::domain::values::{base62, hex};
+use crate::domain::webhooks::DeliveryStatus;
+use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::TimeDelta;
 use serde_json::json;
 use std::collections::HashMap;
 use std::fmt;
@@ -304,10 +301,254 @@ pub fn health_check() -> Key {
     Key { pk: "NOTHING".to_owned(), sk: "NOTHING".to_owned() }
 }
 
+pub const EVENTS: &str = "EVENT#";
+/// The digits of a version in the index `history`.
+const VERSION_DIGITS: usize = 10;
+/// The highest version that has a key in the index `history`.
+pub const LAST_VERSION: u64 = 9_999_999_999;
+
+impl Keys {
+    /// `EVENT#<id>`: one event.
+    #[must_use]
+    pub fn event(&self, id: EventId) -> Key {
+        self.key(format!("{EVENTS}{}", id.short()))
+    }
+
+    /// The sort key, in the index `history`, of the event that made this version of a record.
+    ///
+    /// Versions have leading zeros so that they sort as numbers. The newest is therefore the number of events, and a page of a
+    /// history is a range of keys.
+    #[must_use]
+    pub fn history(record: Uuid, version: u64) -> AttributeValue {
+        AttributeValue::S(format!("{}#{version:0VERSION_DIGITS$}", EventId::from_uuid(record).short()))
+    }
+
+    /// From an item of the index `history`.
+    #[must_use]
+    pub fn history_row(item: &Item) -> Option<(u64, EventId)> {
+        let (_, version) = history_entry(item.get(HS)?)?;
+        Some((version, event_id(&Key::of(item)?)?))
+    }
+
+    /// The first and the last sort key that an event can have whose id was created at `since` or later.
+    #[must_use]
+    pub fn events_since(since: Timestamp) -> (AttributeValue, AttributeValue) {
+        let first = EventId::new(since, [0; 10]).short();
+        (AttributeValue::S(format!("{EVENTS}{first}")), AttributeValue::S(format!("{EVENTS}~")))
+    }
+
+    /// The first and the last sort key that an event can have whose id was created from `from` on and before `end`.
+    #[must_use]
+    pub fn events_in(from: Timestamp, end: Timestamp) -> Option<(AttributeValue, AttributeValue)> {
+        Self::events_between(Some(Self::last_event_before(from)), end)
+    }
+
+    /// The last possible id of an event that was created before `end`.
+    #[must_use]
+    pub fn last_event_before(end: Timestamp) -> EventId {
+        EventId::new(end.plus(TimeDelta::milliseconds(-1)), [u8::MAX; 10])
+    }
+
+    /// The range of sort keys of events after `after` whose id was created before `end`; `None` if there can be no such event.
+    #[must_use]
+    pub fn events_between(after: Option<EventId>, end: Timestamp) -> Option<(AttributeValue, AttributeValue)> {
+        // No key sorts between an id's key and the same key with one more character.
+        let from = after.map_or_else(|| EVENTS.to_owned(), |after| format!("{EVENTS}{}~", after.short()));
+        let to = format!("{EVENTS}{}", EventId::new(end, [0; 10]).short());
+        (from < to).then_some((AttributeValue::S(from), AttributeValue::S(to)))
+    }
+}
+
+/// The record and the version in a sort key of the index `history`.
+#[must_use]
+pub fn history_entry(key: &AttributeValue) -> Option<(Uuid, u64)> {
+    let (record, version) = key.as_s().ok()?.split_once('#')?;
+    Some((EventId::from_short(record)?.uuid(), version.parse().ok()?))
+}
+
+#[must_use]
+pub fn event_id(key: &Key) -> Option<EventId> {
+    key.sort().strip_prefix(EVENTS).and_then(EventId::from_short)
+}
+
+#[must_use]
+pub fn event_of(partition: &str, sort: &str) -> Option<(TenantId, EventId)> {
+    let key = Key { pk: partition.to_owned(), sk: sort.to_owned() };
+    Some((tenant(&key)?, event_id(&key)?))
+}
+
+/// The commitments of an event.
+#[must_use]
+pub fn commitments_of(item: &Item) -> Commitments {
+    let stored = item.get(COMMITMENTS).and_then(|commitments| commitments.as_m().ok());
+    let commitment = |(pointer, value): (&String, &AttributeValue)| {
+        let pointer = if pointer.starts_with('/') { pointer.clone() } else { format!("{CHANGES}{pointer}") };
+        Some((pointer, Commitment::from_bytes(value.as_b().ok()?.as_ref())?))
+    };
+    stored.into_iter().flatten().filter_map(commitment).collect()
+}
+
+/// Most pointers begin with it. It is not stored, so that entries stay small.
+const CHANGES: &str = "/changes/";
+
+/// `None` without commitments.
+#[must_use]
+pub fn commitments_attribute(commitments: &Commitments) -> Option<AttributeValue> {
+    let stored = commitments.iter().map(|(pointer, commitment)| {
+        (pointer.strip_prefix(CHANGES).unwrap_or(pointer).to_owned(), AttributeValue::B(Blob::new(commitment.as_bytes())))
+    });
+    (!commitments.is_empty()).then(|| AttributeValue::M(stored.collect()))
+}
+
+const BUCKET_DIGITS: usize = 2;
+/// The buckets of each section of the index `list_index`.
+pub const BUCKETS: usize = 62 * 62;
+
+/// The first letter of the keys of events that assign an asset to a user.
+const ASSIGNMENTS: char = 'H';
+
+/// A part of the index `list_index`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    Assets,
+    Users,
+    OpenInstances,
+    EndedInstances,
+    Movements,
+}
+
+impl Section {
+    /// For records that have ended, or the others; `None` for kinds that are not in the index.
+    #[must_use]
+    pub fn of(kind: Kind, is_ended: bool) -> Option<Self> {
+        match kind {
+            Kind::Asset => Some(Self::Assets),
+            Kind::User => Some(Self::Users),
+            Kind::Instance if is_ended => Some(Self::EndedInstances),
+            Kind::Instance => Some(Self::OpenInstances),
+            Kind::Movement => Some(Self::Movements),
+            _ => None,
+        }
+    }
+
+    fn letter(self) -> char {
+        match self {
+            Self::Assets => 'A',
+            Self::Users => 'U',
+            Self::OpenInstances => 'I',
+            Self::EndedInstances => 'J',
+            Self::Movements => 'M',
+        }
+    }
+
+    /// `A07`
+    #[must_use]
+    pub fn bucket(self, number: usize) -> AttributeValue {
+        AttributeValue::S(format!("{}{}", self.letter(), base62::encode(number as u128, BUCKET_DIGITS)))
+    }
+
+    /// `None` for a key of another section.
+    #[must_use]
+    pub fn bucket_number(self, key: &AttributeValue) -> Option<usize> {
+        let digits = key.as_s().ok()?.strip_prefix(self.letter())?;
+        usize::try_from(base62::decode(digits)?).ok()
+    }
+}
+
+impl Keys {
+    /// `None` for kinds that are not in the index.
+    ///
+    /// Keys of an index need not be unique, and each section is always read as a whole. So keys are short, which costs less, and
+    /// random, which spreads a tenant's writes.
+    #[must_use]
+    pub fn list_index(kind: Kind, id: Uuid, is_ended: bool) -> Option<AttributeValue> {
+        let bucket = usize::try_from(id.as_u128() % BUCKETS as u128).unwrap_or_default();
+        Some(Section::of(kind, is_ended)?.bucket(bucket))
+    }
+
+    /// The sort key of an event that assigns an asset to a user: `H<user><asset>`.
+    #[must_use]
+    pub fn assignment(user: UserId, asset: AssetId) -> AttributeValue {
+        AttributeValue::S(format!("{ASSIGNMENTS}{}{}", user.short(), asset.short()))
+    }
+
+    /// The prefix of the sort keys of all assignments to a user.
+    #[must_use]
+    pub fn assignments(user: UserId) -> AttributeValue {
+        AttributeValue::S(format!("{ASSIGNMENTS}{}", user.short()))
+    }
+
+    #[must_use]
+    pub fn assigned_asset(key: &AttributeValue) -> Option<AssetId> {
+        let ids = key.as_s().ok()?.strip_prefix(ASSIGNMENTS)?;
+        AssetId::from_short(ids.get(base62::WIDTH..)?)
+    }
+}
+
+const DELIVERIES: &str = "DELIVERY#";
+const HEALTH: &str = "HEALTH";
+/// The prefix of the keys of deliveries in the index `list_index`.
+const BY_STATUS: char = 'D';
+
+impl Keys {
+    /// `T#<tenant>#HOOK#<webhook>`: the partition of a webhook's deliveries and its health, in the table and in the index
+    /// `list_index`. Deliveries use none of the capacity of the tenant's own partition. As with counters of requests, it is no
+    /// other tenant's partition.
+    #[must_use]
+    pub fn webhook_partition(&self, webhook: WebhookId) -> AttributeValue {
+        AttributeValue::S(self.of_webhook(webhook, String::new()).pk)
+    }
+
+    fn of_webhook(&self, webhook: WebhookId, sk: String) -> Key {
+        Key { pk: format!("{}#HOOK#{}", self.pk, webhook.short()), sk }
+    }
+
+    /// `DELIVERY#<event>`: the delivery of an event to a webhook.
+    #[must_use]
+    pub fn delivery(&self, webhook: WebhookId, event: EventId) -> Key {
+        self.of_webhook(webhook, format!("{DELIVERIES}{}", event.short()))
+    }
+
+    /// Keys with this prefix are in the order of the events.
+    #[must_use]
+    pub fn delivery_prefix() -> AttributeValue {
+        AttributeValue::S(DELIVERIES.to_owned())
+    }
+
+    /// In the index `list_index`: `D#<status>#<event>`. Delivered ones are not in the index.
+    #[must_use]
+    pub fn delivery_status(status: DeliveryStatus, event: EventId) -> AttributeValue {
+        AttributeValue::S(format!("{BY_STATUS}#{status}#{}", event.short()))
+    }
+
+    /// The prefix, in the index `list_index`, of deliveries with this status.
+    #[must_use]
+    pub fn delivery_status_prefix(status: DeliveryStatus) -> AttributeValue {
+        AttributeValue::S(format!("{BY_STATUS}#{status}#"))
+    }
+
+    /// `HEALTH`: the time since the last success of a webhook's deliveries.
+    #[must_use]
+    pub fn webhook_health(&self, webhook: WebhookId) -> Key {
+        self.of_webhook(webhook, HEALTH.to_owned())
+    }
+
+    /// `REPLAYS`: the replays of the tenant's webhooks.
+    #[must_use]
+    pub fn replays(&self) -> Key {
+        self.key("REPLAYS".to_owned())
+    }
+}
+
+#[must_use]
+pub fn delivered_event(key: &Key) -> Option<EventId> {
+    EventId::from_short(key.sort().strip_prefix(DELIVERIES)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::values::id::ApiKeyId;
+    use crate::domain::values::id::{ApiKeyId, Id, TenantId};
     use crate::domain::values::time::Timestamp;
 
     #[test]
@@ -349,5 +590,73 @@ mod tests {
     fn a_registered_tenant_can_be_read_from_its_key() {
         let tenant = TenantId::new(Timestamp::from_millis(5), [3; 10]);
         assert_eq!(registered_tenant(&registry(tenant)), Some(tenant));
+    }
+
+    #[test]
+    fn history_rows_sort_by_version_and_can_be_read() {
+        let keys = Keys::of(TenantId::new(Timestamp::from_millis(0), [0; 10]));
+        let event = EventId::new(Timestamp::from_millis(7), [7; 10]);
+        let mut row = keys.event(event).item();
+        row.insert(HS.to_owned(), Keys::history(Uuid::from_u128(9), 12));
+        assert_eq!(Keys::history_row(&row), Some((12, event)));
+        let sort = |version| Keys::history(Uuid::from_u128(9), version).as_s().cloned().ok();
+        assert!(sort(9) < sort(10) && sort(999) < sort(1_000_000_000));
+    }
+
+    #[test]
+    fn the_key_of_an_event_names_its_tenant() {
+        let (tenant, event) =
+            (TenantId::new(Timestamp::from_millis(0), [1; 10]), EventId::new(Timestamp::from_millis(7), [7; 10]));
+        let keys = Keys::of(tenant);
+        let of = |key: &Key| event_of(&key.pk, &key.sk);
+        assert_eq!(of(&keys.event(event)), Some((tenant, event)));
+        assert_eq!(of(&keys.rate(event.uuid(), 1)), None);
+        assert_eq!(event_of("REGISTRY", &keys.event(event).sk), None);
+    }
+
+    #[test]
+    fn events_after_an_event_begin_with_the_next_one() {
+        let at = Timestamp::from_millis;
+        let event = EventId::new(at(1000), [9; 10]);
+        let key = |id: EventId| format!("{EVENTS}{}", id.short());
+        let (from, to) = Keys::events_between(Some(event), at(2000)).expect("a range");
+        let (from, to) = (from.as_s().expect("text"), to.as_s().expect("text"));
+        assert!(*from > key(event) && *from < key(EventId::from_uuid(Uuid::from_u128(event.uuid().as_u128() + 1))));
+        assert!(*to > key(EventId::new(at(1999), [255; 10])) && *to <= key(EventId::new(at(2000), [0; 10])));
+        assert_eq!(Keys::events_between(Some(event), at(1000)), None);
+        assert!(Keys::events_between(None, at(1000)).is_some());
+        let last = Keys::last_event_before(at(2000));
+        assert!(last >= EventId::new(at(1999), [255; 10]) && last < EventId::new(at(2000), [0; 10]));
+    }
+
+    #[test]
+    fn assignments_are_in_no_section_and_name_their_asset() {
+        let (user, asset) = (UserId::from_uuid(Uuid::from_u128(7)), AssetId::from_uuid(Uuid::from_u128(u128::MAX)));
+        let key = Keys::assignment(user, asset);
+        assert_eq!(Keys::assigned_asset(&key), Some(asset));
+        let text = |key: &AttributeValue| key.as_s().cloned().unwrap_or_default();
+        assert!(text(&key).starts_with(&text(&Keys::assignments(user))));
+        let sections = [Section::Assets, Section::Users, Section::OpenInstances, Section::EndedInstances, Section::Movements];
+        assert!(sections.iter().all(|section| section.bucket_number(&key).is_none() && section.letter() != ASSIGNMENTS));
+        assert_eq!(Keys::assigned_asset(&Section::Assets.bucket(3)), None);
+    }
+
+    #[test]
+    fn deliveries_are_in_their_webhooks_partition_in_the_order_of_their_events() {
+        let at = Timestamp::from_millis;
+        let keys = Keys::of(TenantId::new(at(0), [0; 10]));
+        let webhook = WebhookId::new(at(1), [1; 10]);
+        let (early, late) = (EventId::new(at(5), [255; 10]), EventId::new(at(6), [0; 10]));
+        let sort = |event| keys.delivery(webhook, event).sort().to_owned();
+        let text = |value: &AttributeValue| value.as_s().cloned().unwrap_or_default();
+        assert!(sort(early) < sort(late) && sort(early).starts_with(&text(&Keys::delivery_prefix())));
+        let partition = format!("{}#HOOK#{}", text(&keys.partition()), webhook.short());
+        assert_eq!(text(&keys.webhook_partition(webhook)), partition);
+        assert_eq!([keys.delivery(webhook, late).pk, keys.webhook_health(webhook).pk], [partition.clone(), partition]);
+        let status = text(&Keys::delivery_status(DeliveryStatus::Pending, early));
+        assert!(status.starts_with(&text(&Keys::delivery_status_prefix(DeliveryStatus::Pending))));
+        assert!(!status.starts_with(&text(&Keys::delivery_status_prefix(DeliveryStatus::Failed))));
+        assert_eq!(delivered_event(&keys.delivery(webhook, late)), Some(late));
+        assert_eq!(delivered_event(&keys.event(late)), None);
     }
 }

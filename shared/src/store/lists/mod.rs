@@ -4,6 +4,5 @@ pub(in crate::store) mod export;
 pub(in crate::store) mod filters;
 pub(in crate::store) mod indexed_lists;
 pub(in crate::store) mod list_index;
-pub(in crate::store) mod list_pages;
 pub(in crate::store) mod small_lists;
 pub(in crate::store) mod stats;

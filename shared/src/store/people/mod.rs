@@ -2,7 +2,6 @@
 
 mod erase;
 mod held;
-mod obstacles;
 
 pub use erase::PartAbout;
 pub use held::Held;

@@ -11,7 +11,7 @@ use crate::domain::values::signature_image::SignatureImage;
 use crate::domain::values::time::Timestamp;
 use crate::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use crate::store::keys::{Item, Key, Keys, TYPE, record_id_of_sort_key};
-use crate::store::lists::list_pages::{Page, PageRequest};
+use crate::store::lists::indexed_lists::{Page, PageRequest};
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::read::OWNER;
 use crate::store::table::times::pause;

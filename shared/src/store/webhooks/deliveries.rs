@@ -10,7 +10,7 @@ use crate::domain::values::id::{EventId, WebhookId};
 use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::{Delivery, DeliveryRequest, DeliveryStatus, DisabledReason, RETENTION, Replays, Webhook};
 use crate::store::keys::{EXPIRES, Item, Key, Keys, LIST_INDEX, LS, PK, SK, TYPE, delivered_event};
-use crate::store::lists::list_pages::{Page, PageRequest};
+use crate::store::lists::indexed_lists::{Page, PageRequest};
 use crate::store::table::error::{StoreError, WriteError, unless_condition_failed};
 use crate::store::table::read::MAX_BATCH_KEYS;
 use crate::store::table::stored_responses::seconds;

@@ -7,7 +7,7 @@ use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::{Health, MAX_WEBHOOKS, Webhook};
 use crate::store::TenantStore;
 use crate::store::keys::{EXPIRES, TYPE};
-use crate::store::lists::list_pages::{Page, PageRequest};
+use crate::store::lists::indexed_lists::{Page, PageRequest};
 use crate::store::table::error::{StoreError, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 

@@ -22,14 +22,10 @@
 //!
 //! docs/adr/0008-list-index.md has the reasons, the delays that are allowed for, and the costs.
 
-mod asset_index;
 mod blocks;
-mod cache;
 mod change_event;
 mod columns;
 mod load;
-mod partial_index;
-mod records;
 mod refresh;
 mod rows;
 mod snapshot_writer;
@@ -37,18 +33,16 @@ mod snapshots;
 
 use crate::domain::record::{Kind, Record};
 use crate::store::keys::{Item, Section};
-pub(in crate::store) use asset_index::{AssetIndex, summed};
 use blocks::{Decoder, Encoder};
-pub(in crate::store) use cache::ListIndexCache;
 pub(in crate::store) use change_event::ChangeEvent;
 use change_event::Inconsistent;
 use columns::empty_row;
 pub(in crate::store) use columns::{
-    AssetColumns, AssetFacet, InstanceColumns, InstanceFacet, LOCATION, MODEL, MovementColumns, UserColumns, UserFacet,
-    row_from_item,
+    AssetColumns, AssetFacet, AssetIndex, InstanceColumns, InstanceFacet, LOCATION, MODEL, MovementColumns, UserColumns,
+    UserFacet, row_from_item, summed,
 };
-pub(in crate::store) use records::OpenInstances;
-pub(in crate::store) use refresh::Freshness;
+pub(in crate::store) use load::OpenInstances;
+pub(in crate::store) use refresh::{Freshness, ListIndexCache};
 pub use rows::Wanted;
 pub(in crate::store) use rows::{Columns, Filter, RowQuery, SearchTerms, SortBy, SortOrder, SortedRows};
 pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};

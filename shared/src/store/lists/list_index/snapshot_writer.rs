@@ -1,7 +1,6 @@
 //! Writing the snapshots of all tenants, on a schedule (docs/adr/0013).
 
-use super::cache::{CacheSlot, LoadedIndex, SharedSlot};
-use super::refresh::RefreshError;
+use super::refresh::{CacheSlot, LoadedIndex, RefreshError, SharedSlot};
 use super::snapshots::format::{SnapshotSource, encode_snapshot};
 use super::snapshots::load::Pace;
 use super::{AssetIndex, InstanceColumns, ListIndex, MovementColumns, SortedRows, UserColumns};

@@ -9,8 +9,8 @@ use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
 use crate::store::lists::list_index::ListIndex;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
-use crate::store::lists::list_index::cache::LoadedIndex;
 use crate::store::lists::list_index::change_event::{AppliedEvents, UnknownEvent};
+use crate::store::lists::list_index::refresh::LoadedIndex;
 use fields::ASSET_FILTERS;
 use sha2::{Digest, Sha256};
 

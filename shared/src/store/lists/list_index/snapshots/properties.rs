@@ -9,13 +9,12 @@ use crate::domain::values::hex;
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::lists::list_index::ListIndex;
-use crate::store::lists::list_index::asset_index::AssetIndex;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder};
-use crate::store::lists::list_index::cache::LoadedIndex;
 use crate::store::lists::list_index::change_event::{AppliedEvents, UnknownEvent};
 use crate::store::lists::list_index::columns::{
-    AssetColumns, AssetFacet, InstanceColumns, InstanceFacet, MovementColumns, UserColumns, UserFacet,
+    AssetColumns, AssetFacet, AssetIndex, InstanceColumns, InstanceFacet, MovementColumns, UserColumns, UserFacet,
 };
+use crate::store::lists::list_index::refresh::LoadedIndex;
 use crate::store::lists::list_index::rows::{Row, SortedRows};
 use proptest::prelude::*;
 use uuid::Uuid;
