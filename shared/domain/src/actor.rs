@@ -1,4 +1,4 @@
-//! Who makes changes. What stands in place of an erased person's name, and of texts about the person.
+//! Who made a change, and the pseudonyms that replace an erased person's name, address and texts.
 
 use crate::values::id::{ApiKeyId, Id, LinkId, UserId};
 use fields::compared::name_key;
@@ -36,7 +36,7 @@ impl Actor {
         Self { key_id: None, key_name: "signing link".into(), user_id: user, user_name, link_id: Some(link) }
     }
 
-    /// The pointers, in an entry, to what is about people.
+    /// The JSON Pointers to personal data, in an entry of a history.
     #[must_use]
     pub fn personal_pointers(&self) -> Vec<String> {
         let user_name = self.user_name.is_some().then_some("/actor/user_name");
@@ -45,14 +45,14 @@ impl Actor {
         [user_name, key_name].into_iter().flatten().map(str::to_owned).collect()
     }
 
-    /// Without what is about people, for places outside of histories.
+    /// Without personal data, for places other than histories.
     #[must_use]
     pub fn nameless(&self) -> Self {
         let key_name = if self.personal_pointers().is_empty() { self.key_name.clone() } else { "key of a user".to_owned() };
         Self { key_name, user_name: None, ..self.clone() }
     }
 
-    /// The delivery of events, which disables webhooks that nobody receives.
+    /// The delivery of events, which disables failing webhooks.
     #[must_use]
     pub fn webhook_delivery() -> Self {
         Self { key_name: "webhook delivery".into(), ..Self::operator() }
@@ -66,21 +66,21 @@ const PREFIX: &str = "Erased user ";
 /// No mail reaches it (RFC 2606 §2).
 const DOMAIN: &str = "erased.invalid";
 
-/// `Erased user` and the end of the user's id, so that it stays the same.
+/// `Erased user` and the end of the user's id, so it is always the same.
 #[must_use]
 pub fn pseudonym(user: UserId) -> String {
     let id = user.short();
     format!("{PREFIX}{}", &id[id.len() - SUFFIX..])
 }
 
-/// Each user has another, since addresses are unique.
+/// Different for each user, since addresses are unique.
 #[must_use]
 pub fn pseudonymous_email(user: UserId) -> String {
     format!("erased-{}@{DOMAIN}", user.short())
 }
 
-/// Nobody else can take such an address, which would be in the way of an erasure, or one that looks like it. Case, width and the
-/// kind of full stop make no difference (UTS 46).
+/// Nobody may take a pseudonymous address, which would block an erasure, or a look-alike. Case, width and the kind of full stop
+/// make no difference (UTS 46).
 #[must_use]
 pub fn is_reserved(email: &str) -> bool {
     let compared = name_key(email).replace('。', ".");
@@ -88,7 +88,7 @@ pub fn is_reserved(email: &str) -> bool {
     domain.strip_suffix(DOMAIN).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// Whether a text looks like the pseudonym of somebody. Anybody can write one.
+/// Whether a text looks like a pseudonym. Anybody can write one.
 #[must_use]
 pub fn is_pseudonym(text: &str) -> bool {
     let is_name =
@@ -97,7 +97,7 @@ pub fn is_pseudonym(text: &str) -> bool {
     is_name || (text.starts_with("erased-") && is_address())
 }
 
-/// What stands in place of the value at the end of this path, such as `email`.
+/// Replaces the value at the end of this path, such as `email`.
 #[must_use]
 pub fn replacement(user: UserId, path: &str) -> String {
     if path.contains("email") && !path.contains("step_data") { pseudonymous_email(user) } else { pseudonym(user) }

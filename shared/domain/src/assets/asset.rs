@@ -1,5 +1,4 @@
-//! Assets. [`super::change`] has the rules for changing them. The changes of status that a tenant permits. The details of an
-//! asset: the fields that have no rules of their own.
+//! Assets, their statuses and the transitions that a tenant permits. [`super::change`] has the rules for changing them.
 
 use crate::assets::listed::ListedFields;
 use crate::assets::seen::Location;
@@ -98,13 +97,13 @@ pub struct Asset {
     pub details: AssetDetails,
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub assigned_to: Option<UserId>,
-    /// The day from which the assignment counts, as an import claimed. Before the import, nothing else says so.
+    /// The day from which the assignment counts, as an import claimed: the history begins later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assigned_since: Option<Date>,
     /// When it was last seen, by a scan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
-    /// The number of its versions that only say when it was seen. `If-Match` doesn't count them.
+    /// Number of versions that only record a scan. `If-Match` doesn't count them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub scans: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -243,6 +242,7 @@ impl Transitions {
     }
 }
 
+/// The fields without rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssetDetails {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -284,7 +284,7 @@ impl AssetDetailsChange {
 }
 
 impl AssetDetails {
-    pub(crate) fn history_fields(&self) -> impl Iterator<Item = (&'static str, Value)> {
+    fn history_fields(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let Self { serial_number, location, purchase_date, purchase_price, warranty_until } = self;
         [
             ("serial_number", json!(serial_number)),

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// The cell that clears a field. An empty cell leaves it alone.
 pub const CLEAR: &str = "\\N";
 
-/// The maximum nesting of a value in a cell: that of custom fields.
+/// The maximum nesting of a value in a cell, as of custom fields.
 const MAX_LEVELS: usize = 8;
 
 /// Characters that begin a formula (OWASP, "CSV Injection"), and their full-width forms.

@@ -1,5 +1,5 @@
-//! The options of labels in a request: their format, their size, the sheet, and the assets in order. The template of the address
-//! that a label's code holds.
+//! Labels: their options in a request (format, size, sheet, the assets in order), and the template of the address in a label's
+//! code.
 
 use crate::values::field_error::{FieldError, ValueError, text_form};
 use crate::values::id::AssetId;
@@ -160,6 +160,7 @@ impl FromStr for LabelIds {
     }
 }
 
+/// The maximum length of a template.
 const MAX_CHARS: usize = 255;
 const TAG: &str = "{asset_tag}";
 const ID: &str = "{id}";

@@ -1,6 +1,6 @@
 //! The values of assets that only lists need: places, dates, and custom fields as far as lists can be asked about them.
 //!
-//! The secondary index `list_index` has room for few attributes, and custom fields can have 32 KiB, so that it has one text with
+//! The secondary index `list_index` has room for few attributes, and custom fields can have 32 KiB, so it has one text with all of
 //! these.
 
 use crate::assets::asset::Asset;
@@ -93,7 +93,7 @@ pub fn number_text(text: &str) -> Option<String> {
 pub struct ListedCustomFields {
     /// By name. An unfit one has a value, and can't be asked about.
     pub cells: Vec<(String, Cell)>,
-    /// There are too many: those with later names may be unfit as well.
+    /// There are too many: fields with later names may be unfit as well.
     pub unfit_after: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Scans: an asset was seen, perhaps at a place. Where an asset is: levels such as site, floor and room.
+//! Scans (an asset was seen, perhaps at a place), and places: levels such as site, floor and room.
 
 use crate::assets::asset::Asset;
 use crate::values::field_error::{ValueError, text_form};
@@ -7,6 +7,10 @@ use crate::values::text::{Line, fold};
 use crate::values::time::Timestamp;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
+
+const MAX_LEVELS: usize = 8;
+const MAX_CHARS: usize = 255;
+const SEPARATOR: &str = " / ";
 
 string_enum! {
     /// What a scan found.
@@ -25,8 +29,8 @@ string_enum! {
 }
 
 impl Asset {
-    /// The time of a scan that came at `now` and names no time: after every other, since it is stored after them. Of two that come
-    /// at once, the one that is stored later may have come earlier, or to a server whose clock is behind.
+    /// The time of a scan that came at `now` and names no time: later than every stored scan. Of two that come at once, the one
+    /// stored later may have come earlier, or to a server whose clock is behind.
     #[must_use]
     pub fn time_of_scan(&self, now: Timestamp) -> Timestamp {
         self.last_seen_at.map_or(now, |last| now.max(last.plus(TimeDelta::milliseconds(1))))
@@ -55,10 +59,6 @@ impl Asset {
     }
 }
 
-const MAX_LEVELS: usize = 8;
-const MAX_CHARS: usize = 255;
-const SEPARATOR: &str = " / ";
-
 /// Levels separated by ` / `, the largest first: `Berlin / 3rd floor / 3.14`. White space around a level is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -72,7 +72,7 @@ impl Location {
         &self.0
     }
 
-    /// It is this place, or one within it, without regard to case.
+    /// Case-insensitive. A place contains itself.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         is_at_or_below(&fold(&self.0), &fold(&other.0))

@@ -1,5 +1,4 @@
-//! Statistics of a tenant's assets: their counts and their value. Groups of assets with the same value, with their number and
-//! their purchase prices.
+//! Statistics of a tenant's assets: counts and values of all, and groups of assets with the same value.
 
 use crate::assets::asset::Status;
 use crate::catalog::AssetKind;
@@ -18,16 +17,23 @@ use uuid::Uuid;
 const WARRANTY_DAYS: [i32; 3] = [30, 60, 90];
 /// Prices are summed in ten-thousandths.
 const FRACTION: u128 = 10_000;
+/// The groups that are listed. Others are added up.
+const MAX_GROUPS: usize = 1_000;
 
-/// Counts by what is counted.
+/// Counts by value.
 #[derive(ToSchema)]
 #[schema(value_type = BTreeMap<String, u64>)]
 pub struct Counts(());
 
-/// Sums by what is added up, as exact decimal text.
+/// Sums by value, as exact decimal text.
 #[derive(ToSchema)]
 #[schema(value_type = BTreeMap<String, String>)]
 pub struct Amounts(());
+
+/// An amount as exact decimal text.
+#[derive(ToSchema)]
+#[schema(value_type = String, pattern = r"^[0-9]+\.[0-9]{2,4}$", examples("3747.00"))]
+pub struct AmountText(());
 
 /// The counts of all assets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -47,8 +53,8 @@ pub struct AssetStats {
     /// Number of assets by the name of their type. Assets without a type are under the empty name.
     #[schema(value_type = Counts)]
     pub by_type: BTreeMap<String, u64>,
-    /// Number of assets by the name of their manufacturer: of the catalog's, if they are linked to a model. Assets without a
-    /// manufacturer are under the empty name.
+    /// Number of assets by the name of their manufacturer, from the catalog for assets with a model. Assets without a manufacturer
+    /// are under the empty name.
     #[schema(value_type = Counts)]
     pub by_manufacturer: BTreeMap<String, u64>,
     /// Sum of purchase prices by status, as exact decimal text. Every status is present.
@@ -58,7 +64,7 @@ pub struct AssetStats {
     pub warranty: WarrantyStats,
 }
 
-/// The counts of assets by the end of their warranty. Each includes those before it, but for `ended`.
+/// Number of assets by the end of their warranty. Each count includes the shorter periods, but not `ended`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct WarrantyStats {
     /// It ended before today.
@@ -98,7 +104,7 @@ impl Serialize for Amount {
     }
 }
 
-/// Assets that are alike.
+/// Assets with the same status, kind, type and manufacturer.
 #[derive(Debug, Clone, Copy)]
 pub struct CountedAssets<'a> {
     pub status: Status,
@@ -221,14 +227,6 @@ fn count(counts: &mut BTreeMap<String, u64>, name: &str, assets: u64) {
     }
 }
 
-/// The groups that are listed. Others are added up.
-const MAX_GROUPS: usize = 1_000;
-
-/// An amount as exact decimal text.
-#[derive(ToSchema)]
-#[schema(value_type = String, pattern = r"^[0-9]+\.[0-9]{2,4}$", examples("3747.00"))]
-pub struct AmountText(());
-
 /// Assets with the same value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Group {
@@ -263,11 +261,11 @@ pub struct OtherGroups {
 pub struct Groups {
     /// The largest groups first, at most 1,000.
     pub groups: Vec<Group>,
-    /// The groups that are left.
+    /// All other groups.
     pub rest: OtherGroups,
 }
 
-/// Assets that are alike in all that decides their group.
+/// Assets with the same value and ID.
 #[derive(Debug, Clone)]
 pub struct GroupedAssets<'a> {
     pub value: Option<&'a str>,
@@ -288,12 +286,12 @@ struct Sum<'a> {
 }
 
 impl Groups {
-    /// Texts are the same without regard to case, if they have the same ID.
+    /// Texts are case-insensitive. Groups with an ID are only joined by it.
     #[must_use]
     pub fn of<'a>(assets: impl IntoIterator<Item = GroupedAssets<'a>>) -> Self {
         let mut sums: HashMap<(Option<String>, Option<Option<Uuid>>), Sum<'a>> = HashMap::new();
         for GroupedAssets { value, id, count, price, last } in assets {
-            // The name of one with an ID is that of the catalog.
+            // With an ID, the name comes from the catalog.
             let text = value.filter(|_| id.flatten().is_none()).map(fold);
             let sum = sums.entry((text, id)).or_insert(Sum { value, count: 0, price: 0, last });
             (sum.count, sum.price) = (sum.count + count, sum.price + price);

@@ -1,5 +1,4 @@
-//! Templates of asset tags: `{PREFIX}-{YYYY}-NNNN` gives tags such as `AST-2026-0001`. Tags that things wore before they were
-//! entered.
+//! Asset tags: templates such as `{PREFIX}-{YYYY}-NNNN`, which gives `AST-2026-0001`, and tags that clients choose.
 
 use crate::values::field_error::{ValueError, text_form};
 use crate::values::text::{check_visible, composed};
@@ -15,7 +14,12 @@ const MAX_TEMPLATE_CHARS: usize = 64;
 /// The number of `N` in a row that stand for the number.
 const SEQUENCE_WIDTHS: std::ops::RangeInclusive<usize> = 3..=12;
 /// The type code of an asset without an asset type.
-pub const NO_TYPE_CODE: &str = "GEN";
+const NO_TYPE_CODE: &str = "GEN";
+/// Of a tag that a client chooses.
+const MAX_CHARS: usize = 64;
+/// More than any template makes of its placeholders.
+const MAX_MADE_CHARS: usize = 512;
+const FORM: &str = "must be 1 to 64 visible ASCII characters without spaces";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TemplatePart {
@@ -223,12 +227,7 @@ impl Default for TagPrefix {
     }
 }
 
-const MAX_CHARS: usize = 64;
-/// More than a template makes of its placeholders.
-const MAX_MADE_CHARS: usize = 512;
-const FORM: &str = "must be 1 to 64 visible ASCII characters without spaces";
-
-/// A tag of the client's choice: 1 to 64 visible ASCII characters. `.` and `..` are reserved: URL normalization removes them.
+/// A tag that the client chooses: 1 to 64 visible ASCII characters. `.` and `..` are reserved: URL normalization removes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[!-~]{1,64}$", examples("INV-0143"))]
@@ -246,28 +245,12 @@ impl FromStr for AssetTag {
 impl AssetTag {
     /// # Errors
     ///
-    /// Says why no new asset can bring it.
+    /// Says why no new asset can have it.
     pub fn check_new(&self) -> Result<(), ValueError> {
         let fits = (1..=MAX_CHARS).contains(&self.0.len()) && self.0.bytes().all(|byte| byte.is_ascii_graphic());
         match self.0.as_str() {
             "." | ".." => Err(ValueError::new("must not be . or .., which URLs can't contain as a path segment")),
             _ if fits => Ok(()),
-            _ => Err(ValueError::new(FORM)),
-        }
-    }
-}
-
-/// The tag in a row of an import. The row may be about an existing asset, whose template can make tags with any letters.
-#[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
-#[schema(value_type = String)]
-pub struct RowTag(pub AssetTag);
-
-impl FromStr for RowTag {
-    type Err = ValueError;
-
-    fn from_str(text: &str) -> Result<Self, ValueError> {
-        match composed(text.trim()).into_owned() {
-            text if (1..=MAX_MADE_CHARS).contains(&text.chars().count()) => Ok(Self(AssetTag(text))),
             _ => Err(ValueError::new(FORM)),
         }
     }
@@ -280,6 +263,22 @@ impl Deref for AssetTag {
 
     fn deref(&self) -> &str {
         &self.0
+    }
+}
+
+/// The tag in a row of an import. The row may be about an existing asset, and templates can make tags with any letters.
+#[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
+#[schema(value_type = String)]
+pub struct RowTag(pub AssetTag);
+
+impl FromStr for RowTag {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        match composed(text.trim()).into_owned() {
+            text if (1..=MAX_MADE_CHARS).contains(&text.chars().count()) => Ok(Self(AssetTag(text))),
+            _ => Err(ValueError::new(FORM)),
+        }
     }
 }
 

@@ -66,7 +66,7 @@ pub enum AssetChangeError {
 }
 
 impl AssetChange {
-    /// Puts single custom fields among the others: those of the request, else the present ones.
+    /// Applies `custom_fields_patch` to the request's custom fields or, without any, to the present ones.
     fn with_single_fields(&self, present: &CustomFields) -> Self {
         let mut change = self.clone();
         if let Some(patch) = &self.custom_fields_patch {
@@ -79,7 +79,7 @@ impl AssetChange {
         change
     }
 
-    /// A client may send back all that it has read: also a user who is no longer active, and texts that the model fills in.
+    /// A client may send back everything it has read, even a user who is no longer active, or texts that the model fills in.
     /// Numbers are equal in any form.
     fn without_unchanged(&self, asset: &Asset) -> Self {
         let mut change = self.with_single_fields(&asset.custom_fields);
@@ -114,10 +114,10 @@ impl AssetChange {
         sets_fields || !(self.asset_type_id.is_absent() && self.model_id.is_absent())
     }
 
-    /// Returns the errors of the request, and those that need none of the records it refers to.
+    /// Errors of the request, and errors that can be found without the referenced records.
     fn errors_without_references(&self, current: Option<&Asset>) -> Vec<FieldError> {
         let mut errors = self.errors.clone();
-        // Tags are the same in upper and lower case.
+        // Tags are case-insensitive.
         let keeps_tag = |asset: &Asset| self.asset_tag.value().is_some_and(|tag| tag.eq_ignore_ascii_case(&asset.asset_tag));
         if !self.asset_tag.is_absent() && current.is_some_and(|asset| !keeps_tag(asset)) {
             errors.push(FieldError::field("asset_tag", "is read-only and can't change"));
@@ -143,7 +143,7 @@ impl AssetChange {
         errors
     }
 
-    /// Returns whether the change sets another type than that of `model`.
+    /// Whether the change sets a type other than the model's.
     fn contradicts_type_of(&self, model: &Model) -> bool {
         self.asset_type_id.value().is_some_and(|asset_type| *asset_type != model.asset_type_id)
     }
@@ -235,7 +235,7 @@ impl Asset {
         next.link_catalog(change, references, &mut errors);
         next.assign(&change.assigned_to, references.user.as_ref(), &mut errors);
         next.claim(&change.assigned_since, &mut errors);
-        // What could not be read can't be checked, and would seem to be missing.
+        // Fields that could not be read would seem to be missing.
         let is_read = !errors.iter().any(|error| error.is_at("custom_fields_patch"));
         if is_read
             && (is_new || !change.custom_fields.is_absent() || next.asset_type_id != self.asset_type_id)
@@ -291,7 +291,7 @@ impl Asset {
         }
     }
 
-    /// Notes since when it is assigned, as an import claims.
+    /// Sets the first day of the assignment, as an import claims.
     fn claim(&mut self, since: &Patch<Date>, errors: &mut Vec<FieldError>) {
         match since {
             Patch::Absent => {}

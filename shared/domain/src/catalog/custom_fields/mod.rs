@@ -2,7 +2,6 @@
 
 mod cost;
 mod names;
-mod pattern_cost;
 mod policy;
 #[cfg(test)]
 mod tests;
@@ -47,7 +46,7 @@ impl CustomFields {
         &self.0
     }
 
-    /// Fields whose values are equal to those of `present` have their form: `1` stays `1` if `1.0` is set.
+    /// Values that are equal to the `present` ones keep the present form: `1` stays `1` if `1.0` is set.
     #[must_use]
     pub fn in_form_of(mut self, present: &Self) -> Self {
         for (name, value) in &mut self.0 {
@@ -126,7 +125,7 @@ impl FieldsSchema {
             return Err(ValueError::new("must be a JSON Schema of draft 2020-12"));
         }
         names::check_schema(&schema)?;
-        // As the texts of fields are, so that an enum finds them.
+        // The texts of fields are composed, too, so that an enum finds them.
         let schema = composed_value(schema).map_err(|(pointer, error)| ValueError::new(format!("{error} (at {pointer})")))?;
         check_size(schema.to_string().len())?;
         Compiled::new(&schema)?;

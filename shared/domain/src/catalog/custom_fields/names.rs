@@ -1,5 +1,5 @@
-//! Names of custom fields: texts of one line, as others are, so that two that look the same are the same. So are the texts in
-//! their values. Changes of single custom fields.
+//! Names of custom fields, and changes of single fields. Names are single lines, and texts are composed, so two that look the
+//! same are the same.
 
 use super::{CustomFields, MAX_BYTES, MAX_FIELD_LEVELS, check_size, parse_limited};
 use crate::values::field_error::{ValueError, pointer_token};
@@ -60,9 +60,9 @@ pub fn composed_value(value: Value) -> Result<Value, (String, String)> {
 ///
 /// # Errors
 ///
-/// Each field whose name is none or occurs twice, and the first error of each value, with its JSON Pointer; or that the fields are
-/// too large when they are composed.
-pub(super) fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(String, String)>> {
+/// Each field with an invalid or repeated name, and the first error of each value, with its JSON Pointer; or that the composed
+/// fields are too large.
+fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(String, String)>> {
     let (mut named, mut errors) = (Map::new(), Vec::new());
     for (sent, value) in fields {
         let (pointer, error) = match field_name(&sent) {
@@ -87,8 +87,8 @@ pub(super) fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value
     if errors.is_empty() { Ok(named) } else { Err(errors) }
 }
 
-/// Checks the names of fields that a schema has or requires: an asset has them as [`field_name`] gives them, so that no other
-/// would ever be found.
+/// Checks the names of fields that a schema has or requires: assets have them as [`field_name`] gives them, so no asset would ever
+/// match another name.
 ///
 /// # Errors
 ///
@@ -114,8 +114,8 @@ impl CustomFields {
     ///
     /// # Errors
     ///
-    /// As [`CustomFields::from_json`], and for each name that is no [`field_name`] or occurs twice, and each value with U+0000 or
-    /// such a name, with its JSON Pointer.
+    /// As [`CustomFields::from_json`], and for each invalid or repeated name, and each value with U+0000 or such a name, with its
+    /// JSON Pointer.
     pub fn from_body(text: &str) -> Result<Self, Vec<(String, String)>> {
         let fields = Self::from_json(text).map_err(|error| vec![(String::new(), error.to_string())])?;
         with_names(fields.0).map(Self)
@@ -165,7 +165,7 @@ impl CustomFieldsPatch {
     }
 }
 
-/// The error of each field that can't be read alone; if all can, that of the whole.
+/// The error of each field that can't be read on its own; the error of the whole if all can.
 fn located(text: &str, whole: &ValueError) -> Vec<(String, String)> {
     let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text).unwrap_or_default();
     let read = fields.iter().map(|(name, raw)| (name, parse_strict(raw.get(), MAX_FIELD_LEVELS - 1)));
@@ -177,7 +177,7 @@ fn located(text: &str, whole: &ValueError) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::custom_fields::{CustomFieldsPatch, FieldsSchema};
+    use crate::catalog::custom_fields::FieldsSchema;
 
     #[test]
     fn names_that_look_the_same_are_the_same() {

@@ -1,6 +1,6 @@
 //! The limits on schemas: a tenant's schema is a program that runs in the service.
 
-use super::pattern_cost::{compile_bytes, unsupported};
+use super::cost::{compile_bytes, unsupported};
 use crate::values::field_error::{ValueError, pointer_token};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;

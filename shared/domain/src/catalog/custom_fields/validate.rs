@@ -1,5 +1,4 @@
-//! Validates custom fields, within the units of a request. Compiled schemas, and the cache of those that a running function has
-//! used lately.
+//! Validates custom fields within a request's budget, with a cache of compiled schemas.
 
 use super::cost::{self, Cost};
 use super::policy::{self, PatternCost};
@@ -22,6 +21,21 @@ const REPORTING: u64 = 4;
 const MAX_ERRORS: usize = 100;
 /// The cost of finding out that a stored schema is refused, in units.
 const CHECKING: u64 = 8_000;
+/// The maximum memory of the automaton of one pattern. Schemas whose patterns take more are refused before.
+const MAX_AUTOMATON_BYTES: usize = 1024 * 1024;
+/// The maximum memory of the caches that matching all patterns of a schema uses.
+const MAX_MATCHING_BYTES: usize = 2 * 1024 * 1024;
+/// The share of one pattern in [`MAX_MATCHING_BYTES`].
+const MAX_CACHE_BYTES_OF_PATTERN: usize = 256 * 1024;
+/// Bytes of a compiled schema for each byte of its text, without patterns, as measured.
+const BYTES_OF_TEXT_BYTE: usize = 64;
+/// Bytes compiled in the time of a unit of validating with the worst patterns, as measured.
+const BYTES_COMPILED_A_UNIT: u64 = 8;
+/// The maximum size of all compiled schemas in memory.
+const MAX_CACHED_BYTES: usize = 32 * 1024 * 1024;
+
+/// An asset type and its version.
+type SchemaKey = (Uuid, u64);
 
 /// Too few of the request's units are left.
 #[derive(Debug, thiserror::Error)]
@@ -46,12 +60,12 @@ struct Done {
     refused: HashMap<SchemaKey, SchemaFault>,
 }
 
-/// What a schema refuses.
+/// An error that a schema finds.
 #[derive(Debug, Clone)]
 pub struct SchemaFault {
     /// JSON Pointer from the custom fields on.
     pointer: String,
-    /// The custom fields that it is about. Without any, it is about all together.
+    /// The custom fields with the error; empty for all together.
     fields: Vec<String>,
     /// The schema requires them.
     are_missing: bool,
@@ -83,8 +97,8 @@ impl SchemaFault {
         Self { pointer, fields, are_missing, detail: shortened(detail) }
     }
 
-    /// Points to where the request sets the custom field: in `patch`, if that has it. With `sets_all`, the request has
-    /// `custom_fields` as well, or alone.
+    /// Points to where the request sets the custom field: in `patch` if it is there. With `sets_all`, the request also has, or only
+    /// has, `custom_fields`.
     #[must_use]
     pub fn located(&self, patch: Option<&CustomFieldsPatch>, sets_all: bool) -> FieldError {
         let set_singly = self.fields.iter().find(|field| patch.is_some_and(|patch| patch.has(field)));
@@ -109,8 +123,8 @@ impl Validations {
         Self { compiled, done: Arc::default() }
     }
 
-    /// `schema` is that of version `version` of the asset type `id`. Returns all errors, or only the first if finding all of them
-    /// would cost too much. No fields are valid by a stored schema that today's rules refuse.
+    /// `schema` is from version `version` of the asset type `id`. Returns all errors, or only the first if finding all of them
+    /// would cost too much. Under a stored schema that today's rules refuse, no fields are valid.
     ///
     /// # Errors
     ///
@@ -136,7 +150,7 @@ impl Validations {
         if left == 0 {
             return Err(BudgetSpent);
         }
-        // First of all, since estimating follows references, too.
+        // First, since estimating follows references, too.
         let compiled = match self.compiled.get(schema_key, || Compiled::new(schema.as_value())) {
             Ok((compiled, compiling)) => {
                 done.spent += compiling;
@@ -172,39 +186,18 @@ impl Validations {
     }
 }
 
-impl Compiled {
-    fn errors(&self, value: &Value, all: bool) -> Vec<SchemaFault> {
-        match all {
-            true => self.validator.iter_errors(value).map(|error| SchemaFault::new(&error)).take(MAX_ERRORS).collect(),
-            false => self.validator.validate(value).err().map(|error| SchemaFault::new(&error)).into_iter().collect(),
-        }
-    }
-}
-
-/// The maximum memory of the automaton of one pattern. Schemas whose patterns take more are refused before.
-const MAX_AUTOMATON_BYTES: usize = 1024 * 1024;
-/// The maximum memory of the caches that matching all patterns of a schema uses.
-const MAX_MATCHING_BYTES: usize = 2 * 1024 * 1024;
-/// The share of one pattern in [`MAX_MATCHING_BYTES`].
-const MAX_CACHE_BYTES_OF_PATTERN: usize = 256 * 1024;
-/// Bytes of a compiled schema for each byte of its text, without patterns, as measured.
-const BYTES_OF_TEXT_BYTE: usize = 64;
-/// Bytes compiled in the time of a unit of validating with the worst patterns, as measured.
-const BYTES_COMPILED_A_UNIT: u64 = 8;
-/// The maximum size of all compiled schemas in memory.
-const MAX_CACHED_BYTES: usize = 32 * 1024 * 1024;
-
+/// A schema that [`policy::check`] accepts, ready to validate.
 pub(super) struct Compiled {
-    pub(super) validator: Validator,
+    validator: Validator,
     /// The maximum size in memory, with the caches that matching uses.
     bytes: usize,
     /// The cost of compiling, in units of validating.
-    pub(super) units: u64,
+    units: u64,
 }
 
 impl Compiled {
-    /// A stored schema is checked as a new one: other rules may have accepted it, and what compiles and follows its references
-    /// has a stack that only [`policy::check`] protects.
+    /// A stored schema is checked like a new one: other rules may have accepted it, and only [`policy::check`] protects the stack
+    /// from its references.
     ///
     /// # Errors
     ///
@@ -221,9 +214,16 @@ impl Compiled {
             units: bytes / BYTES_COMPILED_A_UNIT,
         })
     }
+
+    fn errors(&self, value: &Value, all: bool) -> Vec<SchemaFault> {
+        match all {
+            true => self.validator.iter_errors(value).map(|error| SchemaFault::new(&error)).take(MAX_ERRORS).collect(),
+            false => self.validator.validate(value).err().map(|error| SchemaFault::new(&error)).into_iter().collect(),
+        }
+    }
 }
 
-/// Our own words, where the library's would not help.
+/// Our own words where the library's don't help.
 fn invalid(error: &ValidationError<'_>) -> ValueError {
     // A rule that is refused while it is compiled is at the schema's path, and at no path within the schema as a value.
     let pointer = match error.instance_path().as_str() {
@@ -241,9 +241,6 @@ fn invalid(error: &ValidationError<'_>) -> ValueError {
     })
 }
 
-/// An asset type and its version.
-pub(super) type SchemaKey = (Uuid, u64);
-
 /// The compiled schemas that were used lately, so that a running function compiles each only once.
 #[derive(Default)]
 pub struct CompiledSchemas(Mutex<Cached>);
@@ -258,7 +255,7 @@ struct Cached {
 
 impl CompiledSchemas {
     /// The schema, from the cache or made by `compile`, which no other request waits for; and the cost of compiling in units.
-    pub(super) fn get(
+    fn get(
         &self,
         key: SchemaKey,
         compile: impl FnOnce() -> Result<Compiled, ValueError>,
