@@ -1,8 +1,8 @@
-//! Commitments: an entry's hash covers salted digests of the values about people, in place of the values. So a value can be
-//! erased later, and the chain still holds (docs/adr/0021-people.md).
+//! Commitments: an entry's hash covers salted digests instead of personal values, so that a value can be erased later and the chain
+//! still holds (docs/adr/0021-people.md).
 //!
-//! The digests are those of SD-JWT (RFC 9901 §4.2): the SHA-256 of `["<salt>","<name>",<value>]` in base64url, which stands in
-//! the array `_sd` of the object that has the value.
+//! The digests follow SD-JWT (RFC 9901 §4.2): the SHA-256 of `["<salt>","<name>",<value>]` in base64url, in the array `_sd` of the
+//! object that has the value.
 
 use crate::history::event::{canonical, hash};
 use base64_simd::URL_SAFE_NO_PAD;
@@ -38,7 +38,7 @@ impl Commitment {
         }
     }
 
-    /// `None` for any other length than that of a salt or a digest.
+    /// `None` unless the length fits a salt or a digest.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let salt = bytes.try_into().ok().map(Self::Salt);

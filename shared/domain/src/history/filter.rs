@@ -18,8 +18,8 @@ pub(crate) const ANY: &str = "*";
 /// The maximum length of an unknown type's name in an error.
 const MAX_SHOWN_CHARS: usize = 64;
 
-/// Types of events: exact ones such as `asset.created`, and all of a kind, such as `asset.*`, or of every kind, but for those that
-/// must be named.
+/// Types of events: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for every kind. Types that must be
+/// named are only included by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventTypes(Vec<(Kind, Option<Verb>)>);
 
@@ -30,7 +30,7 @@ impl EventTypes {
         Self(names.into_iter().flat_map(named).collect())
     }
 
-    /// `None` for all but those that must be named: what a reader without types gets.
+    /// `None` for the default: all types that need not be named.
     #[must_use]
     pub fn unless_all(self) -> Option<Self> {
         let has_all = Kind::ALL.iter().all(|kind| self.0.contains(&(*kind, None)));
@@ -45,7 +45,7 @@ impl EventTypes {
     }
 }
 
-/// Events that are many, and that few readers want: neither `asset.*` nor `*` stands for them.
+/// Frequent events that few readers want: `asset.*` and `*` do not include them.
 pub(crate) fn must_be_named(event_type: EventType) -> bool {
     event_type.verb == Some(Verb::Seen)
 }
@@ -111,8 +111,8 @@ impl ToSchema for EventTypes {
     }
 }
 
-/// The events that a reader of the feed wants. Everything that is set must match. Without types, these are all but those that
-/// must be named.
+/// The events that a reader of the feed wants. Everything that is set must match. Without types, all types match that need not be
+/// named.
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
     pub types: Option<EventTypes>,

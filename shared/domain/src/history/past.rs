@@ -87,7 +87,7 @@ fn events_of(entries: &[HistoryEntry]) -> Result<Vec<Event>, PastError> {
     entries.iter().map(|entry| serde_json::from_str::<Event>(&entry.text).map_err(|_| unreadable(entry))).collect()
 }
 
-/// Of requests at almost the same time, the later can have been faster: the order of versions is the one that counts.
+/// Of requests at almost the same time, the later one may have been faster: the order of versions counts.
 fn count_at(events: &[Event], at: Timestamp) -> usize {
     events.iter().rposition(|event| event.at <= at).map_or(0, |last| last + 1)
 }

@@ -69,8 +69,7 @@ pub struct ApiKey {
     pub created_by: Option<ApiKeyId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_at: Option<Timestamp>,
-    /// Limits that its requests count against as well in the minute of its creation, so that creating keys is no way to send
-    /// more.
+    /// In the minute of its creation, its requests also count against these limits, so that creating keys is no way to send more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_minute: Vec<SharedLimit>,
 }
@@ -113,7 +112,7 @@ impl ApiKey {
         std::iter::once(&self.hash).chain(previous).collect()
     }
 
-    /// `role` is that of the user that the key is bound to.
+    /// `role` belongs to the user that the key is bound to.
     #[must_use]
     pub fn effective_scopes(&self, role: Option<Role>) -> Scopes {
         match (self.user_id, role) {

@@ -1,18 +1,71 @@
-//! Shares of a rate limit: a function instance takes several requests of a minute at once, and counts them itself. A counter in
-//! the table says how many requests of the minute are taken. Each share is added on condition that the limit isn't exceeded, so
-//! no number of instances lets more through. What is taken and not used is lost when its minute ends: the counter also says how
-//! much that may be, and the condition keeps it to a tenth of the limit. In the last quarter, requests are taken one by one, and
-//! instances use up what they hold. The rate limit of API keys: a number of requests in each minute of the clock.
+//! The rate limit of a credential: a number of requests in each minute of the clock.
+//!
+//! A function instance leases several requests of a minute at once, and counts them itself. A counter in the table says how many
+//! requests of the minute are taken. Each share is added on condition that the limit isn't exceeded, so no number of instances
+//! lets more through. Taken but unused requests are lost when the minute ends: the counter also has their maximum, and the
+//! condition keeps it to a tenth of the limit. In the last quarter, requests are taken one by one, and instances use up what they
+//! hold.
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;
 
 use crate::values::time::Timestamp;
 
+/// A key's requests are counted together in a window of this length.
+pub const WINDOW_SECONDS: i64 = 60;
 /// The part of a limit that all instances together may hold unused, as a divisor.
 const HELD_PART: u64 = 10;
-/// The part of what can be held that a share leaves unused, as a divisor. With a larger part, the first few instances would
-/// leave nothing to the others.
+/// Each share takes 1/8 of the unused allowance. With a larger part, the first few instances would leave nothing to the others.
 const SHARE_PART: u64 = 8;
-/// The unused requests of a share of a small limit, unless that is more than half of what can be held.
+/// The unused requests of a share of a small limit, up to half of the allowance.
 const MIN_UNUSED: u64 = 3;
+
+/// Windows are counted from 1970.
+#[must_use]
+pub fn window(at: Timestamp) -> i64 {
+    at.millis().div_euclid(WINDOW_SECONDS * 1000)
+}
+
+/// The start of the next window.
+#[must_use]
+pub fn end_of_window(at: Timestamp) -> Timestamp {
+    Timestamp::from_millis((window(at) + 1) * WINDOW_SECONDS * 1000)
+}
+
+/// The use of a rate limit in the current window, including the current request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// In requests per window.
+    pub limit: u32,
+    /// `None` if they could not be counted.
+    pub used: Option<u64>,
+    /// The start of the next window, as Unix time in seconds.
+    pub reset: i64,
+    /// Seconds until then, at least 1.
+    pub wait: i64,
+}
+
+impl Rate {
+    #[must_use]
+    pub fn new(limit: u32, used: Option<u64>, at: Timestamp) -> Self {
+        let reset = (window(at) + 1) * WINDOW_SECONDS;
+        let wait = (reset * 1000 - at.millis() + 999).div_euclid(1000).max(1);
+        Self { limit, used, reset, wait }
+    }
+
+    /// `None` if the number of sent requests is not known.
+    #[must_use]
+    pub fn remaining(&self) -> Option<u64> {
+        Some(u64::from(self.limit).saturating_sub(self.used?))
+    }
+
+    /// False for a request that could not be counted.
+    #[must_use]
+    pub fn is_exceeded(&self) -> bool {
+        self.used.is_some_and(|used| used > self.limit.into())
+    }
+}
 
 /// The counter of a credential's minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,9 +79,9 @@ pub struct Counter {
 /// Requests that an instance takes at once: what it adds to the counter, and on which condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// The number of requests: the current one, and those that the instance will hold.
+    /// Number of requests: the current one, and the ones that the instance will hold.
     pub requests: u64,
-    /// How many requests of its earlier shares the instance has used up, so that it holds them no more.
+    /// Requests of earlier shares that the instance has used up and no longer holds.
     pub used_up: u64,
     /// The most requests that may be taken before.
     pub max_taken: u64,
@@ -50,19 +103,18 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Returns the lease of an instance that has taken nothing yet in this minute.
     #[must_use]
     pub fn new(limit: u32, at: Timestamp) -> Self {
         Self { window: window(at), limit: limit.into(), counter: Counter::default(), left: 0, held: 0 }
     }
 
-    /// Returns whether the lease is of this minute and this limit. Any other is worth nothing.
+    /// Whether the lease is for this minute and this limit. Any other is worth nothing.
     #[must_use]
     pub fn is_for(&self, limit: u32, at: Timestamp) -> bool {
         (self.window, self.limit) == (window(at), limit.into())
     }
 
-    /// Returns the minute, counted from 1970.
+    /// The minute, counted from 1970.
     #[must_use]
     pub fn window(&self) -> i64 {
         self.window
@@ -101,7 +153,7 @@ impl Lease {
         self.counter.taken - self.left
     }
 
-    /// Returns a part of what can be held, and the current request.
+    /// A part of the allowance, and the current request.
     fn next_share(&mut self) -> Share {
         // Taken out at once: if the outcome of the write is unknown, the requests count as held until the minute ends.
         let used_up = std::mem::take(&mut self.held);
@@ -124,93 +176,16 @@ impl Lease {
 }
 
 impl Share {
-    /// Returns a share of the current request alone, which can be taken as long as the limit isn't used up; `None` if it is
-    /// one.
+    /// A share of the current request alone, which can be taken until the limit is used up; `None` if this is one.
     #[must_use]
     pub fn single(self, limit: u32) -> Option<Self> {
         let single = Self { requests: 1, max_taken: u64::from(limit) - 1, max_held: None, ..self };
         (self.requests > 1).then_some(single)
     }
 
-    /// Returns by how much the share changes what is held.
+    /// By how much the share changes the held requests.
     #[must_use]
     pub fn change_of_held(&self) -> i64 {
         (self.requests - 1).cast_signed() - self.used_up.cast_signed()
-    }
-}
-
-#[cfg(test)]
-#[path = "lease_tests.rs"]
-mod tests;
-
-/// A key's requests are counted together in a window of this length.
-pub const WINDOW_SECONDS: i64 = 60;
-
-/// Windows are counted from 1970.
-#[must_use]
-pub fn window(at: Timestamp) -> i64 {
-    at.millis().div_euclid(WINDOW_SECONDS * 1000)
-}
-
-/// The begin of the next window.
-#[must_use]
-pub fn end_of_window(at: Timestamp) -> Timestamp {
-    Timestamp::from_millis((window(at) + 1) * WINDOW_SECONDS * 1000)
-}
-
-/// The use of a rate limit in the current window, including the current request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// In requests per window.
-    pub limit: u32,
-    /// `None` if they could not be counted.
-    pub used: Option<u64>,
-    /// The begin of the next window, as Unix time in seconds.
-    pub reset: i64,
-    /// Seconds until then, at least 1.
-    pub wait: i64,
-}
-
-impl Rate {
-    #[must_use]
-    pub fn new(limit: u32, used: Option<u64>, at: Timestamp) -> Self {
-        let reset = (window(at) + 1) * WINDOW_SECONDS;
-        let wait = (reset * 1000 - at.millis() + 999).div_euclid(1000).max(1);
-        Self { limit, used, reset, wait }
-    }
-
-    /// `None` if the number of sent requests is not known.
-    #[must_use]
-    pub fn remaining(&self) -> Option<u64> {
-        Some(u64::from(self.limit).saturating_sub(self.used?))
-    }
-
-    /// A request that could not be counted does not.
-    #[must_use]
-    pub fn is_exceeded(&self) -> bool {
-        self.used.is_some_and(|used| used > self.limit.into())
-    }
-}
-
-#[cfg(test)]
-mod rate_tests {
-    use super::*;
-
-    #[test]
-    fn the_last_allowed_request_leaves_none_and_the_next_one_exceeds_the_limit() {
-        let at = Timestamp::from_millis(1_772_704_859_001);
-        let rate = Rate::new(3, Some(3), at);
-        assert_eq!((rate.remaining(), rate.is_exceeded()), (Some(0), false));
-        assert_eq!((rate.reset, rate.wait), (1_772_704_860, 1));
-        let rate = Rate::new(3, Some(4), at);
-        assert_eq!((rate.remaining(), rate.is_exceeded()), (Some(0), true));
-        let begun = Rate::new(3, Some(0), Timestamp::from_millis(1_772_704_860_000));
-        assert_eq!((begun.reset, begun.wait), (1_772_704_920, 60));
-    }
-
-    #[test]
-    fn a_request_that_could_not_be_counted_does_not_exceed_the_limit() {
-        let rate = Rate::new(3, None, Timestamp::from_millis(1_772_704_860_000));
-        assert_eq!((rate.remaining(), rate.is_exceeded(), rate.reset), (None, false, 1_772_704_920));
     }
 }

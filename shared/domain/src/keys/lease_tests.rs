@@ -1,3 +1,5 @@
+//! Tests of rate limits and leases.
+
 use super::*;
 use proptest::array::uniform10;
 use proptest::prelude::*;
@@ -99,6 +101,24 @@ fn what_an_instance_has_used_up_it_can_hold_again() {
 fn a_lease_is_for_its_minute_and_its_limit() {
     let lease = Lease::new(600, at(MINUTE - 1));
     assert!(lease.is_for(600, at(0)) && !lease.is_for(600, at(MINUTE)) && !lease.is_for(601, at(0)));
+}
+
+#[test]
+fn the_last_allowed_request_leaves_none_and_the_next_one_exceeds_the_limit() {
+    let at = Timestamp::from_millis(1_772_704_859_001);
+    let rate = Rate::new(3, Some(3), at);
+    assert_eq!((rate.remaining(), rate.is_exceeded()), (Some(0), false));
+    assert_eq!((rate.reset, rate.wait), (1_772_704_860, 1));
+    let rate = Rate::new(3, Some(4), at);
+    assert_eq!((rate.remaining(), rate.is_exceeded()), (Some(0), true));
+    let begun = Rate::new(3, Some(0), Timestamp::from_millis(1_772_704_860_000));
+    assert_eq!((begun.reset, begun.wait), (1_772_704_920, 60));
+}
+
+#[test]
+fn a_request_that_could_not_be_counted_does_not_exceed_the_limit() {
+    let rate = Rate::new(3, None, Timestamp::from_millis(1_772_704_860_000));
+    assert_eq!((rate.remaining(), rate.is_exceeded(), rate.reset), (None, false, 1_772_704_920));
 }
 
 /// Requests of random instances, whose clocks are up to a second apart, which freeze in the middle of a write, and whose

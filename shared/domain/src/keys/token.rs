@@ -1,5 +1,5 @@
-//! The text of a credential, which is an API key or a signing link: its prefix, then its id, the tenant's id, the secret and a
-//! checksum in base62.
+//! The text of a credential (an API key or a signing link): its prefix, then its id, the tenant's id, the secret and a checksum
+//! in base62.
 //!
 //! The credential's id comes first, so that the first 12 characters, which lists of keys show, differ from key to key. The
 //! checksum lets secret scanners recognise a credential, and a mistyped one is refused without a database read.
@@ -46,7 +46,7 @@ impl Secret {
         SecretHash(hex::sha256(self.0))
     }
 
-    /// HMAC-SHA256 under the secret, in lower-case hexadecimal: of a text that only its holder can compute it for.
+    /// HMAC-SHA256 under the secret, in lower-case hexadecimal. Only the holder of the secret can compute it.
     #[must_use]
     pub fn authenticate(&self, parts: &[&[u8]]) -> String {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.0));

@@ -1,5 +1,4 @@
-//! How far the erasure of a person has come. Records without what they say about a person. The people of whom entries lack
-//! something since they were erased. How much an erasure removes. What is in the way of erasing a person.
+//! The erasure of a person: how far it has come, obstacles to it, and records without what they say about the person.
 
 use super::traces::{held_by, picked};
 use super::{Traces, pseudonym};
@@ -22,17 +21,17 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 
-/// Names nobody. It is kept, so that erasures can be repeated after a restore.
+/// The progress of an erasure. Names nobody. It is kept, so that erasures can be repeated after a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Erasure {
     pub user_id: UserId,
     /// The first request.
     pub erased_at: Timestamp,
-    /// The beginning of the present pass over the tenant's events. It looks at those before.
+    /// The beginning of the present pass over the tenant's events. It looks at earlier ones.
     pub began_at: Timestamp,
     /// Everything up to this event is done; `None` at the beginning.
     pub position: Option<EventId>,
-    /// Of the part after that, the records and the stored responses up to this key are done.
+    /// In the next part, the records and the stored responses up to this key are done.
     pub responses_until: Option<String>,
     /// The present pass has removed something, or was interrupted where it may have.
     pub has_removed: bool,
@@ -79,8 +78,8 @@ impl Erasure {
         }
     }
 
-    /// To be stored before a part removes anything. If the part before was interrupted, its repetition would find nothing to
-    /// remove, and no other pass would follow.
+    /// To be stored before a part removes anything: after an interruption, the repeated part would find nothing to remove, and no
+    /// further pass would follow.
     #[must_use]
     pub fn part_begun(self) -> Self {
         Self { has_removed: self.has_removed || self.is_in_part, is_in_part: true, ..self }
@@ -92,10 +91,9 @@ impl Erasure {
         !self.is_done || self.done_at.is_none_or(|done_at| done_at >= since)
     }
 
-    /// After a part of `of`. A request that came later may have gone on meanwhile, or begun again.
+    /// After a part of `of`. A later request may have continued meanwhile, or begun again.
     ///
-    /// A pass that has removed something is followed by another one, over what came meanwhile: somebody may have signed through a
-    /// link before the pass met it.
+    /// A pass that has removed something is followed by another one: somebody may have signed through a link before the pass met it.
     #[must_use]
     pub fn advanced(self, of: &Self, part: PartEnd) -> Self {
         if self.began_at != of.began_at || self.is_done {
@@ -141,8 +139,8 @@ fn name(person: UserId) -> Name {
     Name::from_stored(pseudonym(person))
 }
 
-/// A text that was erased for somebody else stays as it is. Anybody can write one that looks so, and a table that was restored can
-/// have an older text than its history.
+/// A text that was erased for somebody else stays as it is. Anybody can write one that looks like it, and a restored table can have
+/// an older text than its history.
 fn is_erased(text: &str, field: &str, traces: &Traces) -> bool {
     traces.erased.contains(field) && is_pseudonym(text)
 }
@@ -212,7 +210,7 @@ impl Erase for Movement {
     }
 }
 
-/// Among those whom the entries name by their ids.
+/// The erased people whose texts the entries lack, among the users that they name by ID.
 #[must_use]
 pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
     let named = entries.iter().flat_map(|(event, _)| people(event));
@@ -225,12 +223,12 @@ pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
     erased.collect()
 }
 
-/// Who acted, who was picked or had the asset, and the user whose record it is.
+/// The actor, users who were picked or had the asset, and the user whose record it is.
 fn people(event: &Event) -> Vec<UserId> {
     picked(event).chain(held_by(event)).chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]).collect()
 }
 
-/// What a request has removed; with `dry_run`, what it would remove.
+/// What a request has removed or, with `dry_run`, would remove.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Removed {
     /// Resources that said something about the person.
@@ -253,6 +251,7 @@ impl AddAssign for Removed {
     }
 }
 
+/// Why a person can't be erased now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
     #[error("There was never such a user.")]
@@ -266,7 +265,7 @@ pub enum Obstacle {
     InUse {
         assets: Vec<AssetId>,
         processes: u64,
-        /// Those of the processes that were found.
+        /// The ones that were found.
         instances: Vec<InstanceId>,
     },
 }
@@ -288,7 +287,7 @@ impl Obstacle {
         (now < retry_at).then_some(Self::Changed(retry_at))
     }
 
-    /// `references` is the number of references to a user, who has these assets. Open processes have the others.
+    /// Of all `references` to a user, each of the user's assets has one, and open processes have the others.
     #[must_use]
     pub fn processes(assets: &[AssetId], references: u64) -> u64 {
         references.saturating_sub(assets.len() as u64)
@@ -299,8 +298,6 @@ impl Obstacle {
 mod tests {
     use super::*;
     use crate::samples::{self, time, user};
-    use crate::values::id::{EventId, Id};
-    use serde_json::json;
 
     fn end(at: i64, position: Option<EventId>, has_removed: bool) -> PartEnd {
         PartEnd { position, responses_until: None, has_removed, at: time(at), next_pass: event(9) }

@@ -1,4 +1,4 @@
-//! What is held about a person who is a user, and what stands in its place once the person is erased (docs/adr/0021-people.md).
+//! Personal data: what is held about a user, and its erasure (docs/adr/0021-people.md).
 
 mod erasure;
 mod traces;

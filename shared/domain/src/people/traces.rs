@@ -79,7 +79,7 @@ impl Traces {
         // What the erasure has put into fields. A later change that repeats it says nothing about the person.
         let mut pseudonyms: BTreeMap<String, Value> = BTreeMap::new();
         for (event, commitments) in entries {
-            // First, since what a change writes is about the user who has the asset after it.
+            // First: what a change writes is about the user to whom it assigns the asset.
             if let Some(change) = event.changes.get("assigned_to") {
                 holder = change["new"].as_str().and_then(|id| id.parse::<UserId>().ok());
             }
@@ -131,13 +131,13 @@ pub fn actor_pointers(person: UserId, actor: &Actor) -> Vec<String> {
     if actor.user_id == Some(person) { actor.personal_pointers() } else { Vec::new() }
 }
 
-/// What is submitted through a link is about its signer, anything else about the `subjects`, since a technician writes and
-/// collects signatures for others. If there are none, it is about the user of the key.
+/// A value submitted through a link is about its signer. Any other is about the `subjects`, since technicians write and collect
+/// signatures for others, or, if there are none, about the user of the key.
 fn is_value_about(person: UserId, actor: &Actor, subjects: &[UserId]) -> bool {
     if actor.link_id.is_some() || subjects.is_empty() { actor.user_id == Some(person) } else { subjects.contains(&person) }
 }
 
-/// The users who are picked in the end, since one who was only sent ahead can be replaced; if nobody is, the one who had the asset.
+/// The users who are picked in the end, since a value sent ahead can be replaced; if nobody is, the user who had the asset.
 fn subjects(entries: &[(&Event, &Commitments)]) -> Vec<UserId> {
     let last = entries.iter().rfind(|(event, _)| event.changes.contains_key("step_data"));
     let picked: Vec<UserId> = last.into_iter().flat_map(|(event, _)| picked(event)).collect();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::actor::Actor;
-use crate::history::event::{self, Event};
+use crate::history::event::Event;
 use crate::samples::chained;
 use crate::values::id::Id;
 use crate::values::time::Timestamp;
@@ -103,4 +103,55 @@ fn an_entry_that_is_not_canonical_is_refused() {
     all[1].text = all[1].text.replacen(',', ", ", 1);
     all[1].hash = event::hash(&all[1].text);
     assert_eq!(check(&all, None), Err((2, ChainError::NotCanonical)));
+}
+
+/// The contradiction of a record at this version, whose history was `verbs` and has lost the entries `lost`.
+fn found(verbs: &[&str], lost: &[u64], version: Option<u64>, is_named: bool) -> Option<Contradiction> {
+    let all = entries(verbs);
+    let hash = |version: u64| all.get(usize::try_from(version).expect("small") - 1).map(|entry| entry.hash.clone());
+    let head = version.map(|version| ChainHead { version, last_hash: hash(version).unwrap_or_default() });
+    let mut chain = Chain::new(head.clone());
+    for (version, entry) in (1..).zip(&all).filter(|(version, _)| !lost.contains(version)) {
+        chain.add(version, entry);
+    }
+    contradiction(chain, head.as_ref(), is_named)
+}
+
+fn missing(version: u64) -> Option<Contradiction> {
+    Some(Contradiction::Broken(BrokenLink { event_id: None, version, reason: ChainError::Missing }))
+}
+
+#[test]
+fn a_restore_can_lose_the_last_change_of_a_record_or_its_event() {
+    let two = ["created", "updated"];
+    assert_eq!(found(&two, &[], Some(2), true), None);
+    assert_eq!(found(&two, &[], Some(1), true), Some(Contradiction::RecordBehind { record: 1, history: 2 }));
+    assert_eq!(found(&two, &[], None, true), Some(Contradiction::RecordLost));
+    assert_eq!(found(&two, &[2], Some(2), true), missing(2));
+    assert_eq!(found(&["created"], &[1], Some(1), true), missing(1));
+    assert_eq!(found(&["created", "updated", "updated"], &[2, 3], Some(3), true), missing(2));
+}
+
+#[test]
+fn a_restore_can_lose_a_deletion_or_its_event() {
+    let deleted = ["created", "deleted"];
+    assert_eq!(found(&deleted, &[], None, true), None);
+    assert_eq!(found(&deleted, &[], Some(1), true), Some(Contradiction::RecordLeft));
+    assert_eq!(found(&deleted, &[2], None, true), Some(Contradiction::RecordLost));
+}
+
+#[test]
+fn a_record_names_its_last_event() {
+    let two = ["created", "updated"];
+    assert_eq!(found(&two, &[], Some(2), false), Some(Contradiction::OtherEvent));
+    assert_eq!(found(&two, &[], Some(1), false), Some(Contradiction::RecordBehind { record: 1, history: 2 }));
+}
+
+#[test]
+fn a_history_can_be_broken_in_the_middle_or_end_too_early() {
+    let three = ["created", "updated", "updated"];
+    for (lost, version, first) in [(2, Some(3), 2), (2, None, 2), (1, Some(3), 1), (1, Some(2), 1)] {
+        assert_eq!(found(&three, &[lost], version, true), missing(first), "{lost} {version:?}");
+    }
+    assert_eq!(found(&["created", "deleted"], &[], Some(3), true), missing(3));
 }
