@@ -1,9 +1,10 @@
-//! Advancing a process instance: checks the submitted values against the steps. What is stored of a signature. Its image may show
-//! a typed name: a signer who can't draw types it, and every later reader is told.
+//! Advancing a process instance: checks the submitted values against the steps, and keeps who signed and what the signer read. A
+//! signature's image may show a typed name, for signers who can't draw; every later reader is told.
 
-use super::{Instance, ProcessError, State};
+use super::{Instance, ProcessError, Signed, State};
 use crate::processes::process::step::{CheckedValue, StepValues};
 use crate::processes::process::{Step, StepKind};
+use crate::tenants::tenant::Language;
 use crate::values::field_error::{FieldError, ValueError, pointer_token};
 use crate::values::id::UserId;
 use crate::values::signature_image::{DecodedImages, SignatureImage};
@@ -25,7 +26,46 @@ pub struct AdvanceOutcome {
     pub signatures: BTreeMap<String, SignatureImage>,
 }
 
-/// The values are checked against the steps and these.
+impl AdvanceOutcome {
+    /// The process instance after each submitted step, in order.
+    #[must_use]
+    pub fn versions(&self) -> Vec<Instance> {
+        self.earlier.iter().chain([&self.instance]).cloned().collect()
+    }
+
+    /// Notes the author of each signature that was not there `before`.
+    #[must_use]
+    pub fn signed(mut self, before: &Instance, signed: &Signed) -> Self {
+        for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
+            let steps = instance.steps.as_slice().iter().filter(|step| step.is_signature()).map(|step| &step.key);
+            let signers = steps.filter_map(|step| {
+                let value = instance.step_values.0.get(step)?;
+                let signed = if before.step_values.0.get(step) == Some(value) { before.signed.get(step)? } else { signed };
+                Some((step.clone(), signed.clone()))
+            });
+            instance.signed = signers.collect();
+        }
+        self
+    }
+
+    /// Keeps with each submitted signature the statement that the signer read, if that is a translation.
+    #[must_use]
+    pub fn stated(mut self, language: Language) -> Self {
+        for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
+            for (key, image) in &self.signatures {
+                let step = instance.steps.as_slice().iter().find(|step| step.key == *key);
+                let statement = step.and_then(|step| step.translated_statement(language));
+                let value = instance.step_values.0.get_mut(key).filter(|value| value["sha256"] == image.hash());
+                if let (Some(statement), Some(value)) = (statement, value) {
+                    value["statement"] = json!(statement);
+                }
+            }
+        }
+        self
+    }
+}
+
+/// What the values are checked against, besides the steps.
 struct Checks<'a> {
     active_users: &'a BTreeSet<UserId>,
     images: &'a DecodedImages,
@@ -44,14 +84,6 @@ struct MergedValues {
     errors: Vec<FieldError>,
     /// The key of a step that was submitted before with another value.
     changed_key: Option<String>,
-}
-
-impl AdvanceOutcome {
-    /// The process instance after each submitted step, in order.
-    #[must_use]
-    pub fn versions(&self) -> Vec<Instance> {
-        self.earlier.iter().chain([&self.instance]).cloned().collect()
-    }
 }
 
 impl Instance {
@@ -80,14 +112,14 @@ impl Instance {
     /// Submits the current step and moves on to the next one, or completes the instance. With `through`, submits all steps up
     /// to the one with this key in the same way, each with its own value.
     ///
-    /// `step_data` may contain the current step's value, values of later steps, which are kept when the last of the submitted
-    /// steps is, and unchanged values of earlier steps. `null` removes a value. `expected_step` is the step that the client takes
-    /// for the current one, if it says so. `active_users` must contain the active ones of [`candidate_users`]. `images` decodes
+    /// `step_data` may contain the current step's value, values of later steps, which are kept together with the last submitted
+    /// step, and unchanged values of earlier steps. `null` removes a value. `expected_step` is the step that the client expects to be
+    /// the current one, if it says so. `active_users` must contain the active ones of [`candidate_users`]. `images` decodes
     /// the images of the same request, for all instances that it advances.
     ///
     /// # Errors
     ///
-    /// That of the first step that can't be submitted:
+    /// The error of the first step that can't be submitted:
     ///
     /// - [`ProcessError::Closed`] if the instance is completed or cancelled.
     /// - [`ProcessError::Moved`] if `expected_step` is not the current step.
@@ -212,6 +244,28 @@ impl Instance {
             }
         }
     }
+
+    /// Checks that each of the `typed` keys names a signature step whose image is in `step_data`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProcessError::Invalid`] with an error for each other key.
+    fn check_typed_signatures(&self, typed: &[String], step_data: &Map<String, Value>) -> Result<(), ProcessError> {
+        let signatures = self.steps.as_slice().iter().filter(|step| step.is_signature());
+        let keys: Vec<&str> = signatures.map(|step| step.key.as_str()).collect();
+        let mut errors = Vec::new();
+        for (index, key) in typed.iter().enumerate() {
+            let detail = if !keys.contains(&key.as_str()) {
+                unknown_name(key, &keys, "key of a signature step", errors.len())
+            } else if step_data.get(key).is_none_or(Value::is_null) {
+                "must be the key of a step whose image is in step_data".to_owned()
+            } else {
+                continue;
+            };
+            errors.push(FieldError::within("typed_signatures", &format!("/{index}"), detail));
+        }
+        if errors.is_empty() { Ok(()) } else { Err(ProcessError::Invalid(errors)) }
+    }
 }
 
 impl MergedValues {
@@ -247,15 +301,15 @@ fn step_error(key: &str, detail: impl Into<String>) -> FieldError {
     FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
 }
 
-/// The ids in `step_data` that may be those of picked users. They can be read together with the instance, before it is known
-/// which steps pick a user.
+/// The ids in `step_data` that may pick users. They can be read together with the instance, before it is known which steps pick
+/// one.
 pub fn candidate_users(step_data: &Map<String, Value>) -> impl Iterator<Item = UserId> {
     step_data.values().filter_map(|value| value.as_str()?.parse().ok())
 }
 
-/// The value of a step, beside which the image is stored. A drawn signature is not marked. `before` is the value that it replaces:
-/// of an image that is sent again, it says more than who sends back all values knows.
-pub(super) fn stored_signature(image: &SignatureImage, is_typed: bool, before: Option<&Value>) -> Value {
+/// The value of a step. Its image is stored separately. A drawn signature is not marked. `before` is the replaced value: if the same
+/// image is sent again, its marks stay.
+fn stored_signature(image: &SignatureImage, is_typed: bool, before: Option<&Value>) -> Value {
     let before = before.filter(|before| before["sha256"] == image.hash());
     let mut value = json!({"sha256": image.hash(), "bytes": image.bytes().len()});
     if is_typed || before.is_some_and(self::is_typed) {
@@ -273,32 +327,8 @@ pub fn is_typed(value: &Value) -> bool {
     value["typed"] == true
 }
 
-/// The statement that the signer read, if that is not the step's but a translation. `value` is the stored value of the step.
+/// The statement that the signer read, if it was a translation. `value` is the stored value of the step.
 #[must_use]
 pub fn read_statement(value: &Value) -> Option<&str> {
     value["statement"].as_str()
-}
-
-impl Instance {
-    /// Checks that each of the `typed` keys is that of a signature step whose image is in `step_data`.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ProcessError::Invalid`] with an error for each of the others.
-    pub(super) fn check_typed_signatures(&self, typed: &[String], step_data: &Map<String, Value>) -> Result<(), ProcessError> {
-        let signatures = self.steps.as_slice().iter().filter(|step| step.is_signature());
-        let keys: Vec<&str> = signatures.map(|step| step.key.as_str()).collect();
-        let mut errors = Vec::new();
-        for (index, key) in typed.iter().enumerate() {
-            let detail = if !keys.contains(&key.as_str()) {
-                unknown_name(key, &keys, "key of a signature step", errors.len())
-            } else if step_data.get(key).is_none_or(Value::is_null) {
-                "must be the key of a step whose image is in step_data".to_owned()
-            } else {
-                continue;
-            };
-            errors.push(FieldError::within("typed_signatures", &format!("/{index}"), detail));
-        }
-        if errors.is_empty() { Ok(()) } else { Err(ProcessError::Invalid(errors)) }
-    }
 }

@@ -1,6 +1,4 @@
-//! Process instances: a process on one asset, the values submitted so far, and its effect on the asset. The errors of starting
-//! and continuing a process. Process instances as records of the table. Who signed, kept beside the values for the next signer,
-//! and what they read. The history has both as well.
+//! Process instances: a process on one asset, the values submitted so far, and its effect on the asset.
 
 mod advance;
 #[cfg(test)]
@@ -11,7 +9,6 @@ use crate::assets::asset::{Asset, Status};
 use crate::processes::process::step::StepValues;
 use crate::processes::process::{Process, ProcessStatus, StepKind, Steps};
 use crate::record::{Kind, Record, Reference, fields};
-use crate::tenants::tenant::Language;
 use crate::user::User;
 use crate::values::field_error::FieldError;
 use crate::values::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
@@ -80,13 +77,14 @@ pub struct Instance {
     pub asset_name: Name,
     pub asset_tag: String,
     pub started_by: Option<ApiKeyId>,
-    /// The name of the user who started it, else that of the API key.
+    /// The name of the user who started it, else of the API key.
     pub started_by_name: String,
     /// The user who had the asset when it was started; in a movement, all of its assets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<UserId>,
 }
 
+/// The author of a start.
 #[derive(Debug, Clone)]
 pub struct Starter {
     pub key_id: Option<ApiKeyId>,
@@ -128,7 +126,7 @@ pub struct ImageName {
 
 impl Instance {
     /// At its first step.
-    pub(crate) fn new(id: InstanceId, process: &Process, asset: &Asset, starter: &Starter) -> Self {
+    fn new(id: InstanceId, process: &Process, asset: &Asset, starter: &Starter) -> Self {
         Self {
             id,
             process_id: process.id,
@@ -331,7 +329,7 @@ impl Record for Instance {
     }
 }
 
-/// The author of a signature.
+/// The author of a signature, kept beside the values for the next signer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signed {
     /// The name of the signer or of the key's user, else of the API key.
@@ -343,38 +341,5 @@ impl Signed {
     #[must_use]
     pub fn new(actor: &Actor, at: Timestamp) -> Self {
         Self { by: Starter::from(actor).name, at }
-    }
-}
-
-impl AdvanceOutcome {
-    /// Notes the author of each signature that was not there `before`.
-    #[must_use]
-    pub fn signed(mut self, before: &Instance, signed: &Signed) -> Self {
-        for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
-            let steps = instance.steps.as_slice().iter().filter(|step| step.is_signature()).map(|step| &step.key);
-            let signers = steps.filter_map(|step| {
-                let value = instance.step_values.0.get(step)?;
-                let signed = if before.step_values.0.get(step) == Some(value) { before.signed.get(step)? } else { signed };
-                Some((step.clone(), signed.clone()))
-            });
-            instance.signed = signers.collect();
-        }
-        self
-    }
-
-    /// Keeps with each submitted signature the statement that the signer read, if that is a translation.
-    #[must_use]
-    pub fn stated(mut self, language: Language) -> Self {
-        for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
-            for (key, image) in &self.signatures {
-                let step = instance.steps.as_slice().iter().find(|step| step.key == *key);
-                let statement = step.and_then(|step| step.translated_statement(language));
-                let value = instance.step_values.0.get_mut(key).filter(|value| value["sha256"] == image.hash());
-                if let (Some(statement), Some(value)) = (statement, value) {
-                    value["statement"] = json!(statement);
-                }
-            }
-        }
-        self
     }
 }

@@ -1,11 +1,11 @@
-//! Process definitions: the steps of a process, and the status that an asset has before and after it. The list of steps of a
-//! process, and its JSON form in requests. The system processes, which every new tenant has.
+//! Process definitions: the steps of a process, their JSON form in requests, and the status that an asset has before and after
+//! it. Every new tenant has the system processes.
 
 pub mod step;
 
 use crate::assets::asset::Status;
 use crate::record::{Kind, Record, Reference, Requirement, Unique, fields};
-use crate::values::field_error::{ValueError, pointer_token};
+use crate::values::field_error::{ValueError, pointer_token, text_form};
 use crate::values::hex;
 use crate::values::id::{Id, ProcessId};
 use crate::values::json::parse_strict;
@@ -72,7 +72,7 @@ impl FromStr for Slug {
     }
 }
 
-crate::values::field_error::text_form!(Slug, |slug| slug.0);
+text_form!(Slug, |slug| slug.0);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Process {
@@ -177,8 +177,8 @@ impl Record for Process {
 
 pub const MAX_STEPS: usize = 50;
 const STEP_COUNTS: std::ops::RangeInclusive<usize> = 1..=MAX_STEPS;
-/// The maximum number of steps of type `user_picker`. One submission can replace all users but that of the first step, which
-/// writes two items for each; a transaction has at most 100.
+/// The maximum number of steps of type `user_picker`. One submission can replace all users except the first step's, which writes
+/// two items for each; a transaction has at most 100.
 const MAX_PICKERS: usize = 48;
 /// Entries of a checklist, or options of a select.
 const ENTRY_COUNTS: std::ops::RangeInclusive<usize> = 1..=100;
@@ -246,7 +246,7 @@ impl StepReader<'_> {
         self.errors.push((format!("/{}/{}", self.index, pointer_token(member)), reason.into()));
     }
 
-    /// `None` if it has errors that prevent that. `keys` are those of the steps before.
+    /// `None` if it can't be read. `keys` has the keys of earlier steps.
     fn read(&mut self, keys: &mut BTreeSet<String>, is_last: bool) -> Option<Step> {
         let Value::Object(members) = self.value else {
             self.errors.push((format!("/{}", self.index), "must be an object".into()));
@@ -474,10 +474,8 @@ pub const SYSTEM_PROCESSES: [SystemProcess; 7] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::id::Id;
     use crate::values::time::Timestamp;
     use proptest::prelude::*;
-    use serde_json::json;
 
     #[test]
     fn a_slug_contains_the_letters_and_digits_of_the_name() {

@@ -1,4 +1,4 @@
-//! A step of a process and its JSON form. The values that steps accept, and the form in which they are stored.
+//! A step of a process, its JSON form, the values that it accepts, and the form in which they are stored.
 
 use crate::tenants::tenant::Language;
 use crate::values::field_error::ValueError;
@@ -14,7 +14,9 @@ use std::collections::BTreeSet;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
-/// The statement of a signature that has none of its own.
+/// The maximum size of the choices that an error names.
+const MAX_NAMED_BYTES: usize = 1_000;
+/// The statement of a signature step without one.
 const DEFAULT_STATEMENT: &str = "I confirm what is stated above.";
 
 /// As signers read it.
@@ -89,7 +91,7 @@ string_enum! {
 }
 
 impl Step {
-    /// For a checklist: all entries must be checked.
+    /// A required checklist needs all of its entries.
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.required.unwrap_or(self.kind == StepKind::Confirmation)
@@ -111,6 +113,52 @@ impl Step {
     #[must_use]
     pub fn with_statement(self, statement: &str) -> Self {
         Self { kind: StepKind::Signature { statement: Statement::from_stored(statement.to_owned()) }, ..self }
+    }
+
+    /// Checks a submitted value. `active_users` has all active users that the value may name. `images` decodes its image.
+    ///
+    /// # Errors
+    ///
+    /// Says what the value must be.
+    pub(crate) fn check(
+        &self,
+        value: &Value,
+        active_users: &BTreeSet<UserId>,
+        images: &DecodedImages,
+    ) -> Result<CheckedValue, ValueError> {
+        let text = || value.as_str().ok_or_else(|| ValueError::new("must be a string"));
+        let checked = match &self.kind {
+            StepKind::UserPicker => check_user(text()?, active_users)?,
+            StepKind::Checklist { items } => self.check_entries(value, items)?,
+            StepKind::Signature { .. } => return images.image(text()?).map(CheckedValue::Signature),
+            StepKind::Complete | StepKind::Confirmation => check_true(value)?,
+            StepKind::Text => self.check_text(text()?.parse::<Line>()?.into())?,
+            StepKind::Textarea => self.check_text(text()?.parse::<Notes>()?.into())?,
+            StepKind::Select { options } => check_option(value, options)?,
+            StepKind::Date => json!(text()?.parse::<Date>()?),
+        };
+        Ok(CheckedValue::Value(checked))
+    }
+
+    fn check_entries(&self, value: &Value, items: &[String]) -> Result<Value, ValueError> {
+        let invalid =
+            || ValueError::new(format!("must be a list of entries of the checklist, each at most once: {}", named(items)));
+        let text = |entry: &Value| entry.as_str().map(choice);
+        let entries: Option<Vec<String>> = value.as_array().and_then(|list| list.iter().map(text).collect());
+        let entries = entries.ok_or_else(invalid)?;
+        let distinct: BTreeSet<&String> = entries.iter().collect();
+        if distinct.len() != entries.len() || !entries.iter().all(|entry| items.contains(entry)) {
+            return Err(invalid());
+        }
+        if self.is_required() && entries.len() != items.len() {
+            return Err(ValueError::new(format!("must contain all entries of the checklist: {}", named(items))));
+        }
+        Ok(json!(entries))
+    }
+
+    fn check_text(&self, text: String) -> Result<Value, ValueError> {
+        let is_missing = self.is_required() && text.trim().is_empty();
+        if is_missing { Err(ValueError::new("must not be empty")) } else { Ok(json!(text)) }
     }
 }
 
@@ -218,10 +266,7 @@ impl utoipa::ToSchema for Step {
     }
 }
 
-/// The maximum size of the choices that an error names.
-const MAX_NAMED_BYTES: usize = 1_000;
-
-/// The submitted values by step key. A signature is `{"sha256", "bytes"}` of its image, which has an item of its own, with
+/// The submitted values by step key. A signature is `{"sha256", "bytes"}` of its image, which is a separate item, with
 /// `"typed": true` if the image shows a typed name, and the `"statement"` that the signer read, if that is a translation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -254,54 +299,6 @@ pub(crate) enum CheckedValue {
     Signature(SignatureImage),
 }
 
-impl Step {
-    /// `active_users` contains the active ones of the users that the value may name. `images` decodes its image.
-    ///
-    /// # Errors
-    ///
-    /// Says what the value must be.
-    pub(crate) fn check(
-        &self,
-        value: &Value,
-        active_users: &BTreeSet<UserId>,
-        images: &DecodedImages,
-    ) -> Result<CheckedValue, ValueError> {
-        let text = || value.as_str().ok_or_else(|| ValueError::new("must be a string"));
-        let checked = match &self.kind {
-            StepKind::UserPicker => check_user(text()?, active_users)?,
-            StepKind::Checklist { items } => self.check_entries(value, items)?,
-            StepKind::Signature { .. } => return images.image(text()?).map(CheckedValue::Signature),
-            StepKind::Complete | StepKind::Confirmation => check_true(value)?,
-            StepKind::Text => self.check_text(text()?.parse::<Line>()?.into())?,
-            StepKind::Textarea => self.check_text(text()?.parse::<Notes>()?.into())?,
-            StepKind::Select { options } => check_option(value, options)?,
-            StepKind::Date => json!(text()?.parse::<Date>()?),
-        };
-        Ok(CheckedValue::Value(checked))
-    }
-
-    fn check_entries(&self, value: &Value, items: &[String]) -> Result<Value, ValueError> {
-        let invalid =
-            || ValueError::new(format!("must be a list of entries of the checklist, each at most once: {}", named(items)));
-        let text = |entry: &Value| entry.as_str().map(choice);
-        let entries: Option<Vec<String>> = value.as_array().and_then(|list| list.iter().map(text).collect());
-        let entries = entries.ok_or_else(invalid)?;
-        let distinct: BTreeSet<&String> = entries.iter().collect();
-        if distinct.len() != entries.len() || !entries.iter().all(|entry| items.contains(entry)) {
-            return Err(invalid());
-        }
-        if self.is_required() && entries.len() != items.len() {
-            return Err(ValueError::new(format!("must contain all entries of the checklist: {}", named(items))));
-        }
-        Ok(json!(entries))
-    }
-
-    fn check_text(&self, text: String) -> Result<Value, ValueError> {
-        let is_missing = self.is_required() && text.trim().is_empty();
-        if is_missing { Err(ValueError::new("must not be empty")) } else { Ok(json!(text)) }
-    }
-}
-
 fn check_user(text: &str, active_users: &BTreeSet<UserId>) -> Result<Value, ValueError> {
     let user: UserId = text.parse()?;
     let is_active = active_users.contains(&user);
@@ -317,7 +314,7 @@ fn check_option(value: &Value, options: &[String]) -> Result<Value, ValueError> 
     option.map(Value::from).ok_or_else(|| ValueError::new(format!("must be one of {}", named(options))))
 }
 
-/// In the form in which the definition has its entries and options, so that what it was sent with is a value, too.
+/// In the form of the definition's entries and options, so that clients can send them as they sent the definition.
 fn choice(text: &str) -> String {
     composed(text.trim()).into_owned()
 }
@@ -341,7 +338,6 @@ mod tests {
     use super::*;
     use crate::values::id::Id;
     use crate::values::signature_image::data_url;
-    use serde_json::{Value, json};
     use utoipa::{PartialSchema, ToSchema};
     use uuid::Uuid;
 
