@@ -1,5 +1,5 @@
-//! The common parts of all records: a kind, a version, a history, unique values and references to other records. A macro for
-//! changes of a record's fields.
+//! The common parts of all records: a kind, a version, a history, unique values, references to other records, and changes of
+//! fields.
 
 use crate::values::id::{EventId, Id};
 use crate::values::time::Timestamp;
@@ -273,7 +273,7 @@ impl<T> Patch<T> {
 
 /// Declares the change of a record: the struct, and the method that returns the record with the change applied. Each field that
 /// can change is `set`, or `set_or_clear` if it can also become empty. Missing fields stay as they are. The fields behind `and`
-/// have rules of their own: the method leaves them alone.
+/// have other rules: the method leaves them alone.
 macro_rules! record_change {
     (
         $(#[doc = $doc:literal])* $change:ident of $record:ident::$method:ident {

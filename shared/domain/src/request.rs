@@ -10,7 +10,7 @@ use serde_json::json;
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// The header of that name: 1 to 255 printable ASCII characters.
+/// The header `Idempotency-Key`: 1 to 255 printable ASCII characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 
@@ -41,13 +41,13 @@ pub struct IdempotentRequest {
     /// The API key or the signing link that it was sent with.
     pub by: Uuid,
     pub key: IdempotencyKey,
-    /// HMAC of its path, query and body, under the secret of the credential. A different request with the same idempotency key has
-    /// another one and is refused. Who reads the table can't test a guess of the body, as after the erasure of a person.
+    /// HMAC of its path, query and body, under the credential's secret. A different request with the same idempotency key has another
+    /// one and is refused. Readers of the table can't test a guess of the body, as after the erasure of a person.
     pub fingerprint: String,
 }
 
 impl IdempotentRequest {
-    /// The change number `index` as a request of its own: each has a stored response.
+    /// The change number `index` as a separate request: each has a stored response.
     #[must_use]
     pub fn part(&self, index: usize) -> Self {
         // No other request has this key, since NUL is not printable.
@@ -75,8 +75,7 @@ pub struct StoredResponse {
     /// The hashes that replace steps in `body`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
-    /// The request's changes are committed one by one, each with a stored response of its own. This one only says that the
-    /// request has begun.
+    /// The request's changes are committed one by one, each with its stored response. This one only says that the request has begun.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_in_parts: bool,
     /// It says nothing about people, although it has the id of one: an erasure leaves it.
@@ -84,7 +83,7 @@ pub struct StoredResponse {
     pub is_nameless: bool,
 }
 
-/// What a repetition of a request is told whose response named a person who was erased since.
+/// The error of a repeated request whose response named a person who was erased since.
 pub const ERASED: &str = "The request took effect. Its response named a person who was erased since, so it is not kept.";
 
 /// The placeholder of steps in a stored body. No submitted value is an object, so nothing else has this form.
@@ -108,14 +107,14 @@ impl StoredResponse {
         }
     }
 
-    /// Stored when a request begins whose changes are committed one by one.
+    /// Marks the beginning of a request whose changes are committed one by one.
     #[must_use]
     pub fn of_request_in_parts() -> Self {
         Self { is_in_parts: true, ..Self::new(200, String::new()) }
     }
 
-    /// Stands in place of a response that named a person who was erased since. The body is for a part of a request: the request
-    /// as a whole gets an error.
+    /// Replaces a response that named a person who was erased since. The body is for a part of a request: the whole request gets an
+    /// error.
     #[must_use]
     pub fn erased() -> Self {
         Self::new(409, json!({"code": "CONFLICT", "detail": ERASED}).to_string())
@@ -148,7 +147,7 @@ pub enum ExpectedVersions {
 }
 
 impl ExpectedVersions {
-    /// Entity tags have the form `"version-hash"`; weak ones and those of another form match no version.
+    /// Entity tags have the form `"version-hash"`; weak tags and other forms match no version.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The Ed25519 keys that a tenant's receipts are signed with: the current key, and the public keys of earlier ones. Signed
-//! receipts: signed by the service, and verifiable by anyone with the tenant's public keys.
+//! Signed receipts, which anyone can verify with the tenant's public keys, and the Ed25519 keys that sign them: the current key,
+//! and the public keys of earlier ones.
 
 use crate::receipts::receipt::{FORMAT, MOVEMENT_FORMAT, MovementReceipt, Receipt};
 use crate::record::{Kind, Record, fields};
@@ -16,6 +16,8 @@ use utoipa::ToSchema;
 
 /// The length in bytes of a seed and of a public key (RFC 8032 §5.1.5).
 pub const KEY_BYTES: usize = 32;
+/// The maximum nesting of a receipt that is checked.
+const MAX_LEVELS: usize = 32;
 
 /// A public key. Its text form is base64url without padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -216,14 +218,20 @@ impl Jwks {
     }
 }
 
-/// The maximum nesting of a receipt that is checked.
-const MAX_LEVELS: usize = 32;
-
 /// A receipt with its signature.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SignedReceipt {
-    /// The receipt, which is what is signed.
+    /// The receipt, which is signed.
     pub receipt: Receipt,
+    /// The signature.
+    pub signature: Signature,
+}
+
+/// A movement's receipt with its signature.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct SignedMovementReceipt {
+    /// The receipt, which is signed.
+    pub receipt: MovementReceipt,
     /// The signature.
     pub signature: Signature,
 }
@@ -235,19 +243,10 @@ pub struct SignedReceipt {
 pub struct Signature {
     /// `EdDSA`, with Ed25519.
     pub alg: String,
-    /// The id of the tenant's key that signed.
+    /// The id of the signing key.
     pub kid: String,
     /// The signature in base64url.
     pub value: String,
-}
-
-/// A movement's receipt with its signature.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct SignedMovementReceipt {
-    /// The receipt, which is what is signed.
-    pub receipt: MovementReceipt,
-    /// The signature.
-    pub signature: Signature,
 }
 
 impl Signature {
@@ -306,7 +305,7 @@ mod tests {
         CurrentKey { public_key, encrypted_seed, encrypted_by: "local".into(), since: Timestamp::from_millis(at) }
     }
 
-    /// The keys are those of RFC 8037 appendix A.
+    /// The keys of RFC 8037 appendix A.
     #[test]
     fn keys_and_signatures_match_the_standards_example() {
         let seed = URL_SAFE_NO_PAD.decode_to_vec("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A").expect("base64url");

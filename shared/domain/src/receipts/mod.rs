@@ -1,4 +1,4 @@
-//! Receipts, their keys and their signatures.
+//! Receipts, and the keys that sign them.
 
 pub mod key;
 pub mod receipt;

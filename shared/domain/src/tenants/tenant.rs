@@ -1,4 +1,4 @@
-//! A tenant and its settings. The locale of a tenant: the language and the format of dates of pages that people read.
+//! A tenant and its settings, with the locale: the language of pages that people read, and their format of dates.
 
 use crate::assets::asset::Transitions;
 use crate::assets::label::LabelUrlTemplate;
@@ -12,6 +12,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::fmt::Display;
 use std::str::FromStr;
+
+/// RFC 5646 §4.4.1 asks for at least 35 characters.
+const MAX_LOCALE_CHARS: usize = 64;
+/// Languages that write dates in digits with points, the day first. Other locales get ISO 8601 dates on English pages, since their
+/// own order of day and month could be misread.
+const LANGUAGES_WITH_POINTS: [&str; 23] = [
+    "az", "be", "bg", "cs", "da", "de", "et", "fi", "hy", "is", "ka", "kk", "lv", "mk", "nb", "nn", "no", "pl", "ro", "ru", "sk",
+    "tr", "uk",
+];
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tenant {
@@ -84,6 +93,7 @@ impl Record for Tenant {
     }
 }
 
+/// A range of asset tag numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRange {
     /// The tag with `{N}` in place of its number.
@@ -117,15 +127,6 @@ pub fn fullest(ranges: Vec<NumberRange>, most: usize) -> Vec<NumberRange> {
     ranked.into_iter().map(|(_, range)| range).collect()
 }
 
-/// RFC 5646 §4.4.1 asks for at least 35 characters.
-const MAX_CHARS: usize = 64;
-/// Languages that write dates in digits with points, the day first. On a page in English, others get dates as in ISO 8601:
-/// their own order of day and month could be taken for another.
-const LANGUAGES_WITH_POINTS: [&str; 23] = [
-    "az", "be", "bg", "cs", "da", "de", "et", "fi", "hy", "is", "ka", "kk", "lv", "mk", "nb", "nn", "no", "pl", "ro", "ru", "sk",
-    "tr", "uk",
-];
-
 /// A language tag (BCP 47) in canonical case, such as `en` or `de-CH`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
@@ -155,7 +156,7 @@ impl Language {
         }
     }
 
-    /// Of a language tag, whatever its region is. `None` if there are no texts in it.
+    /// The language of a tag, whatever its region. `None` if there are no texts in it.
     #[must_use]
     pub fn of(tag: &str) -> Option<Self> {
         let language = tag.split('-').next().unwrap_or_default();
@@ -173,7 +174,7 @@ impl FromStr for Locale {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let tag = icu_locale_core::Locale::try_from_str(text).ok().filter(|_| text.len() <= MAX_CHARS);
+        let tag = icu_locale_core::Locale::try_from_str(text).ok().filter(|_| text.len() <= MAX_LOCALE_CHARS);
         let tag = tag.filter(|_| !text.contains('_')).map(|tag| Self(tag.to_string()));
         tag.ok_or_else(|| {
             ValueError::new("must be a BCP 47 language tag of at most 64 characters, such as en, de-CH or zh-Hant-TW")

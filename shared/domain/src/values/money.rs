@@ -68,8 +68,7 @@ impl Price {
         scaled.mantissa().try_into().unwrap_or_default()
     }
 
-    /// Digits, and a point before the fractional ones. Other forms, such as those with an exponent or with separators between
-    /// thousands, are refused.
+    /// Digits, and a point before the fractional ones. Other forms, such as exponents or thousands separators, are refused.
     ///
     /// # Errors
     ///

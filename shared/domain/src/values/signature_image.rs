@@ -77,12 +77,12 @@ pub struct DecodedImages {
 #[derive(Debug, Default)]
 struct Decoded {
     images: HashMap<String, Result<SignatureImage, ValueError>>,
-    /// Decoded.
+    /// Size of the decoded images.
     bytes: u64,
 }
 
 impl DecodedImages {
-    /// `keys` are those of the steps whose images show a typed name, not a drawn one.
+    /// `keys` name the steps whose images show a typed name, not a drawn one.
     #[must_use]
     pub fn with_typed(keys: Vec<String>) -> Self {
         Self { typed: keys, ..Self::default() }

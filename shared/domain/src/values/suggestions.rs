@@ -23,7 +23,7 @@ pub fn unknown_name(name: &str, known: &[&str], kind: &str, earlier: usize) -> S
     }
 }
 
-/// Those most like `name` first.
+/// The names most like `name` first.
 #[must_use]
 pub fn nearest_first<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut known: Vec<&str> = known.into_iter().collect();

@@ -1,10 +1,19 @@
-//! Texts with bounds on their length and characters, in Unicode's composed form (NFC). Lengths count characters, not bytes.
-//! Characters that change the look of a line of text, or make two lines look the same, without being seen.
+//! Texts with bounds on their length and characters, in Unicode's composed form (NFC). Lengths count characters, not bytes. Lines
+//! must not contain invisible characters, which could disguise them.
 
 use crate::values::field_error::ValueError;
 pub use fields::compared::fold;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use std::borrow::Cow;
+
+/// The error of a text with U+0000.
+pub const NUL: &str = "must not contain U+0000, which no text has";
+const ZERO_WIDTH_NON_JOINER: char = '\u{200c}';
+const ZERO_WIDTH_JOINER: char = '\u{200d}';
+/// The letters of a region follow it as tags, as in Scotland's flag.
+const BLACK_FLAG: char = '\u{1f3f4}';
+/// Tags after a flag: five for the region, and one that ends it, with one to spare.
+const MAX_TAGS: usize = 7;
 
 /// The invisible characters that a text may contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,23 +94,12 @@ impl Default for Notes {
     }
 }
 
-/// What is wrong with a text that has U+0000.
-pub const NUL: &str = "must not contain U+0000, which no text has";
-
 /// Unicode's composed form (NFC), in which a character has one spelling.
 #[must_use]
 pub fn composed(text: &str) -> Cow<'_, str> {
     const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
     NFC.normalize(text)
 }
-
-const ZERO_WIDTH_NON_JOINER: char = '\u{200c}';
-const ZERO_WIDTH_JOINER: char = '\u{200d}';
-/// The letters of a region follow it as tags, such as that of Scotland.
-const BLACK_FLAG: char = '\u{1f3f4}';
-
-/// Tags after a flag: five for the region, and one that ends it, with one to spare.
-const MAX_TAGS: usize = 7;
 
 /// Checks that a line has no characters that can't be seen and don't belong to a script or an emoji: bidirectional
 /// controls, and zero-width characters other than joiners in scripts that need them.
@@ -195,7 +193,7 @@ fn joins(joiner: char, before: Option<char>, after: Option<char>) -> bool {
     }
 }
 
-/// Arabic and the scripts written like it, those of India and its neighbours, and Mongolian.
+/// Arabic and scripts like it, the scripts of India and its neighbours, and Mongolian.
 fn has_joining_letters(c: char) -> bool {
     matches!(
         c,

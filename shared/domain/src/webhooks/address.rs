@@ -1,4 +1,4 @@
-//! Accepted addresses of webhooks: https addresses of public hosts. Public addresses, by IANA's registries of special-purpose
+//! Accepted addresses of webhooks: https addresses of public hosts. Private ranges come from IANA's registries of special-purpose
 //! addresses ([IPv4](https://www.iana.org/assignments/iana-ipv4-special-registry),
 //! [IPv6](https://www.iana.org/assignments/iana-ipv6-special-registry)); multicast is not public.
 
@@ -10,6 +10,7 @@ use url::{Host, Url};
 
 /// In characters.
 const MAX_CHARS: usize = 2_048;
+pub const PUBLIC_PORTS: [u16; 2] = [443, 8443];
 /// The last labels of names that no public host has (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
 const LOCAL_DOMAINS: [&str; 8] = ["localhost", "local", "internal", "test", "invalid", "onion", "alt", "home.arpa"];
 
@@ -35,7 +36,7 @@ impl WebhookUrl {
         &self.0
     }
 
-    /// For the history, which other webhooks may get: receivers know senders by tokens in queries.
+    /// For the history, which other webhooks may get: tokens in the query identify senders to receivers.
     #[must_use]
     pub fn without_query(&self) -> String {
         self.0.split_once('?').map_or_else(|| self.0.clone(), |(rest, _)| format!("{rest}?…"))
@@ -76,7 +77,7 @@ impl WebhookUrl {
     }
 }
 
-/// No public host has such a name, which may end with a dot: names without a dot, and those of reserved domains.
+/// No public host has such a name: one without a dot, or in a reserved domain. A dot at the end is ignored.
 #[must_use]
 pub fn is_local_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
@@ -123,14 +124,12 @@ impl FromStr for WebhookUrl {
 
 text_form!(WebhookUrl, |url| url.0);
 
-pub const PUBLIC_PORTS: [u16; 2] = [443, 8443];
-
 /// A range of IPv4 addresses: its first address, and how many bits its addresses have in common.
 type Range4 = (Ipv4Addr, u32);
 type Range6 = (Ipv6Addr, u32);
 
-/// Every range of IPv4 that is not public. Of the ranges with exceptions, such as 192.0.0.0/24, nothing is public: nobody has
-/// a receiver there.
+/// Every range of IPv4 that is not public. Exceptions within a range, such as in 192.0.0.0/24, are not public either: nobody has a
+/// receiver there.
 const NOT_PUBLIC_4: [Range4; 15] = [
     // "This network": on many systems 0.0.0.0 is the machine itself.
     (Ipv4Addr::new(0, 0, 0, 0), 8),
@@ -181,7 +180,7 @@ const NOT_PUBLIC_6: [Range6; 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Part of the public internet.
+/// Whether the address is part of the public internet.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match address {
@@ -205,7 +204,6 @@ fn in_range_6(address: Ipv6Addr, (first, bits): Range6) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::net::IpAddr;
 
     fn checked(text: &str, policy: AddressPolicy) -> Result<(), ValueError> {
         text.parse::<WebhookUrl>()?.check(policy)

@@ -1,4 +1,4 @@
-//! Decisions about a message, and after an attempt.
+//! Decisions about a message (attempt, wait or give up), and after an attempt.
 
 use super::request::is_early;
 use super::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, MAX_ATTEMPTS_KEPT, Webhook};
@@ -23,10 +23,10 @@ pub enum Decision {
     Attempt,
 }
 
-/// `record` is that of the delivery; both are as they are at `now`.
+/// Decides about a message. The delivery's `record` and `webhook` are as they are at `now`.
 ///
-/// Whoever records an attempt has sent the message of the next one before. So a message whose number is not the next one is a
-/// double, or comes before an attempt that is still to be recorded, whose message comes back.
+/// The message of the next attempt is sent before an attempt is recorded. So a message with any other number is a duplicate, or
+/// precedes an attempt that is still to be recorded, whose message comes back.
 #[must_use]
 pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: &Webhook, now: Timestamp) -> Decision {
     if record.is_some_and(|record| record.requested_at > request.requested_at) {
@@ -111,7 +111,7 @@ impl Delivery {
         Self::after_attempt(previous, request, event_type, Attempt::not_made(now), &none)
     }
 
-    /// Longer than one message can wait, so duplicates could be due at the same time.
+    /// The wait is longer than one message's, so duplicates could be due at the same time.
     #[must_use]
     pub fn waits_in_parts(&self) -> bool {
         let since = self.attempts.last().map_or(self.requested_at, Attempt::ended_at);
@@ -134,7 +134,7 @@ impl Delivery {
     }
 }
 
-/// The result of a write of an attempt that failed because the record has changed since it was read.
+/// What to do when an attempt can't be written because the record has changed since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Race {
     /// The record has the attempt: only the response to its write was lost.

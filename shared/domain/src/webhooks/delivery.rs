@@ -1,5 +1,5 @@
-//! Deliveries: one event on its way to one webhook, and the result of each attempt. A tenant's replays: which are under way, and
-//! how many of a day's are used.
+//! The records of deliveries (one event on its way to one webhook, with the result of each attempt), and a tenant's replays: the
+//! running ones, and how many of a day's are used.
 
 use crate::actor::Actor;
 use crate::values::id::{EventId, WebhookId};
@@ -124,7 +124,7 @@ pub struct Delivery {
 
 /// The most replays of a tenant in a UTC day.
 pub const MAX_REPLAYS_PER_DAY: u32 = 50;
-/// A replay that is not confirmed for so long was lost: a further one may start.
+/// A replay that is not confirmed for so long is lost: another one may start.
 const LOST_AFTER: TimeDelta = TimeDelta::minutes(15);
 /// Confirming less often saves writes.
 const CONFIRMED_EVERY: TimeDelta = TimeDelta::minutes(5);
@@ -134,7 +134,7 @@ const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1000;
 pub struct Replays {
     /// Days since 1970.
     day: i64,
-    /// Those of the day.
+    /// Started on that day.
     started: u32,
     running: BTreeMap<WebhookId, RunningReplay>,
 }
@@ -143,7 +143,7 @@ pub struct Replays {
 struct RunningReplay {
     requested_at: Timestamp,
     confirmed_at: Timestamp,
-    /// That of its request: see [`Replays::start`].
+    /// See [`Replays::start`].
     identity: String,
 }
 
@@ -156,8 +156,8 @@ pub enum ReplayRefusal {
 }
 
 impl Replays {
-    /// Starts a replay of a webhook. Returns the time of its request: of the first one, for a copy of the request and a repeated
-    /// write, which have the same `identity` and start nothing more.
+    /// Starts a replay of a webhook. Returns the time of its request. A copy of the request and a repeated write have the same
+    /// `identity`: they start nothing more, and get the time of the first one.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl Replays {
         Ok((self, now))
     }
 
-    /// Without a replay whose message was not sent. It doesn't count for the day.
+    /// Removes a replay whose message was not sent. It doesn't count for the day.
     #[must_use]
     pub fn cancelled(mut self, webhook: WebhookId, identity: &str) -> Self {
         if self.running.get(&webhook).is_some_and(|running| running.identity == identity) {
@@ -191,8 +191,8 @@ impl Replays {
         self
     }
 
-    /// With a part of the replay that was requested at this time; `None` if a later one has started, which ends it. The clocks of
-    /// two function instances may differ by two seconds, so of two replays that close together, either may end.
+    /// Confirms the replay that was requested at this time; `None` if a later one has started, which ends it. The clocks of two
+    /// function instances may differ by two seconds, so of two replays that close together, either may end.
     #[must_use]
     pub fn confirmed(mut self, webhook: WebhookId, requested_at: Timestamp, now: Timestamp) -> Option<Self> {
         let unknown = || RunningReplay { requested_at, confirmed_at: requested_at, identity: String::new() };

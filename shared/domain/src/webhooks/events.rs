@@ -1,4 +1,4 @@
-//! The types of events that a webhook gets. From new events to the first attempts at their deliveries.
+//! The types of events that a webhook gets, and the first attempts to deliver new events.
 
 use super::{DeliveryRequest, Webhook};
 use crate::history::event::EventType;
@@ -28,7 +28,7 @@ impl WebhookEvents {
     ///
     /// # Errors
     ///
-    /// No types, too many, unknown ones, and those that are named twice.
+    /// No types, too many, unknown or repeated ones.
     pub fn read(types: Vec<String>) -> Result<Self, Vec<(Option<usize>, ValueError)>> {
         if !(1..=MAX_EVENT_TYPES).contains(&types.len()) {
             let detail = format!("must name 1 to {MAX_EVENT_TYPES} types of events; this has {}", types.len());
@@ -124,7 +124,7 @@ impl FanoutRequest {
 }
 
 impl NewEvent {
-    /// A stream that is read again from its beginning has events of before the webhook, which it does not want.
+    /// A stream that is read again from its beginning has events older than the webhook, which it does not want.
     fn is_for(&self, webhook: &Webhook, max_delay: TimeDelta) -> bool {
         let is_older = self.id.timestamp().plus(max_delay) < webhook.id.timestamp();
         webhook.is_active && !is_older && webhook.events.contain(&self.event_type)

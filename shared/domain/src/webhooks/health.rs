@@ -1,4 +1,4 @@
-//! The health of webhooks: which are kept out of the way of others, and which are disabled.
+//! The health of webhooks: slow or failing ones are attempted separately, and disabled after five days.
 
 use super::{Attempt, DisabledReason, RETENTION, Webhook};
 use crate::values::time::Timestamp;
@@ -9,7 +9,7 @@ pub const MAX_FAILING: TimeDelta = TimeDelta::days(5);
 /// In milliseconds: an attempt that takes longer marks its webhook as slow.
 pub const SLOW_AFTER: u64 = 1_000;
 
-/// As it is recorded, and begun with the first attempt.
+/// Recorded from the first attempt on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Health {
     /// The first failure after the last success.
@@ -19,7 +19,7 @@ pub struct Health {
 }
 
 impl Webhook {
-    /// The webhook's attempts may take long. They are made apart from those of others.
+    /// Attempts may take long, so they are made separately from other webhooks'.
     #[must_use]
     pub fn is_apart(&self, health: &Health, now: Timestamp) -> bool {
         health.is_slow || self.failing_since(health, now).is_some()
@@ -43,7 +43,7 @@ impl Webhook {
         }
     }
 
-    /// Failures before the webhook became active don't count, nor those whose record has expired.
+    /// Failures before the webhook became active don't count, nor expired records.
     fn failing_since(&self, health: &Health, at: Timestamp) -> Option<Timestamp> {
         health.failing_since.filter(|since| *since >= self.active_since && *since > at.plus(-RETENTION))
     }

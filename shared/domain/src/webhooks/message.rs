@@ -16,7 +16,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// A tenant's messages are a group: those of one group don't delay the others.
+    /// A tenant's messages are a group. Groups don't delay each other.
     #[must_use]
     pub fn group(&self) -> String {
         match self {
@@ -39,7 +39,7 @@ impl From<DeliveryRequest> for Message {
 pub struct ReplayRequest {
     pub tenant_id: TenantId,
     pub webhook_id: WebhookId,
-    /// The event to continue after; an ID that no event need have.
+    /// The event to continue after. It need not exist.
     pub after: EventId,
     /// The end of the time, which is not part of it.
     pub until: Timestamp,
@@ -64,8 +64,8 @@ impl ReplayRequest {
         self.until.min(self.requested_at)
     }
 
-    /// `events` are those that match, of those after [`ReplayRequest::after`] and up to `last`. `has_more` says that there are
-    /// more, and `complete_until` that no event before it can still be added.
+    /// `events` are the matching ones after [`ReplayRequest::after`], up to `last`. `has_more` says that there are more. No event before
+    /// `complete_until` can still be added.
     #[must_use]
     pub fn part(&self, events: &[EventId], last: Option<EventId>, has_more: bool, complete_until: Timestamp) -> ReplayPart {
         let end = self.end();

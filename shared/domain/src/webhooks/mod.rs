@@ -86,8 +86,8 @@ pub struct WebhookChange {
 }
 
 impl Webhook {
-    /// A new address, and one that is active again, begins anew: earlier failures don't count. A caller who activates or
-    /// deactivates a webhook removes the service's reason.
+    /// A new address or a reactivation begins anew: earlier failures don't count. Activating or deactivating a webhook removes the
+    /// service's reason.
     #[must_use]
     pub fn changed(&self, change: &WebhookChange, now: Timestamp) -> Self {
         let WebhookChange { url, description, events, is_active } = change.clone();
@@ -105,7 +105,7 @@ impl Webhook {
         }
     }
 
-    /// The current one, then the previous one while its grace lasts.
+    /// The current secret, then the previous one during its grace period.
     pub fn secrets(&self, now: Timestamp) -> impl Iterator<Item = &EncryptedSecret> {
         let previous = self.previous_secret.as_ref().filter(|previous| now < previous.until);
         std::iter::once(&self.secret).chain(previous.map(|previous| &previous.secret))

@@ -1,5 +1,5 @@
-//! Requests for one delivery. The body of a delivery. The secrets that sign deliveries, as [Standard
-//! Webhooks](https://www.standardwebhooks.com) describes them.
+//! The request for one attempt at a delivery: its message, the body, and the secrets that sign it as [Standard
+//! Webhooks](https://www.standardwebhooks.com) describes.
 
 use super::{Attempt, TestEvent};
 use crate::history::event::Event;
@@ -14,6 +14,10 @@ use serde_json::Map;
 
 /// The most that an attempt may begin before its planned time. Queues count whole seconds.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
+/// The type of test events. No history has an event of this type.
+pub const TEST_EVENT: &str = "webhook.test";
+const PREFIX: &str = "whsec_";
+pub const SECRET_BYTES: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryRequest {
@@ -22,7 +26,7 @@ pub struct DeliveryRequest {
     pub event_id: EventId,
     /// The event's time or, if the delivery is repeated, the time of that request.
     pub requested_at: Timestamp,
-    /// The attempt that the message is for, from 1. For another one there is another message.
+    /// The attempt that the message is for, from 1. Each has another message.
     pub number: u32,
     /// The message waits until then; `None` for no wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,9 +71,6 @@ struct Body<'a, T> {
     data: &'a T,
 }
 
-/// Only tests a webhook. No history has an event of this type.
-pub const TEST_EVENT: &str = "webhook.test";
-
 /// Type and time of the event, and the entry as the change feed has it.
 ///
 /// # Errors
@@ -79,7 +80,7 @@ pub fn delivery_body(event_type: &str, timestamp: Timestamp, entry: &impl Serial
     serde_json::to_string(&Body { event_type, timestamp, data: entry })
 }
 
-/// It changes nothing, and has version 0 and no hash.
+/// The event of a test. It changes nothing, and has version 0 and no hash.
 #[must_use]
 pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
     Event {
@@ -94,10 +95,7 @@ pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
     }
 }
 
-const PREFIX: &str = "whsec_";
-pub const SECRET_BYTES: usize = 32;
-
-/// Its `Debug` text does not disclose it.
+/// Signs deliveries. Its `Debug` text does not disclose it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret(Vec<u8>);
 

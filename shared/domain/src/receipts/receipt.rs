@@ -1,11 +1,12 @@
-//! Receipts: a permanent account of a completed process instance, which others can verify without the service. The facts that
-//! receipts read from the histories of a process instance, its asset and its users. Receipts of movements: the common parts of
-//! their instances once, and each asset with its own history.
+//! Receipts: a permanent account of a completed process instance or movement, read from the histories of instances, assets and
+//! users. Others can verify it without the service. A movement's receipt has the common parts of its instances once, and each
+//! asset with its own history.
 
 use crate::actor::Actor;
 use crate::assets::asset::Status;
 use crate::history::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry};
 use crate::history::event::Event;
+use crate::history::past::replay;
 use crate::people;
 use crate::processes::instance::{Instance, InstanceStatus, State};
 use crate::processes::movement::Movement;
@@ -15,12 +16,14 @@ use crate::values::id::{AssetId, EventId, InstanceId, MovementId, ProcessId, Ten
 use crate::values::text::{Name, Notes};
 use crate::values::time::Timestamp;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
 
 /// A different format gets a different identifier.
 pub const FORMAT: &str = "asset-lifecycle-receipt/1";
+/// As [`FORMAT`], for movements.
+pub const MOVEMENT_FORMAT: &str = "asset-lifecycle-movement-receipt/1";
 
 /// The receipt of a completed process instance. Its content is the same whenever it is requested, except for what is erased.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -49,8 +52,7 @@ pub struct Receipt {
     pub steps: Vec<ReceiptStep>,
     /// All events of the process instance, oldest first. The history shows the same hashes.
     pub events: Vec<ReceiptEvent>,
-    /// The people who were erased since: pseudonyms stand in place of their names and of texts about them. Left out if there are
-    /// none.
+    /// People erased since: pseudonyms replace their names, and texts about them. Left out if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[schema(value_type = Vec<UserId>, required = false)]
     pub erased_people: BTreeSet<UserId>,
@@ -127,7 +129,7 @@ pub enum ReceiptError {
 }
 
 impl Receipt {
-    /// From the instance's own history, its asset's, and those of the users who were picked, each complete and oldest first.
+    /// From the histories of the instance, its asset, and the users who were picked, each complete and oldest first.
     ///
     /// # Errors
     ///
@@ -211,12 +213,12 @@ fn receipt_events(history: &[HistoryEntry], events: &[Event]) -> Vec<ReceiptEven
     history.iter().zip(events).map(shown).collect()
 }
 
-pub(super) fn missing(version: u64) -> ReceiptError {
+fn missing(version: u64) -> ReceiptError {
     ReceiptError::BrokenLink(BrokenLink { event_id: None, version, reason: ChainError::Missing })
 }
 
 /// Without a `head`, the record may have been deleted since.
-pub(super) fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>) -> Result<Vec<Event>, ReceiptError> {
+fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>) -> Result<Vec<Event>, ReceiptError> {
     let mut chain = Chain::new(head);
     let mut events = Vec::new();
     for (version, entry) in (1..).zip(history) {
@@ -231,9 +233,9 @@ pub(super) fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>)
     }
 }
 
-/// The last one that changed the step's value to its present one; `None` if that is null. What was erased is compared by its
-/// commitments: several texts may have become one pseudonym.
-pub(super) fn submission<'a>(events: &'a [Event], history: &[HistoryEntry], key: &str, value: &Value) -> Option<&'a Event> {
+/// The last event that set the step's present value; `None` if that is null. Erased values are compared by their commitments, since
+/// several texts may have become one pseudonym.
+fn submission<'a>(events: &'a [Event], history: &[HistoryEntry], key: &str, value: &Value) -> Option<&'a Event> {
     let sets_value = |event: &Event, entry: &HistoryEntry| {
         let new = event.changes.get("step_data").and_then(|change| change.get("new")?.get(key));
         new == Some(value) && entry.commitments.is_changed(&event.changes, &format!("step_data/{key}"))
@@ -242,8 +244,8 @@ pub(super) fn submission<'a>(events: &'a [Event], history: &[HistoryEntry], key:
     entries.rfind(|(event, entry)| sets_value(event, entry)).map(|(event, _)| event)
 }
 
-/// Whom the histories of an instance or a movement, and of the users who were picked, lack something of.
-pub(super) fn erased_people(
+/// The people whose data was erased from the history of an instance or a movement, or of the users who were picked.
+fn erased_people(
     history: &[HistoryEntry],
     events: &[Event],
     user_histories: &BTreeMap<UserId, Vec<HistoryEntry>>,
@@ -262,7 +264,7 @@ fn erased_in(history: &[HistoryEntry], events: &[Event]) -> BTreeSet<UserId> {
 }
 
 /// The event moved on to the next step, or, for the last step, completed the process instance.
-pub(super) fn completes_step(event: &Event, index: usize, is_last: bool) -> bool {
+fn completes_step(event: &Event, index: usize, is_last: bool) -> bool {
     let change = |field: &str, side: &str| event.changes.get(field).and_then(|change| change.get(side));
     // Completion leaves `current_step` at the last step.
     match is_last {
@@ -271,21 +273,13 @@ pub(super) fn completes_step(event: &Event, index: usize, is_last: bool) -> bool
     }
 }
 
-pub(super) fn ends_instance(event: &Event) -> bool {
+fn ends_instance(event: &Event) -> bool {
     let status = event.changes.get("status").and_then(|change| change["new"].as_str());
     status.is_some_and(|status| status != "in_progress")
 }
 
-fn replay<'a>(events: impl Iterator<Item = &'a Event>) -> Map<String, Value> {
-    let mut fields = Map::new();
-    for (field, change) in events.flat_map(|event| &event.changes) {
-        fields.insert(field.clone(), change.get("new").cloned().unwrap_or(Value::Null));
-    }
-    fields
-}
-
 /// The asset just after the event by which the process instance ended on it.
-pub(super) fn asset_at_completion(instance: &Instance, asset_events: &[Event]) -> ReceiptAsset {
+fn asset_at_completion(instance: &Instance, asset_events: &[Event]) -> ReceiptAsset {
     let id = instance.id.to_string();
     let ends = |event: &Event| event.changes.get("running_instance_id").is_some_and(|change| change["old"] == id.as_str());
     let count = asset_events.iter().position(ends).map_or(asset_events.len(), |index| index + 1);
@@ -302,15 +296,12 @@ pub(super) fn asset_at_completion(instance: &Instance, asset_events: &[Event]) -
     }
 }
 
-pub(super) fn display_name_at(history: &[HistoryEntry], at: Timestamp) -> Result<Option<String>, ReceiptError> {
+fn display_name_at(history: &[HistoryEntry], at: Timestamp) -> Result<Option<String>, ReceiptError> {
     let events = verified_events(history, None)?;
     // Clocks differ between servers, but a user who was picked existed, so the first event always counts.
     let past = events.iter().enumerate().filter(|(index, event)| *index == 0 || event.at <= at).map(|(_, event)| event);
     Ok(replay(past).get("display_name").and_then(Value::as_str).map(str::to_owned))
 }
-
-/// A different format gets a different identifier.
-pub const MOVEMENT_FORMAT: &str = "asset-lifecycle-movement-receipt/1";
 
 /// The receipt of a movement that has ended. Its content is the same whenever it is requested, except for what is erased.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -335,12 +326,11 @@ pub struct MovementReceipt {
     pub completed_at: Timestamp,
     /// All steps, in order, as they were submitted for all assets together.
     pub steps: Vec<MovementReceiptStep>,
-    /// The process instances, one for each asset. Those that were cancelled have their own end.
+    /// The process instances, one for each asset. Cancelled ones have their own end.
     pub instances: Vec<ReceiptInstance>,
     /// All events of the movement itself, oldest first.
     pub events: Vec<ReceiptEvent>,
-    /// The people who were erased since: pseudonyms stand in place of their names and of texts about them. Left out if there are
-    /// none.
+    /// People erased since: pseudonyms replace their names, and texts about them. Left out if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[schema(value_type = Vec<UserId>, required = false)]
     pub erased_people: BTreeSet<UserId>,
@@ -352,8 +342,7 @@ pub struct MovementReceiptStep {
     /// The step as it was defined.
     pub step: Step,
     /// The submitted value; null if there is none. A signature is given as `{"sha256", "bytes"}` of its image, with
-    /// `"typed": true` if the image shows a name that was typed, not drawn, and the `"statement"` that the signer read, if that
-    /// is a translation of the step's.
+    /// `"typed": true` if the image shows a typed name, and the `"statement"` that the signer read, if it was a translation.
     #[schema(required, value_type = Option<Value>)]
     pub value: Value,
     /// The display name that a picked user had at that time.
@@ -401,8 +390,8 @@ pub struct InstancePart {
 }
 
 impl InstancePart {
-    /// From a process instance that has ended, its own history, its asset's, and those of the users who were picked, each
-    /// complete and oldest first.
+    /// From a process instance that has ended, and the histories of it, its asset, and the users who were picked, each complete and
+    /// oldest first.
     ///
     /// # Errors
     ///
@@ -506,10 +495,9 @@ impl MovementReceipt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actor::Actor;
     use crate::history::commitments::{Commitment, Commitments, SALT_BYTES, pointers_of_changes};
     use crate::samples::chained;
-    use crate::values::id::{EventId, Id};
+    use crate::values::id::Id;
     use serde_json::json;
     use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! Signing links. Signing links: with its secret, a person without an API key submits steps of one process instance or movement.
+//! Signing links: with its secret, a person without an API key submits steps of one process instance or movement.
 
 use crate::keys::api_key::SecretHash;
 use crate::processes::instance::InstanceStatus;
@@ -48,7 +48,7 @@ pub struct Signer {
     /// `None` for a person who is no user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// Of a user, the display name when the link was made.
+    /// For a user, the display name when the link was made.
     pub name: Name,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<Email>,
@@ -117,7 +117,7 @@ impl Link {
         }
     }
 
-    /// Its end, or 24 hours after its last step, when it has opened the receipt long enough.
+    /// Its expiry or, once it is used, 24 hours after its last step: until then it opens the receipt.
     #[must_use]
     pub fn ends_at(&self) -> Timestamp {
         self.used_at.map_or(self.expires_at, |at| at.plus(RECEIPT_TIME))
@@ -139,7 +139,7 @@ impl Link {
         Self { opened_at: self.opened_at.or(Some(at)), ..self.clone() }
     }
 
-    /// `last` is the last submitted step: the link is used once that is its own last one.
+    /// `last` is the last submitted step. The link is used once its own last step is submitted.
     #[must_use]
     pub fn submitted(&self, last: usize, at: Timestamp) -> Self {
         let used_at = (last >= self.steps.last).then_some(at);
