@@ -1,4 +1,4 @@
-//! The endpoints of API keys. Bodies, queries and views of API keys.
+//! The endpoints of API keys, with their bodies, queries and views.
 
 use serde::Serialize;
 use shared::auth::caller::{KeysRead, KeysWrite};
@@ -66,7 +66,7 @@ pub async fn create_key(caller: Caller<KeysWrite>, body: JsonBody<NewKey>) -> Re
     let secret = Secret::new(caller.store.store().random()?);
     let own_limit = caller.key.rate_limit_per_minute;
     let rate_limit = body.rate_limit_per_minute.map_or(DEFAULT_RATE_LIMIT.min(own_limit), |limit| limit.0);
-    // Too many keys that were created by one another within this minute.
+    // Fails if too many keys created one another within this minute.
     let first_minute =
         caller.key.limits_of_new_key(now).ok_or_else(|| ApiError::RateLimited(Rate::new(own_limit, None, now).wait))?;
     let key = ApiKey {
@@ -138,7 +138,7 @@ pub async fn rotate_key(
     Ok(Data { data: NewKeyView { api_key, record: rotated.into() } })
 }
 
-/// An error if `key` is stronger than the caller's in some respect: nobody hands out more than their own.
+/// An error if `key` is stronger than the caller's own in some respect.
 fn check_grantable(caller: &VerifiedCaller, key: &ApiKey) -> Result<(), ApiError> {
     Ok(caller.key.rights(&caller.scopes).check_grant(&key.rights(&key.scopes))?)
 }
@@ -155,13 +155,12 @@ shared::body! {
         required name: Name,
         /// Scopes. Your own key must have all of them.
         required scopes: Scopes,
-        /// Active user to bind the key to. The key's scopes are then limited to what the user's role allows. Default: the
-        /// user whom your own key is bound to. A bound key can't create others than its user's.
+        /// Active user to bind the key to. The user's role then limits the key's scopes. Default: your own key's user. A bound key
+        /// can only create keys for the same user.
         nullable user_id: UserId,
-        /// Time of expiry, which can't be later than that of your own key. Default: that of your own key.
+        /// Time of expiry, not later than your own key's. Default: your own key's.
         nullable expires_at: Timestamp,
-        /// Maximum number of requests per minute, at most that of your own key. Default 600, or that of your own key if it
-        /// is lower.
+        /// Maximum number of requests per minute, at most your own key's. Default 600, or your own key's if that is lower.
         optional rate_limit_per_minute: RateLimit,
     }
     read_only: READ_ONLY
@@ -197,7 +196,7 @@ pub struct KeyView {
     /// Scopes.
     #[schema(value_type = Vec<Scope>)]
     scopes: Scopes,
-    /// User whom the key is bound to.
+    /// User that the key is bound to.
     #[schema(required)]
     user_id: Option<UserId>,
     /// The key's first 12 characters, to recognize it by.
@@ -224,10 +223,10 @@ pub struct NewKeyView {
     /// The key, to be sent as `Authorization: Bearer …`. Shown only in this response, and not when the response is
     /// replayed for an `Idempotency-Key`. Null in a dry run.
     #[schema(required = false, value_type = Option<String>)]
-    pub(crate) api_key: String,
+    api_key: String,
     /// The key without its secret.
     #[serde(flatten)]
-    pub(crate) record: KeyView,
+    record: KeyView,
 }
 
 impl From<Stored<ApiKey>> for KeyView {

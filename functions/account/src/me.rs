@@ -23,7 +23,7 @@ pub struct MeView {
     key: OwnKeyView,
     /// The tenant.
     tenant: OwnTenantView,
-    /// The user whom the key is bound to. Null for a key of the tenant.
+    /// The user that the key is bound to. Null for a key of the tenant.
     #[schema(required)]
     user: Option<OwnerView>,
 }
@@ -38,10 +38,10 @@ pub struct OwnKeyView {
     name: Name,
     /// The key's first 12 characters.
     prefix: String,
-    /// What the key permits now: its scopes, as far as its owner's role permits them.
+    /// Effective scopes: the key's, limited by its owner's role.
     #[schema(value_type = Vec<Scope>)]
     scopes: Scopes,
-    /// Time of expiry; of this secret, after a rotation.
+    /// Time of expiry. After a rotation, of this secret.
     #[schema(required)]
     expires_at: Option<Timestamp>,
     /// Maximum number of requests per minute.
@@ -64,7 +64,7 @@ pub struct OwnTenantView {
     locale: Locale,
 }
 
-/// The user whom a key is bound to.
+/// The user that a key is bound to.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = KeyOwner)]
 pub struct OwnerView {

@@ -78,7 +78,7 @@ pub struct SettingsView {
     /// Address that codes of labels hold. Null for the asset tag.
     #[schema(required)]
     label_url_template: Option<LabelUrlTemplate>,
-    /// Number ranges in use, at most 100: those with the highest fill level, in the order of their patterns.
+    /// Number ranges in use, at most the 100 fullest, in the order of their patterns.
     number_ranges: Vec<NumberRangeView>,
     /// Number of all ranges in use, at most 10000.
     number_range_count: usize,

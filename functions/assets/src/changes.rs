@@ -33,7 +33,7 @@ const SINGLE_STEPS: u32 = 8;
 /// With so many doublings, a step exceeds the number of any tenant's tags.
 const MAX_DOUBLINGS: u32 = 40;
 
-/// Creates an asset. `errors` are those of the body. A request with errors takes no number.
+/// Creates an asset. `errors` come from the body. A request with errors takes no number.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub(crate) async fn create(
     caller.execute_operation(&operation, inputs).await
 }
 
-/// Changes an asset. `errors` are those of the body. Fields that others change meanwhile keep their changes.
+/// Changes an asset. `errors` come from the body. Concurrent changes of other fields are kept.
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ pub(crate) struct AssetWrite {
     pub(crate) change: AssetChange,
     pub(crate) custom_fields: Vec<(String, CustomCell)>,
     pub(crate) unchanged: ReadOnlyFields,
-    /// From a file, of which a spreadsheet may have shortened the numbers.
+    /// From a file, in which a spreadsheet may have shortened numbers.
     pub(crate) is_imported: bool,
     /// Fields that are set by a name in another column, with this column.
     pub(crate) named_columns: Vec<(&'static str, &'static str)>,
@@ -129,7 +129,7 @@ impl AssetWrite {
         Self { change: AssetChange { errors, ..body.into() }, ..Self::default() }
     }
 
-    /// Single custom fields are set beside those that the asset has.
+    /// Adds single custom fields to the asset's present ones.
     fn with_custom_fields(&self, current: Option<&Asset>, references: &AssetReferences) -> AssetChange {
         let mut change = self.change.clone();
         if self.is_imported {
@@ -148,7 +148,7 @@ impl AssetWrite {
         change
     }
 
-    /// The errors of a serial number and a tag that a spreadsheet has shortened. The asset may have them nevertheless.
+    /// Errors for a serial number and a tag that a spreadsheet has shortened, unless the asset already has them.
     fn shortened_numbers(&self, current: Option<&Asset>) -> Vec<FieldError> {
         let serial = self.change.details.serial_number.value().map(|serial| &**serial);
         let tag = self.change.asset_tag.value().map(|tag| &**tag);
@@ -208,7 +208,7 @@ fn new_asset(
     if change.name.is_none() && !change.errors.iter().any(|error| error.is_about("name")) {
         change.errors.push(FieldError::field("name", "is required"));
     }
-    // Without a name there is an error, and no asset; the others are found nevertheless.
+    // Without a name there is an error, and no asset, but other errors are still found.
     let name = change.name.clone().unwrap_or_else(|| Name::from_stored(String::new()));
     Asset::create(id, name, &change, references, validations).map_err(change_error)
 }
@@ -272,7 +272,7 @@ pub(crate) struct AssetOperation {
     target: Target,
     action: Action,
     if_match: Option<ExpectedVersions>,
-    /// The tags that the operations of the request bring, as they are compared: none of them is generated.
+    /// The tags that the request's operations bring, in compared form: none of them is generated.
     brought_tags: Arc<BTreeSet<String>>,
 }
 
@@ -305,8 +305,7 @@ impl AssetOperation {
         self.brought_tags.contains(&Asset::unique_tag(tag).value)
     }
 
-    /// Decides the operation as far as that is possible without a tag: the new asset of a creation, and the range of its tag
-    /// unless it brings one.
+    /// Decides a creation except for its tag: the new asset, and the range of its tag unless it brings one.
     fn draft(&self, principal: &Principal, records: &AssetRecords) -> Result<Option<(Asset, Option<TagRange>)>, ApiError> {
         if let Action::Refuse(errors) = &self.action {
             return Err(ApiError::Invalid(errors.clone()));
@@ -432,7 +431,7 @@ impl ImportRow for AssetOperation {
         self.unique_value().into_iter().map(|(_, tag)| tag).collect()
     }
 
-    /// Names the row's own column, also that with the ID of an asset that does not exist.
+    /// Names the row's own column, also for the ID of an unknown asset.
     fn locate(&self, error: ApiError) -> ApiError {
         let named_columns = if let Action::Write(write) = &self.action { write.named_columns.as_slice() } else { &[] };
         let locate = |error: FieldError| {

@@ -1,5 +1,4 @@
-//! The records that changes of assets are decided from, read together. `expand`: users beside the assets that are assigned to
-//! them.
+//! The records that changes of assets are decided from, read together, and `expand`, which adds users to assets.
 
 use crate::changes::{Target, several_assets};
 use crate::wire::AssetView;
@@ -124,7 +123,7 @@ impl AssetRecords {
     }
 
     /// `None` for a new asset.
-    pub(crate) fn id_of(&self, target: &Target) -> Option<AssetId> {
+    fn id_of(&self, target: &Target) -> Option<AssetId> {
         match target {
             Target::New => None,
             Target::Id(id) => Some(*id),
@@ -257,7 +256,7 @@ impl FromParam for Expand {
     }
 }
 
-/// The user whom an asset is assigned to.
+/// The user that an asset is assigned to.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AssignedUser {
     /// ID.
@@ -304,7 +303,7 @@ impl ExpandedUsers {
     }
 }
 
-/// Compares the assigned user with `assigned_to` only: the asset itself has nothing else of the user.
+/// Compares the assigned user with `assigned_to` only: the asset has nothing else of the user.
 pub(crate) fn without_users(unchanged: ReadOnlyFields) -> ReadOnlyFields {
     unchanged.by_reference("assigned_user", "assigned_to")
 }

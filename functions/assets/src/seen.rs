@@ -1,4 +1,4 @@
-//! The endpoint of scans, as for stock-taking.
+//! The endpoint of scans, for stock-taking.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -31,6 +31,7 @@ const MAX_AGE_SECONDS: u32 = 7 * 24 * 60 * 60;
 /// The assets that an ambiguous serial number names.
 const MAX_CANDIDATES: usize = 20;
 const SEEN_ITEM: &str = "SeenItem";
+const ONE_OF: &str = "must have one of tag, serial_number and id";
 
 shared::body! {
     /// Assets that were seen.
@@ -77,8 +78,6 @@ impl SeenItem {
         Err(errors)
     }
 }
-
-const ONE_OF: &str = "must have one of tag, serial_number and id";
 
 impl FromJson for SeenItems {
     fn from_json(text: &str) -> Result<Self, ValueError> {
@@ -142,7 +141,7 @@ pub struct SeenCandidate {
     location: Option<Location>,
 }
 
-/// What became of an item.
+/// The outcome of an item.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SeenAsset {
     /// Place of the item in the request, from zero.
@@ -173,7 +172,7 @@ pub struct SeenAsset {
 /// Number of different items by outcome.
 #[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
 pub struct SeenCounts {
-    /// All items of the request. The others count what was sent twice once.
+    /// All items of the request. The other counts leave out repeated ones.
     items: usize,
     /// Seen.
     seen: usize,
@@ -187,12 +186,12 @@ pub struct SeenCounts {
     ambiguous: usize,
 }
 
-/// What became of the items.
+/// The outcomes of the items.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SeenResult {
     /// The items, in their order.
     data: Vec<SeenAsset>,
-    /// How many had which outcome.
+    /// Number of items by outcome.
     meta: SeenCounts,
 }
 
@@ -296,9 +295,9 @@ impl ImportRow for Scan {}
 
 /// Note that assets were seen
 ///
-/// Sets `last_seen_at` of up to 100 assets, each in a transaction with an event `asset.seen`. Says of each whether it is at the
-/// place, elsewhere, or unknown; with `move`, those elsewhere get the place as their location. Unless its location changes, an
-/// asset's `updated_at` and the version that `If-Match` compares stay. An `at` before the last scan changes nothing.
+/// Sets `last_seen_at` of up to 100 assets, each in a transaction with an event `asset.seen`. Responds with whether each is at the
+/// place, elsewhere, or unknown; with `move`, assets elsewhere get the place as their location. Unless its location changes, an
+/// asset keeps its `updated_at` and the version that `If-Match` compares. An `at` before the last scan changes nothing.
 #[utoipa::path(post, path = "/assets/seen", tag = "assets", responses(InputErrors))]
 pub async fn see_assets(caller: Caller<AssetsWrite>, body: JsonBody<SeenAssets>) -> Result<Json<SeenResult>, ApiError> {
     let SeenAssets { location, at, r#move, items: SeenItems(items) } = body.parse(&caller)?;

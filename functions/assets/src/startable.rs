@@ -61,7 +61,7 @@ impl AssetProcessView {
 
 /// List startable processes
 ///
-/// Lists all process definitions, those first that can be started on the asset now.
+/// Lists all process definitions, first the ones that can be started on the asset now.
 #[utoipa::path(get, path = "/assets/{id}/processes", tag = "assets", responses(ResourceErrors))]
 pub async fn list_asset_processes(
     caller: Caller<ProcessesRead>,

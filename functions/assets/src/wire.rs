@@ -1,4 +1,4 @@
-//! Bodies and views of assets. Query parameters of assets.
+//! Bodies, queries and views of assets.
 
 use crate::records::{AssignedUser, Expand};
 use serde::Serialize;
@@ -27,6 +27,11 @@ use utoipa::ToSchema;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
+
+const MAX_CUSTOM_FIELDS: usize = 5;
+const CUSTOM_FIELDS: &str = "Filter by custom fields: `custom_fields.<name>=<value>`, such as `custom_fields.ram_gb=16`, at most 5 \
+    names. Without regard to case, against the exported cell; numbers have any form. Several values are separated by commas or sent \
+    one by one, `none` is for assets without the field, `\\,` a comma and `\\none` the word.";
 
 /// Of an existing asset; of a new one, all but the first.
 const READ_ONLY: &[&str] = &[
@@ -161,7 +166,7 @@ pub struct AssetView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AssignedUser>, required = false)]
     pub(crate) assigned_user: Option<Option<AssignedUser>>,
-    /// Day from which the assignment counts, as an import claimed. Null if nothing was claimed.
+    /// Day from which the assignment counts, as an import claimed. Null without a claim.
     #[schema(required)]
     pub(crate) assigned_since: Option<Date>,
     /// Internal notes.
@@ -240,11 +245,6 @@ pub struct DeletedAsset {
 
 pub(crate) const DELETED: DeletedAsset = DeletedAsset { message: "Asset deleted." };
 
-const MAX_CUSTOM_FIELDS: usize = 5;
-const CUSTOM_FIELDS: &str = "Filter by custom fields: `custom_fields.<name>=<value>`, such as `custom_fields.ram_gb=16`, at most 5 \
-    names. Without regard to case, against the exported cell; numbers have any form. Several values are separated by commas or sent \
-    one by one, `none` is for assets without the field, `\\,` a comma and `\\none` the word.";
-
 /// A sort order.
 #[derive(ToSchema)]
 #[schema(value_type = String, pattern = "^-?(created_at|updated_at|name|asset_tag|status|location|purchase_date|purchase_price|warranty_until|last_seen_at|custom_fields[.].+)$", examples("-name"))]
@@ -267,6 +267,12 @@ impl FromParam for Depth {
     fn from_param(text: &str) -> Result<Self, ValueError> {
         let depth = text.parse().ok().filter(|depth| (1..=8).contains(depth) && text.len() == 1);
         depth.map(Self).ok_or_else(|| ValueError::new("must be a whole number from 1 to 8"))
+    }
+}
+
+impl Depth {
+    pub(crate) fn get(depth: Option<Self>) -> usize {
+        depth.map_or(1, |Self(depth)| depth)
     }
 }
 
@@ -391,12 +397,6 @@ shared::query! {
         group_by: GroupBy as GroupByText,
         /// Levels of places in groups by location. Default 1.
         depth: Depth as Depth,
-    }
-}
-
-impl Depth {
-    pub(crate) fn get(depth: Option<Self>) -> usize {
-        depth.map_or(1, |Self(depth)| depth)
     }
 }
 

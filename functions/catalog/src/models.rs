@@ -12,8 +12,7 @@ use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ModelConflict, ResourceErrors};
 use shared::http::requests::extract::{JsonBody, Path, Query};
-use shared::http::requests::params;
-use shared::http::requests::params::{Limit, PageNumber};
+use shared::http::requests::params::{self, Limit, PageNumber};
 use shared::http::responses::{Created, Data, Versioned, or_not_found};
 use shared::store::{BatchGet, BatchResult, ModelFilter, Page};
 use utoipa::ToSchema;
@@ -109,15 +108,11 @@ struct References {
 }
 
 impl References {
-    fn of(manufacturer: Option<ManufacturerId>, asset_type: Option<AssetTypeId>) -> Self {
-        Self { manufacturer, asset_type }
-    }
-
     fn batch(self) -> BatchGet {
         BatchGet::new().with::<Manufacturer>(self.manufacturer).with::<AssetType>(self.asset_type)
     }
 
-    /// An error for each entry that the batch lacks, with `errors`, those of the body, in one.
+    /// Reports each entry that the batch lacks, together with the body's `errors`.
     fn check(self, batch: &BatchResult, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
         if self.manufacturer.is_some() && batch.get::<Manufacturer>(self.manufacturer)?.is_none() {
             errors.push(unknown_reference("manufacturer_id"));
@@ -152,7 +147,7 @@ pub async fn get_model(caller: Caller<CatalogRead>, Path(id): Path<ModelId>) -> 
 #[utoipa::path(post, path = "/catalog/models", tag = "catalog", responses(InputErrors, DuplicateConflict))]
 pub async fn create_model(caller: Caller<CatalogWrite>, body: JsonBody<NewModel>) -> Result<Created<ModelView>, ApiError> {
     let (body, errors) = body.parse_with_errors(&caller)?;
-    let references = References::of(Some(body.manufacturer_id), Some(body.asset_type_id));
+    let references = References { manufacturer: Some(body.manufacturer_id), asset_type: Some(body.asset_type_id) };
     references.check(&caller.store.batch_get_without_blobs(references.batch()).await?, errors)?;
     let caller = caller.verified().await?;
     let id = caller.store.new_id(caller.context.at)?;
@@ -173,7 +168,7 @@ pub async fn update_model(
     let (mut body, mut errors) = body.parse_with_errors(&caller)?;
     let unchanged = std::mem::take(&mut body.unchanged);
     let change = ModelChange::from(body);
-    let references = References::of(change.manufacturer_id, change.asset_type_id);
+    let references = References { manufacturer: change.manufacturer_id, asset_type: change.asset_type_id };
     let batch = caller.store.batch_get_without_blobs(references.batch().with::<Model>(Some(id))).await?;
     let model = or_not_found(batch.get::<Model>(Some(id))?)?;
     errors.extend(unchanged.errors(&ModelView::from(model.clone()))?);

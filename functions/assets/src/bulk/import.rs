@@ -32,9 +32,9 @@ shared::query! {
 
 /// Import assets
 ///
-/// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with what became of each row. A row can name
-/// other records by what people know: `asset_type_code`, `model_name` with `manufacturer_name`, `assigned_to_email`. An
-/// empty cell leaves a field alone, `\N` clears it. `assigned_to_email` needs the scope `users:read`.
+/// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with the outcome of each row. A row can name other
+/// records without IDs: `asset_type_code`, `model_name` with `manufacturer_name`, `assigned_to_email`. An empty cell leaves a field
+/// alone, `\N` clears it. `assigned_to_email` needs the scope `users:read`.
 #[utoipa::path(post, path = "/assets/import", tag = "assets", responses(ImportErrors, ImportConflict))]
 pub async fn import_assets(
     caller: Caller<AssetsWrite>,
@@ -63,7 +63,7 @@ pub async fn import_assets(
 /// The form in which two rows name the same asset.
 fn compared(matching: AssetMatch) -> fn(&str) -> String {
     match matching {
-        // IDs and tags are the same in upper and lower case.
+        // IDs and tags are case-insensitive.
         AssetMatch::None | AssetMatch::Id | AssetMatch::AssetTag => str::to_lowercase,
         AssetMatch::SerialNumber => serial_number::key,
     }
@@ -78,7 +78,7 @@ async fn operations(
     let mut names = NamesInRows::default();
     rows.iter().for_each(|row| row.add_names(matching, &mut names));
     if !names.emails.is_empty() {
-        // The answer would tell who is a user.
+        // The response would reveal who is a user.
         caller.check_scope(Scope::UsersRead)?;
     }
     let named = NamedRecords::read(&caller.store, &names).await?;

@@ -1,5 +1,5 @@
-//! The row of an import: an asset's fields, and the names of other records in place of their ids. Names that people use instead
-//! of ids: codes of asset types, names of models, e-mail addresses of users, and asset tags.
+//! The row of an import: an asset's fields, and names that people use instead of ids: codes of asset types, names of models,
+//! e-mail addresses of users, and asset tags.
 
 use crate::changes::{Action, AssetWrite, Target, tag_of_deleted};
 use shared::domain::assets::asset::{Asset, AssetDetailsChange, Status};
@@ -21,12 +21,16 @@ use shared::http::bulk::rows::Row;
 use shared::store::{StoreError, TenantStore};
 use std::collections::{BTreeSet, HashMap};
 
+/// The similar names that an error lists, and the catalog's names that are compared.
+const MAX_SIMILAR: usize = 3;
+const MAX_COMPARED: usize = 1_000;
+
 shared::body! {
     /// A row of an import.
     pub struct AssetRow {
         /// Display name.
         optional name: Name,
-        /// Tag of a new asset. That of an existing one can't change.
+        /// Tag of a new asset. An existing asset's tag can't change.
         nullable asset_tag: RowTag,
         /// Status.
         optional status: Status,
@@ -143,7 +147,7 @@ impl AssetRowCells {
             if !custom_fields.is_absent() {
                 errors.push(FieldError::column("custom_fields", "must not be sent together with single custom fields"));
             }
-            // Makes the asset type be read, whose schema says what the cells mean.
+            // So that the asset type is read: its schema says what the cells mean.
             custom_fields = Patch::Value(CustomFields::default());
         }
         let change = AssetChange {
@@ -227,18 +231,14 @@ fn either<I: PartialEq + Copy, N>(
     by_name
 }
 
-/// The similar names that an error lists, and the names of the catalog among which they are looked for.
-const MAX_SIMILAR: usize = 3;
-const MAX_COMPARED: usize = 1_000;
-
 #[derive(Debug, Default)]
 pub(crate) struct NamesInRows {
-    pub(crate) type_codes: BTreeSet<String>,
+    type_codes: BTreeSet<String>,
     /// E-mail addresses, folded.
     pub(crate) emails: BTreeSet<String>,
     /// Asset tags in the form in which they are compared: two keys of one read can't be the same.
-    pub(crate) tags: BTreeSet<String>,
-    pub(crate) has_models: bool,
+    tags: BTreeSet<String>,
+    has_models: bool,
 }
 
 #[derive(Debug, Default)]
@@ -251,13 +251,13 @@ pub(crate) struct NamedRecords {
 
 /// The asset with a tag.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum TagOwner {
+enum TagOwner {
     Asset(AssetId),
     /// It was deleted then.
     Deleted(Timestamp),
 }
 
-/// A manufacturer with its models. Those of manufacturers whose names are compared as equal are together.
+/// A manufacturer with its models. Manufacturers with equal names are one.
 #[derive(Debug, Default)]
 struct ManufacturerModels {
     name: String,
@@ -288,20 +288,20 @@ impl NamedRecords {
         Ok(Self { types, users, assets: owners.into_iter().map(owner).collect(), catalog })
     }
 
-    pub(crate) fn asset_type(&self, code: &str) -> Option<AssetTypeId> {
+    fn asset_type(&self, code: &str) -> Option<AssetTypeId> {
         self.types.get(code).copied()
     }
 
-    pub(crate) fn user(&self, email: &str) -> Option<UserId> {
+    fn user(&self, email: &str) -> Option<UserId> {
         self.users.get(email).copied()
     }
 
-    pub(crate) fn asset(&self, tag: &str) -> Option<TagOwner> {
+    fn asset(&self, tag: &str) -> Option<TagOwner> {
         self.assets.get(&Asset::unique_tag(tag).value).copied()
     }
 
     /// The only model with this name of the manufacturer with this name.
-    pub(crate) fn model(&self, manufacturer: &str, model: &str) -> Result<ModelId, FieldError> {
+    fn model(&self, manufacturer: &str, model: &str) -> Result<ModelId, FieldError> {
         let Some(found) = self.catalog.get(&name_key(manufacturer)) else {
             let names = self.catalog.values().map(|other| other.name.as_str());
             let detail = format!("is not the name of a manufacturer in the catalog{}", similar(manufacturer, names));
@@ -322,7 +322,7 @@ impl NamedRecords {
     }
 }
 
-/// `; similar: ThinkPad T14`, nothing if there are no names.
+/// `; similar: ThinkPad T14`. Empty without names.
 fn similar<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = names.take(MAX_COMPARED).collect();
     names.sort_unstable();

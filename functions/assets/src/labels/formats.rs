@@ -1,5 +1,4 @@
-//! A label as a vector graphic. The template escapes every text. A label as an image. A label as commands for a label printer
-//! (ZPL II).
+//! A label as a vector graphic, an image, and commands for a label printer (ZPL II). The SVG template escapes every text.
 
 use super::layout::{Label, Line};
 use super::text::{Canvas, Direction, Style, cell_width, cells};
@@ -45,7 +44,7 @@ pub fn length(millimetres: f64) -> String {
 }
 
 impl<'a> LabelSvg<'a> {
-    /// A graphic of its own; with a place, a part of another one whose unit is the millimetre.
+    /// A whole graphic; with a place, a part of another one whose unit is the millimetre.
     pub fn new(label: &'a Label, place: Option<(f64, f64)>) -> Self {
         let layout = &label.layout;
         let blank = layout.blank;
@@ -111,20 +110,7 @@ impl Label {
         }
         canvas
     }
-}
 
-/// The left edge of the line's first cell.
-fn left_of(line: &Line) -> f64 {
-    let width = cell_width(line.size) * cells(&line.text) as f64;
-    let offset = match (line.is_centred, line.direction) {
-        (true, _) => width / 2.0,
-        (false, Direction::Ltr) => 0.0,
-        (false, Direction::Rtl) => width,
-    };
-    f64::from(line.x) - offset
-}
-
-impl Label {
     /// The code is a bitmap, so that every printer prints the same one.
     pub fn zpl(&self) -> String {
         let layout = &self.layout;
@@ -160,6 +146,17 @@ impl Label {
     }
 }
 
+/// The left edge of the line's first cell.
+fn left_of(line: &Line) -> f64 {
+    let width = cell_width(line.size) * cells(&line.text) as f64;
+    let offset = match (line.is_centred, line.direction) {
+        (true, _) => width / 2.0,
+        (false, Direction::Ltr) => 0.0,
+        (false, Direction::Rtl) => width,
+    };
+    f64::from(line.x) - offset
+}
+
 /// Up to eight dots, the first in the highest bit.
 fn byte(dots: &[bool]) -> u8 {
     dots.iter().zip(0..).map(|(dark, place)| u8::from(*dark) << (7 - place)).sum()
@@ -168,7 +165,7 @@ fn byte(dots: &[bool]) -> u8 {
 /// The line's x, and the parameter of `^FO` for a text that ends there, which newer firmware knows.
 fn place(line: &Line) -> (u32, &'static str) {
     match (line.is_centred, line.direction) {
-        // The width is that of a monospaced font: the printer's font is narrower, and its true width is not known.
+        // As wide as in a monospaced font: the printer's font is narrower, and its true width is not known.
         (true, _) => (line.x.saturating_sub(line.size * 3 * cells(&line.text) as u32 / 10), ""),
         (false, Direction::Ltr) => (line.x, ""),
         (false, Direction::Rtl) => (line.x, ",1"),

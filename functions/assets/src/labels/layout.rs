@@ -1,5 +1,7 @@
-//! The places of a label's code and texts. Every rendering follows this one decision. Places are whole dots, so that the modules
-//! of a code are all of one size. A label before anything is on it. The contents and the size of a label.
+//! Labels: their contents, the places of code and texts on them, and their places on sheets of paper.
+//!
+//! Every rendering follows the same layout. Places are whole dots, so that all modules of a code have the same size. The labels
+//! of a sheet are centred on their paper, as their makers cut them.
 
 #[cfg(test)]
 #[path = "layout_tests.rs"]
@@ -8,7 +10,7 @@ mod tests;
 use super::code::{Code, QUIET_ZONE};
 use super::text::{self, Direction, cells, shorten, wrap};
 use shared::domain::assets::asset::Asset;
-use shared::domain::assets::label::{LabelSize, LabelUrlTemplate, Resolution};
+use shared::domain::assets::label::{LabelSize, LabelUrlTemplate, Resolution, SheetLayout};
 
 /// The smallest side of a module in millimetres: two dots of a printer with 203 dots per inch.
 const MIN_MODULE: f64 = 0.25;
@@ -25,6 +27,71 @@ const MIN_TEXT_WIDTH: f64 = 12.0;
 /// The part of a label that texts beside, and below, a code should have.
 const TEXT_BESIDE: f64 = 0.45;
 const TEXT_BELOW: f64 = 0.25;
+/// The margin of a single label, in millimetres.
+const MARGIN: f64 = 1.0;
+/// The margin of a label on a sheet, in millimetres, for paper that is fed a little askew.
+const SHEET_MARGIN: f64 = 1.25;
+/// The width of the edges that printers can't print on, in millimetres.
+const UNPRINTABLE: f64 = 5.0;
+const A4: (f64, f64, &str) = (210.0, 297.0, "210mm 297mm");
+const LETTER: (f64, f64, &str) = (215.9, 279.4, "8.5in 11in");
+/// The resolution of images. Printers with 600 and 1200 dots per inch print them without loss as well.
+const IMAGE_DPI: u32 = 300;
+
+/// The contents of a label, laid out.
+pub struct Label {
+    pub code: Code,
+    pub layout: Layout,
+    /// Tag and name.
+    pub title: String,
+}
+
+impl Label {
+    /// # Errors
+    ///
+    /// Returns [`TooSmall`] if the modules of the code would be too small to scan.
+    pub fn new(asset: &Asset, url: Option<&LabelUrlTemplate>, blank: Blank) -> Result<Self, TooSmall> {
+        let content = url.map_or_else(|| asset.asset_tag.to_string(), |url| url.url(&asset.asset_tag, asset.id));
+        let code = Code::new(&content).ok_or(TooSmall { needed: None })?;
+        let (tag, name) = (text::printable(&asset.asset_tag), text::printable(&asset.name));
+        let request = Request { modules: code.modules(), tag: &tag, name: &name };
+        let layout = Layout::new(blank, &request)?;
+        Ok(Self { code, layout, title: format!("{tag} {name}") })
+    }
+}
+
+/// A label without contents, with its margins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Blank {
+    /// In millimetres.
+    pub size: LabelSize,
+    /// The margins at the left and the right, and at the top and the bottom, in millimetres.
+    pub margins: (f64, f64),
+    /// The resolution in dots per inch, whose multiples all positions are.
+    pub dpi: u32,
+}
+
+impl Blank {
+    pub fn image(size: LabelSize) -> Self {
+        Self { size, margins: (MARGIN, MARGIN), dpi: IMAGE_DPI }
+    }
+
+    pub fn printer(size: LabelSize, resolution: Resolution) -> Self {
+        let dpi = match resolution {
+            Resolution::Dpi203 => 203,
+            Resolution::Dpi300 => 300,
+        };
+        Self { dpi, ..Self::image(size) }
+    }
+
+    pub fn dots(&self, millimetres: f64) -> u32 {
+        (millimetres * f64::from(self.dpi) / 25.4).round() as u32
+    }
+
+    pub fn millimetres(&self, dots: u32) -> f64 {
+        f64::from(dots) * 25.4 / f64::from(self.dpi)
+    }
+}
 
 /// The content of a label's code doesn't fit its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,11 +101,11 @@ pub struct TooSmall {
 }
 
 /// The contents of a label to lay out.
-pub struct Request<'a> {
+struct Request<'a> {
     /// On each side of the code.
-    pub modules: u32,
-    pub tag: &'a str,
-    pub name: &'a str,
+    modules: u32,
+    tag: &'a str,
+    name: &'a str,
 }
 
 /// The places on a label, in dots from its top left corner.
@@ -82,7 +149,7 @@ struct Paragraph {
     direction: Direction,
 }
 
-pub fn line_height(size: u32) -> u32 {
+fn line_height(size: u32) -> u32 {
     size + size.div_ceil(5)
 }
 
@@ -125,7 +192,7 @@ impl Layout {
     /// # Errors
     ///
     /// Returns [`TooSmall`] if the modules would be too small to scan.
-    pub fn new(blank: Blank, request: &Request) -> Result<Self, TooSmall> {
+    fn new(blank: Blank, request: &Request) -> Result<Self, TooSmall> {
         Self::arrange(blank, request).ok_or_else(|| {
             let fits = |side: &u32| {
                 let size = LabelSize { width: f64::from(*side), height: f64::from(*side) };
@@ -153,7 +220,7 @@ impl Layout {
         let (least_beside, line) = (blank.dots(MIN_TEXT_WIDTH), line_height(min_letters));
         let share = |length: u32, part: f64| (f64::from(length) * part) as u32;
         let in_beside = module(blank, beside, least_beside, least_beside.max(share(width, TEXT_BESIDE)));
-        // Below a code, there is a line for the tag and one for the name; on the smallest labels, only that of the tag.
+        // Below a code, there is a line for the tag and one for the name; on the smallest labels, only the tag.
         let in_below = [line * 2, line]
             .map(|least| module(blank, below, least, least.max(share(height, TEXT_BELOW))))
             .into_iter()
@@ -227,63 +294,54 @@ fn texts(area: &Area, request: &Request, min: u32, max: u32, is_centred: bool) -
     (lines, area.top + area.height - top)
 }
 
-/// A label without contents, with its margins.
+/// A sheet of labels. Lengths are in millimetres.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Blank {
-    /// In millimetres.
-    pub size: LabelSize,
-    /// The margins at the left and the right, and at the top and the bottom, in millimetres.
-    pub margins: (f64, f64),
-    /// The resolution in dots per inch, whose multiples all positions are.
-    pub dpi: u32,
+pub struct Sheet {
+    pub width: f64,
+    pub height: f64,
+    /// As style sheets name it.
+    pub paper: &'static str,
+    label: LabelSize,
+    columns: usize,
+    rows: usize,
+    /// From a label's left edge to the next one's. Rows touch each other.
+    pitch: f64,
 }
 
-/// Of a single label, in millimetres.
-const MARGIN: f64 = 1.0;
-/// The resolution of images. Printers with 600 and 1200 dots per inch print them without loss as well.
-pub(super) const IMAGE_DPI: u32 = 300;
-
-impl Blank {
-    #[must_use]
-    pub fn image(size: LabelSize) -> Self {
-        Self { size, margins: (MARGIN, MARGIN), dpi: IMAGE_DPI }
-    }
-
-    #[must_use]
-    pub fn printer(size: LabelSize, resolution: Resolution) -> Self {
-        let dpi = match resolution {
-            Resolution::Dpi203 => 203,
-            Resolution::Dpi300 => 300,
+impl Sheet {
+    pub fn new(layout: SheetLayout) -> Self {
+        let (paper, label, columns, rows, pitch) = match layout {
+            SheetLayout::A4x21 => (A4, (63.5, 38.1), 3, 7, 66.04),
+            SheetLayout::A4x24 => (A4, (70.0, 37.0), 3, 8, 70.0),
+            SheetLayout::A4x65 => (A4, (38.1, 21.2), 5, 13, 40.64),
+            SheetLayout::Letter30 => (LETTER, (66.675, 25.4), 3, 10, 69.85),
+            SheetLayout::Letter80 => (LETTER, (44.45, 12.7), 4, 20, 52.3875),
         };
-        Self { dpi, ..Self::image(size) }
+        let (width, height, paper) = paper;
+        Self { width, height, paper, label: LabelSize { width: label.0, height: label.1 }, columns, rows, pitch }
     }
 
-    pub(super) fn dots(&self, millimetres: f64) -> u32 {
-        (millimetres * f64::from(self.dpi) / 25.4).round() as u32
+    pub fn labels(&self) -> usize {
+        self.columns * self.rows
     }
 
-    pub(super) fn millimetres(&self, dots: u32) -> f64 {
-        f64::from(dots) * 25.4 / f64::from(self.dpi)
+    /// The margin of the paper around all labels: at the left, and at the top.
+    fn edges(&self) -> (f64, f64) {
+        let width = self.pitch * (self.columns - 1) as f64 + self.label.width;
+        ((self.width - width) / 2.0, (self.height - self.label.height * self.rows as f64) / 2.0)
     }
-}
 
-pub struct Label {
-    pub(super) code: Code,
-    pub(super) layout: Layout,
-    /// Tag and name.
-    pub(super) title: String,
-}
+    /// Any of the labels: all have the margins of the outer labels, since the paper's edges can't be printed on.
+    pub fn blank(&self) -> Blank {
+        let (left, top) = self.edges();
+        let margin = |edge: f64| SHEET_MARGIN.max(UNPRINTABLE - edge);
+        Blank { size: self.label, margins: (margin(left), margin(top)), dpi: IMAGE_DPI }
+    }
 
-impl Label {
-    /// # Errors
-    ///
-    /// Returns [`TooSmall`] if the modules of the code would be too small to scan.
-    pub fn new(asset: &Asset, url: Option<&LabelUrlTemplate>, blank: Blank) -> Result<Self, TooSmall> {
-        let content = url.map_or_else(|| asset.asset_tag.to_string(), |url| url.url(&asset.asset_tag, asset.id));
-        let code = Code::new(&content).ok_or(TooSmall { needed: None })?;
-        let (tag, name) = (text::printable(&asset.asset_tag), text::printable(&asset.name));
-        let request = Request { modules: code.modules(), tag: &tag, name: &name };
-        let layout = Layout::new(blank, &request)?;
-        Ok(Self { code, layout, title: format!("{tag} {name}") })
+    /// The left and the top edge. Positions count row by row from 0.
+    pub fn place(&self, position: usize) -> (f64, f64) {
+        let (left, top) = self.edges();
+        let (row, column) = (position / self.columns, position % self.columns);
+        (left + self.pitch * column as f64, top + self.label.height * row as f64)
     }
 }

@@ -1,7 +1,7 @@
+//! Tests of labels and sheets.
+
 use super::*;
-use crate::labels::sheet::Sheet;
 use proptest::prelude::*;
-use shared::domain::assets::label::{Resolution, SheetLayout};
 
 fn laid_out(size: &str, modules: u32, tag: &str, name: &str) -> Result<Layout, TooSmall> {
     Layout::new(Blank::image(size.parse().expect(size)), &Request { modules, tag, name })
@@ -122,6 +122,38 @@ fn dots_of_a_label_printer_are_larger() {
     check(&layout, 21);
     assert_eq!(layout.module, 5);
     assert_eq!(Blank::printer(size, Resolution::Dpi300), Blank::image(size));
+}
+
+#[test]
+fn the_sheets_are_those_that_are_sold() {
+    // The margins that the makers' data sheets give, to a tenth of a millimetre.
+    let expected = [
+        (SheetLayout::A4x21, 21, (7.21, 15.15), (139.29, 243.75)),
+        (SheetLayout::A4x24, 24, (0.0, 0.5), (140.0, 259.5)),
+        (SheetLayout::A4x65, 65, (4.67, 10.7), (167.23, 265.1)),
+        (SheetLayout::Letter30, 30, (4.7625, 12.7), (144.4625, 241.3)),
+        (SheetLayout::Letter80, 80, (7.14375, 12.7), (164.30625, 254.0)),
+    ];
+    for (layout, labels, first, last) in expected {
+        let sheet = Sheet::new(layout);
+        assert_eq!(sheet.labels(), labels, "{layout}");
+        for (place, (left, top)) in [(sheet.place(0), first), (sheet.place(labels - 1), last)] {
+            assert!((place.0 - left).abs() < 0.001 && (place.1 - top).abs() < 0.001, "{layout}: {place:?}");
+        }
+    }
+}
+
+#[test]
+fn labels_overlap_neither_each_other_nor_the_edge() {
+    for layout in SheetLayout::ALL {
+        let sheet = Sheet::new(*layout);
+        assert!(sheet.pitch >= sheet.label.width, "{layout}");
+        let (left, top) = sheet.place(sheet.labels() - 1);
+        assert!(left + sheet.label.width <= sheet.width && top + sheet.label.height <= sheet.height, "{layout}");
+        let (first_left, first_top) = sheet.place(0);
+        assert!(first_left + sheet.blank().margins.0 >= UNPRINTABLE - 0.001, "{layout}");
+        assert!(first_top + sheet.blank().margins.1 >= UNPRINTABLE - 0.001, "{layout}");
+    }
 }
 
 proptest! {

@@ -1,14 +1,13 @@
 //! The endpoints of labels: a QR code with the asset's tag and name beside it.
 
 mod code;
+mod formats;
 mod layout;
 mod page;
-mod sheet;
 mod text;
 
 use self::formats::LabelSvg;
-use self::layout::{Blank, Label, TooSmall};
-use self::sheet::Sheet;
+use self::layout::{Blank, Label, Sheet, TooSmall};
 use axum::response::{IntoResponse, Response};
 use shared::auth::Caller;
 use shared::auth::caller::AssetsRead;
@@ -121,8 +120,8 @@ pub async fn get_asset_label(
 /// Get a page of labels
 ///
 /// A page to print on sheets of labels, at 100 % and without margins. A sheet has as many labels as the end of its layout's
-/// name says; more labels continue on the next one. The note how to print is in the language that `Accept-Language` prefers:
-/// en, de, fr or es. Without one of them, in that of the tenant's `locale`, or else in English.
+/// name says; more labels continue on the next one. The note on printing is in the language that `Accept-Language` prefers: en, de,
+/// fr or es. Otherwise, it is in the language of the tenant's `locale`, or in English.
 #[utoipa::path(get, path = "/assets/labels", tag = "assets", responses(InputErrors))]
 pub async fn get_label_page(
     caller: Caller<AssetsRead>,
@@ -154,4 +153,3 @@ pub async fn get_label_page(
         page::render(&labels, &sheet, layout.as_str(), skip, language).map_err(|error| ApiError::Internal(error.into()))?;
     Ok(HtmlPage(html::page(page, &page::style(&sheet))?))
 }
-mod formats;

@@ -1,9 +1,8 @@
-//! Labels on sheets, as a page to print. Each sheet is a graphic with the size of the paper, in which every label has its place,
-//! so no label moves another one. The template escapes every text.
+//! Sheets of labels as a page to print. Each sheet is a graphic as large as the paper, and every label has a fixed place in it. The
+//! template escapes every text.
 
 use super::formats::{LabelSvg, length};
-use super::layout::Label;
-use super::sheet::Sheet;
+use super::layout::{Label, Sheet};
 use askama::Template;
 use shared::domain::tenants::tenant::Language;
 

@@ -1,12 +1,15 @@
-//! Texts in a monospaced font: a letter has one cell, and an ideograph two. Texts as pixels, in Noto Sans Mono. It has the
-//! letters of Latin alphabets; others are drawn as a box.
+//! Texts in a monospaced font, in which a letter has one cell and an ideograph two, and texts as pixels in Noto Sans Mono. That
+//! font has the letters of Latin alphabets; others are drawn as a box.
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, RasterizedChar, get_raster};
 use unicode_width::UnicodeWidthChar;
 
 /// Marks a shortened text. Every printer has these characters.
-pub const ELLIPSIS: &str = "...";
+const ELLIPSIS: &str = "...";
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
+const RASTER_SIZE: f64 = 23.0;
+/// The distance of the baseline from a raster's top.
+const RASTER_BASELINE: f64 = 25.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -15,7 +18,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// That of the first letter, as in HTML's `dir="auto"`.
+    /// The direction of the first letter, as in HTML's `dir="auto"`.
     pub fn of(text: &str) -> Self {
         let first = text.chars().find(|c| c.is_alphabetic());
         if first.is_some_and(is_right_to_left) { Self::Rtl } else { Self::Ltr }
@@ -27,8 +30,8 @@ fn is_right_to_left(letter: char) -> bool {
     matches!(letter, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}' | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
 }
 
-/// Puts spaces in place of control characters, and U+FFFD in place of others that XML can't contain. Names that were stored by
-/// older rules may have such characters.
+/// Replaces control characters by spaces, and other characters that XML can't contain by U+FFFD. Names that were stored by older
+/// rules may have them.
 pub fn printable(text: &str) -> String {
     let printable = |c: char| match c {
         '\u{fffe}' | '\u{ffff}' => char::REPLACEMENT_CHARACTER,
@@ -38,8 +41,8 @@ pub fn printable(text: &str) -> String {
     text.chars().map(printable).collect()
 }
 
-/// 0 for one that combines with the one before, 2 for an ideograph.
-pub fn cells_of(c: char) -> usize {
+/// 0 for a combining character, 2 for an ideograph.
+fn cells_of(c: char) -> usize {
     c.width().unwrap_or_default()
 }
 
@@ -95,10 +98,6 @@ pub fn shorten(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String>
     }
     lines
 }
-
-const RASTER_SIZE: f64 = 23.0;
-/// The distance of the baseline from a raster's top.
-const RASTER_BASELINE: f64 = 25.0;
 
 /// A gray image, white at first.
 pub struct Canvas {
@@ -209,7 +208,7 @@ fn ink_at(raster: &RasterizedChar, (x, y): (f64, f64)) -> f64 {
     row(top) * (1.0 - bottom_part) + row(top + 1.0) * bottom_part
 }
 
-/// Makes the edges of an enlarged letter as sharp as those of a small one.
+/// Makes the edges of an enlarged letter as sharp as a small one's.
 fn sharpened(ink: f64, scale: f64) -> u8 {
     ((ink - 127.5) * scale.max(1.0) + 127.5).round().clamp(0.0, 255.0) as u8
 }
