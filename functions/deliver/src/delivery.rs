@@ -1,5 +1,5 @@
-//! One delivery: read, decide, send. The secrets that sign deliveries, decrypted. The webhooks of tenants, kept for a second, and
-//! their health, kept for a batch.
+//! One delivery: read, decide, sign, send. Keeps decrypted secrets in memory, the webhooks of tenants for a second, and their
+//! health for a batch.
 
 use super::settling::Before;
 use super::{Deliver, Failure, SignedDelivery};
@@ -21,9 +21,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
-/// After this time, a consistent read that does not find an event means that there is none: the table was restored to a time
-/// before it.
+/// If a consistent read does not find an event after this time, the table was restored to an earlier time.
 const MAX_TIME_TO_APPEAR: TimeDelta = TimeDelta::minutes(1);
+/// The maximum age of a tenant's webhooks in memory.
+const MAX_AGE: TimeDelta = TimeDelta::seconds(1);
+/// The most that the clock of the function that made an event may be ahead.
+const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::milliseconds(100);
+const MAX_TENANTS: usize = 1000;
+const MAX_SECRETS: usize = 1000;
 
 /// Where a delivery is attempted.
 #[derive(Clone, Copy)]
@@ -127,7 +132,8 @@ impl Deliver {
         self.settle(store, request, before, Attempted { event_type: event_type.clone(), attempt }).await
     }
 
-    /// There is no such event. It was committed before its message was sent. Should it not be visible yet, the message comes back.
+    /// There is no such event, although it was committed before its message was sent. If it may not be visible yet, the message
+    /// comes back.
     fn missing(&self, request: &DeliveryRequest) -> Result<(), Failure> {
         let DeliveryRequest { tenant_id, webhook_id, event_id, .. } = request;
         if self.store.now().since(event_id.timestamp()) < MAX_TIME_TO_APPEAR {
@@ -143,7 +149,7 @@ impl Deliver {
     }
 }
 
-/// Whether this message makes the attempt, and no double of it.
+/// Whether this message, and no duplicate of it, makes the attempt.
 async fn claimed(
     store: &TenantStore,
     request: &DeliveryRequest,
@@ -195,8 +201,6 @@ fn log(request: &DeliveryRequest, attempt: &Attempt) {
     tracing::info!(%tenant_id, %webhook_id, %event_id, status, error, duration_ms, "an attempt to deliver an event");
 }
 
-const MAX_SECRETS: usize = 1000;
-
 /// Keeps decrypted secrets in memory: each delivery needs one, and decrypting it costs a request to the provider.
 pub(crate) struct Secrets {
     key_encryption: Arc<dyn KeyEncryption>,
@@ -231,14 +235,9 @@ impl Secrets {
     }
 }
 
-const MAX_AGE: TimeDelta = TimeDelta::seconds(1);
-/// The most that the clock of the function that made an event may be ahead.
-const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::milliseconds(100);
-const MAX_TENANTS: usize = 1000;
-
 type Webhooks = HashMap<WebhookId, Stored<Webhook>>;
 
-/// Every message needs a webhook. One query reads all those of a tenant, for as many units as two or three of them.
+/// Every message needs a webhook. One query reads all webhooks of a tenant, for as many units as two or three single reads.
 #[derive(Default)]
 pub(crate) struct RecentWebhooks {
     webhooks: Mutex<HashMap<TenantId, CachedWebhooks>>,
@@ -260,9 +259,9 @@ struct CachedWebhooks {
 /// How old a webhook may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Age {
-    /// Read after this event, so that each change of the webhook before it counts, and at most a second ago.
+    /// Read after this event, so that all earlier changes of the webhook count, and at most a second ago.
     After(EventId),
-    /// Read for this batch or a later one, as for what was asked for, and for repeated attempts.
+    /// Read for this batch or a later one: for requested and repeated deliveries.
     Current,
 }
 
@@ -323,8 +322,6 @@ impl RecentWebhooks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::domain::values::id::Id;
-    use shared::domain::values::time::Timestamp;
     use shared::key_encryption::KeyBytes;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

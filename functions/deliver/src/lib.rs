@@ -2,14 +2,11 @@
 //! that leads to such messages.
 
 mod delivery;
-mod disabling;
 mod replay;
 mod sender;
 mod settling;
-mod transport;
 
-pub use sender::{Sender, SignedDelivery};
-pub use transport::Transport;
+pub use sender::{Sender, SignedDelivery, Transport};
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::TimeDelta;
@@ -27,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// The message comes back.
+/// After it, the message comes back.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// The state that the function keeps between invocations.
@@ -113,7 +110,7 @@ impl Deliver {
         self.queue.send_retry(vec![NewMessage { message: Message::Delivery(request), delay }]).await
     }
 
-    /// Does what the function `fanout` could not do.
+    /// Fans events out that the function `fanout` could not.
     async fn fan_out(&self, request: &FanoutRequest) -> Result<(), Failure> {
         let webhooks = self.store.tenant(request.tenant_id).all().await?;
         let webhooks: Vec<_> = webhooks.into_iter().map(|stored| stored.value).collect();

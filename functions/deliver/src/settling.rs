@@ -1,14 +1,16 @@
-//! The end of an attempt: health of the webhook, record of the delivery.
+//! The end of an attempt: the record of the delivery, and the webhook's health, which may disable it.
 
 use super::{Deliver, Failure};
 use futures_util::future::join;
 use shared::domain::record::Stored;
-use shared::domain::webhooks::{Attempted, Delivery, DeliveryRequest, Health, Message, Race, Retries, Webhook, after_race};
+use shared::domain::webhooks::{
+    Attempted, Delivery, DeliveryRequest, DisabledReason, Health, Message, Race, Retries, Webhook, after_race,
+};
 use shared::log::error_chain;
 use shared::queue::{NewMessage, QueueError, SOON};
 use shared::store::{TenantStore, WriteError};
 
-/// Attempts to write the record of a delivery while others write it.
+/// Attempts to write a record while others change it.
 const MAX_ROUNDS: u32 = 5;
 
 /// What was read before the attempt.
@@ -39,7 +41,7 @@ impl Deliver {
         Ok(self.queue.send_retry(vec![to_record]).await?)
     }
 
-    /// Of an attempt that is recorded, says whether the message of the next one was sent.
+    /// Records an attempt. Returns whether the message of the next one was sent.
     async fn record(
         &self,
         store: &TenantStore,
@@ -53,7 +55,7 @@ impl Deliver {
             None => webhook.value.health_after(&attempted.attempt, &health),
         };
         let write_health = store.write_webhook_health(request.webhook_id, &health, &next, attempted.attempt.at);
-        // Before the attempt is recorded: once it is, nobody would do it any more.
+        // First: once the attempt is recorded, nothing would disable the webhook.
         if let Some(reason) = disabled {
             self.disable(store, &webhook, reason).await?;
         } else if health.failing_since.is_some() && next.failing_since.is_none() {
@@ -69,7 +71,7 @@ impl Deliver {
     }
 
     /// `previous` is the record as it was read before the attempt. The message of the next attempt is sent before the record
-    /// expects one: a record without a message would wait for ever, and a message without a record ends.
+    /// expects one: a record without a message would wait forever, and a message without a record ends.
     async fn write_record(
         &self,
         store: &TenantStore,
@@ -113,5 +115,27 @@ impl Deliver {
             Some(next) => self.send_again(next).await,
             None => Ok(()),
         }
+    }
+
+    /// Disables a webhook, unless it has been disabled, deleted or given another address since it was read.
+    async fn disable(&self, store: &TenantStore, webhook: &Stored<Webhook>, reason: DisabledReason) -> Result<(), Failure> {
+        let (webhook_id, tenant_id) = (webhook.value.id, store.id());
+        let mut present = webhook.clone();
+        for _ in 0..MAX_ROUNDS {
+            match store.disable_webhook(&present, reason).await {
+                Ok(()) => {
+                    tracing::info!(%tenant_id, %webhook_id, %reason, "a webhook is disabled");
+                    return Ok(());
+                }
+                Err(WriteError::Stale) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let Some(read) = store.get::<Webhook>(webhook_id).await? else { return Ok(()) };
+            if !read.value.is_active || read.value.active_since != webhook.value.active_since {
+                return Ok(());
+            }
+            present = read;
+        }
+        Err(WriteError::Stale.into())
     }
 }

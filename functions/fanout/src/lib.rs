@@ -1,5 +1,4 @@
-//! Turns events of the table's stream into messages, one for each event that webhooks want. The event in a record of the table's
-//! stream.
+//! Turns the events in records of the table's stream into messages, one for each event that webhooks want.
 
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
@@ -20,6 +19,8 @@ use tokio::time::{Instant, timeout_at};
 
 /// Tenants whose webhooks are read at the same time.
 const TENANTS_AT_ONCE: usize = 16;
+/// The metric in the log lines of events that can't be read.
+const UNREADABLE: &str = "unreadable_events";
 
 /// The state that the function keeps between invocations.
 pub struct Fanout {
@@ -39,8 +40,8 @@ impl Fanout {
         response(&event.records, self.fan_out(&event.records).await)
     }
 
-    /// The place of the first record that could not be handled, because a queue is unavailable. The stream repeats the batch from
-    /// there; the messages that come again are doubles.
+    /// The index of the first record that could not be handled, because a queue is unavailable. The stream repeats the batch from
+    /// there; repeated messages are duplicates.
     async fn fan_out(&self, records: &[EventRecord]) -> Option<usize> {
         let mut places = HashMap::new();
         let mut tenants = HashMap::<TenantId, Vec<NewEvent>>::new();
@@ -87,14 +88,14 @@ impl Fanout {
         failed.into_iter().chain(failed_aside).min()
     }
 
-    /// Not at once, since a partition that throttles now is not to get everything at once then.
+    /// Delayed with jitter, so that a throttled partition does not get everything at once.
     fn later(&self, message: Message) -> NewMessage {
         NewMessage { message, delay: self.store.jittered(SOON) }
     }
 }
 
-/// `first` is the place of the first record among those of the messages; `None` without messages, which are not sent then.
-/// Returns it if they can't be sent.
+/// `first` is the index of the first record that led to a message; `None` without messages, so nothing is sent. Returns it if they
+/// can't be sent.
 async fn sent(first: Option<usize>, send: impl Future<Output = Result<(), QueueError>>) -> Option<usize> {
     let first = first?;
     let error = send.await.err()?;
@@ -102,7 +103,7 @@ async fn sent(first: Option<usize>, send: impl Future<Output = Result<(), QueueE
     Some(first)
 }
 
-/// `failed` is the place of the first record that was not handled.
+/// `failed` is the index of the first record that was not handled.
 fn response(records: &[EventRecord], failed: Option<usize>) -> DynamoDbEventResponse {
     let mut response = DynamoDbEventResponse::default();
     if let Some(record) = failed.and_then(|place| records.get(place)) {
@@ -129,12 +130,9 @@ impl BatchHandler for Fanout {
     }
 }
 
-/// The metric in the log lines of events that can't be read.
-const UNREADABLE: &str = "unreadable_events";
-
-/// `None` if the record is of something else. An event that can't be read is logged and skipped, since reading it again would
-/// not help, and would delay all others.
-pub(crate) fn new_event(record: &EventRecord) -> Option<(TenantId, NewEvent)> {
+/// `None` if the record has no event. An unreadable event is logged and skipped, since reading it again would not help, and would
+/// delay all others.
+fn new_event(record: &EventRecord) -> Option<(TenantId, NewEvent)> {
     let keys = &record.change.keys;
     let sort = text(keys, SK).filter(|sort| record.event_name == "INSERT" && sort.starts_with(EVENTS))?;
     let event = text(keys, PK).and_then(|partition| event_of(partition, sort)).and_then(|(tenant_id, id)| {

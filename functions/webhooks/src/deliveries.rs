@@ -1,5 +1,5 @@
-//! The endpoints of deliveries. The function `deliver` makes them; these list them, and ask for them. Queries and views of
-//! deliveries.
+//! The endpoints of deliveries, which list them and request them, with their queries and views. The function `deliver` makes
+//! them.
 
 use crate::secrets;
 use serde::Serialize;
@@ -22,8 +22,8 @@ use utoipa::ToSchema;
 
 /// List deliveries
 ///
-/// Newest event first. At most the newest 500 are counted and shown: of all, or with `status` of those that are pending or
-/// failed. They are kept for 30 days after their last attempt.
+/// Newest event first. At most the newest 500 matching ones are counted and shown. Deliveries are kept for 30 days after their last
+/// attempt.
 #[utoipa::path(get, path = "/webhooks/{id}/deliveries", tag = "webhooks", responses(ResourceErrors))]
 pub async fn list_deliveries(
     caller: Caller<WebhooksRead>,
@@ -39,8 +39,8 @@ pub async fn list_deliveries(
 
 /// Send a test event
 ///
-/// Sends an event of the type `webhook.test` to this webhook, also if it is not active. The delivery is listed once it was
-/// attempted. Failed tests are tried again, but not after a 410, and disable nothing.
+/// Sends an event of the type `webhook.test` to this webhook, even if it is not active. The list shows the delivery after its first
+/// attempt. Failed tests are retried, but not after a 410, and disable nothing.
 #[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", responses(ResourceErrors, RequestConflict))]
 pub async fn test_webhook(
     caller: Caller<WebhooksWrite>,
@@ -70,8 +70,7 @@ pub async fn test_webhook(
 
 /// Retry a delivery
 ///
-/// Sends the event again, whatever became of the delivery, and from then on as a new one. The list shows it once it was
-/// attempted.
+/// Sends the event again, whatever the delivery's status, with new retries. The list shows it after its first attempt.
 #[utoipa::path(
     post,
     path = "/webhooks/{id}/deliveries/{delivery_id}/retry",
@@ -98,8 +97,7 @@ pub async fn retry_delivery(
     ask_for(&caller, again).await
 }
 
-/// The time of a request for a delivery. It must be later than that of the one before, by any clock: of two requests, the later
-/// one counts.
+/// The time of a request for a delivery: after the previous request by any clock, since the later one counts.
 fn later(now: Timestamp, before: Timestamp) -> Timestamp {
     now.max(Timestamp::from_millis(before.millis() + 1))
 }
@@ -112,7 +110,7 @@ pub(crate) fn check_active(webhook: &Webhook) -> Result<(), ApiError> {
     Err(ApiError::conflict(ConflictCode::Conflict, detail, Value::Null))
 }
 
-/// Asks the function `deliver` for it. The response shows the present state.
+/// Enqueues a delivery for the function `deliver`. The response shows the present state.
 async fn ask_for<V: From<Delivery> + Serialize>(caller: &VerifiedCaller, delivery: Delivery) -> Result<Data<V>, ApiError> {
     let queue = secrets::queue(&caller.app)?;
     let is_test = delivery.event_type == TEST_EVENT;
@@ -158,7 +156,7 @@ pub struct AttemptView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Delivery)]
 pub struct DeliveryView {
-    /// ID: that of the event, and the header `webhook-id`.
+    /// ID of the event, also in the header `webhook-id`.
     id: EventId,
     /// Everything else.
     #[serde(flatten)]
@@ -169,7 +167,7 @@ pub struct DeliveryView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TestDelivery)]
 pub struct TestDeliveryView {
-    /// ID: that of the event, and the header `webhook-id`. Null in a dry run.
+    /// ID of the event, also in the header `webhook-id`. Null in a dry run.
     #[schema(required, value_type = Option<EventId>)]
     id: EventId,
     /// Everything else.
@@ -185,18 +183,18 @@ pub struct DeliveryDetails {
     /// Type of the event; `webhook.test` for a test.
     #[schema(examples("asset.updated"))]
     event_type: String,
-    /// What became of it.
+    /// Status.
     status: DeliveryStatus,
     /// The newest 20 attempts, oldest first.
     attempts: Vec<AttemptView>,
-    /// How many attempts there were in all.
+    /// Number of all attempts.
     attempt_count: u64,
     /// When the next attempt is due. Null if none is, or if it is due now.
     #[schema(required)]
     next_attempt_at: Option<Timestamp>,
     /// Time of the event.
     created_at: Timestamp,
-    /// When the delivery was asked for: the time of the event, or of the last retry or replay.
+    /// When the delivery was requested: the time of the event, or of the last retry or replay.
     requested_at: Timestamp,
 }
 

@@ -1,7 +1,6 @@
-//! The endpoints of webhooks. The creation of a webhook. Bodies, queries and views of webhooks.
+//! The endpoints of webhooks, with their bodies, queries and views.
 
-use crate::secrets;
-use crate::secrets::NewSecret;
+use crate::secrets::{self, NewSecret};
 use serde::Serialize;
 use serde_json::json;
 use shared::auth::caller::{WebhooksRead, WebhooksWrite};
@@ -100,16 +99,16 @@ pub async fn delete_webhook(caller: Caller<WebhooksWrite>, Path(id): Path<Webhoo
     caller.delete::<Webhook, _>(id, |_| Ok(())).await
 }
 
-pub(crate) struct CreateWebhook {
-    pub(crate) body: NewWebhook,
-    pub(crate) secret: EncryptedSecret,
+struct CreateWebhook {
+    body: NewWebhook,
+    secret: EncryptedSecret,
 }
 
-pub(crate) fn created<T>(webhook: &Stored<Webhook>, view: T) -> CreatedSecret<T> {
+fn created<T>(webhook: &Stored<Webhook>, view: T) -> CreatedSecret<T> {
     Created::new("webhooks", webhook.value.id, view).with_secret()
 }
 
-pub(crate) fn too_many() -> ApiError {
+fn too_many() -> ApiError {
     let detail = format!("The limit of {MAX_WEBHOOKS} webhooks is reached.");
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"limit": MAX_WEBHOOKS}))
 }
@@ -190,7 +189,7 @@ shared::body! {
         nullable description: Notes,
         /// Types of events.
         optional events: WebhookEvents,
-        /// Whether events are sent. `true` also takes the `disabled_reason` away.
+        /// Whether events are sent. `true` also clears the `disabled_reason`.
         optional is_active: bool,
     }
     unchanged: READ_ONLY, into: WebhookChange
@@ -205,7 +204,7 @@ shared::body! {
     read_only: &[]
 }
 
-pub(crate) fn check_url(url: &WebhookUrl, policy: AddressPolicy) -> Option<FieldError> {
+fn check_url(url: &WebhookUrl, policy: AddressPolicy) -> Option<FieldError> {
     url.check(policy).err().map(|error| FieldError::field("url", error.to_string()))
 }
 
@@ -224,7 +223,7 @@ shared::query! {
 #[schema(as = Webhook)]
 pub struct WebhookView {
     /// ID.
-    pub(crate) id: WebhookId,
+    id: WebhookId,
     /// Address that events are sent to.
     url: WebhookUrl,
     /// What it is for.
@@ -234,7 +233,7 @@ pub struct WebhookView {
     events: WebhookEvents,
     /// Whether events are sent.
     is_active: bool,
-    /// Why the service has disabled it. Null if it did not.
+    /// Why the service has disabled it. Null if it has not.
     #[schema(required)]
     disabled_reason: Option<DisabledReason>,
     /// Time of creation.
@@ -244,7 +243,7 @@ pub struct WebhookView {
     /// Time of the last rotation of its secret.
     #[schema(required)]
     rotated_at: Option<Timestamp>,
-    /// Until when the secret before the last rotation also signs, or has signed.
+    /// End of the previous secret's grace period. Null without one.
     #[schema(required)]
     previous_secret_until: Option<Timestamp>,
 }

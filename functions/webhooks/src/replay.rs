@@ -1,4 +1,4 @@
-//! The replay: all events of a time are sent again.
+//! The endpoint of replays, which send all events of a period again.
 
 use crate::deliveries::check_active;
 use crate::secrets;
@@ -23,35 +23,35 @@ const MAX_CLOCK_DIFFERENCE: u32 = 60;
 shared::body! {
     /// The events to send again.
     pub struct Replay as WebhookReplay {
-        /// Time of the first events.
+        /// Beginning of the period.
         required since: Timestamp,
-        /// Time before which the last events are. Default: now.
+        /// End of the period, which is not part of it. Default: now.
         optional until: Timestamp,
-        /// Types of the events. Default: those of the webhook.
+        /// Types of the events. Default: the webhook's.
         optional events: WebhookEvents,
     }
     read_only: &[]
 }
 
-/// A replay that was asked for.
+/// A replay that was requested.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StartedReplay)]
 pub struct ReplayView {
     /// The webhook.
     webhook_id: WebhookId,
-    /// Time of the first events.
+    /// Beginning of the period.
     since: Timestamp,
-    /// Time before which the last events are.
+    /// End of the period, which is not part of it.
     until: Timestamp,
     /// Types of the events.
     events: WebhookEvents,
-    /// When it was asked for: `requested_at` of its deliveries.
+    /// When it was requested: `requested_at` of its deliveries.
     requested_at: Timestamp,
 }
 
 /// Replay events
 ///
-/// Sends all events of a time again, whether or not they were delivered: one delivery each, which the list then shows. A webhook
+/// Sends all events of a period again, whether or not they were delivered: one delivery each, which the list then shows. A webhook
 /// has one replay at a time, and a tenant starts at most 50 a day.
 #[utoipa::path(post, path = "/webhooks/{id}/replay", tag = "webhooks", responses(ResourceErrors, RequestConflict))]
 pub async fn replay_events(

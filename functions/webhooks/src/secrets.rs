@@ -1,5 +1,5 @@
-//! The secrets that sign deliveries: made, encrypted, shown once, and replaced. The parts of the operator's configuration that
-//! webhooks need, and the errors without them.
+//! The secrets that sign deliveries: made, encrypted, shown once, and replaced. Also the parts of the operator's configuration that
+//! webhooks need.
 
 use crate::handlers::{NewWebhookView, Rotation, WebhookView};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use shared::http::responses::{Data, or_not_found};
 use shared::key_encryption::{KeyEncryption, Purpose};
 use shared::queue::Queue;
 
-/// A new secret in plain and in stored form.
+/// A new secret, in plain text and encrypted.
 pub(crate) struct NewSecret {
     text: String,
     pub(crate) encrypted: EncryptedSecret,
@@ -64,7 +64,7 @@ fn unavailable(lacking: &str) -> ApiError {
     ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
 }
 
-pub(crate) fn key_encryption(app: &App) -> Result<&dyn KeyEncryption, ApiError> {
+fn key_encryption(app: &App) -> Result<&dyn KeyEncryption, ApiError> {
     app.key_encryption().ok_or_else(|| unavailable("an encryption key for their secrets"))
 }
 

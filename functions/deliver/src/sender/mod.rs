@@ -1,5 +1,5 @@
-//! Sends a delivery over HTTP, to public addresses only. The reason of a missing response, from the errors of libraries. The
-//! addresses of receivers' names: only those that webhooks may have.
+//! Sends a delivery over HTTP, to public addresses only: names are resolved here, and one address that webhooks must not have
+//! excludes the name.
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +21,8 @@ use tokio::time::{Instant, timeout};
 /// The value of `User-Agent`.
 const CLIENT: &str = concat!("asset-lifecycle-webhooks/", env!("CARGO_PKG_VERSION"));
 const MAX_IDLE_CONNECTIONS: usize = 8;
+/// The addresses that are tried. They share the time.
+const MAX_ADDRESSES: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Limits {
@@ -47,6 +49,12 @@ pub struct SignedDelivery<'a> {
     /// The value of `webhook-signature`: signatures, separated by spaces.
     pub signatures: String,
     pub body: String,
+}
+
+/// Takes a delivery to its receiver. Tests have their own.
+pub trait Transport: Send + Sync {
+    /// Sends a delivery once.
+    fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt>;
 }
 
 /// Sends deliveries. Connections are kept for a short time, and used again for other deliveries to the same host.
@@ -98,7 +106,7 @@ impl Sender {
         self.send_to(&url, delivery, at).await
     }
 
-    /// Sends a delivery to an address that need not be one of webhooks. The body of the response is not read.
+    /// Sends a delivery to an address that webhooks need not accept. Does not read the body of the response.
     async fn send_to(&self, url: &str, delivery: SignedDelivery<'_>, at: Timestamp) -> Attempt {
         let begin = Instant::now();
         let request = self
@@ -119,9 +127,15 @@ impl Sender {
     }
 }
 
-/// By the resolver.
+impl Transport for Sender {
+    fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
+        Box::pin(Self::send(self, delivery, at))
+    }
+}
+
+/// Why the resolver gave no address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Refused(pub AttemptFailure);
+struct Refused(AttemptFailure);
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,8 +145,8 @@ impl fmt::Display for Refused {
 
 impl Error for Refused {}
 
-/// From the first known cause. Unknown errors count as a failed connection.
-pub(super) fn classify(error: &(dyn Error + 'static)) -> AttemptFailure {
+/// The reason for a missing response, from the first known cause. Unknown errors count as a failed connection.
+fn classify(error: &(dyn Error + 'static)) -> AttemptFailure {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(Refused(meaning)) = error.downcast_ref() {
@@ -143,7 +157,7 @@ pub(super) fn classify(error: &(dyn Error + 'static)) -> AttemptFailure {
         }
         cause = match error.downcast_ref::<io::Error>() {
             Some(error) if error.kind() == io::ErrorKind::TimedOut => return AttemptFailure::TimedOut,
-            // An I/O error's source is not the error that it contains, but the source of that.
+            // An I/O error's source is the source of the error that it contains.
             Some(error) => error.get_ref().map(|error| error as &(dyn Error + 'static)),
             None => error.source(),
         };
@@ -151,23 +165,19 @@ pub(super) fn classify(error: &(dyn Error + 'static)) -> AttemptFailure {
     AttemptFailure::ConnectionFailed
 }
 
-/// The addresses that are tried. They share the time.
-const MAX_ADDRESSES: usize = 4;
-
 type Lookup = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync;
 
-/// Is asked once for each connection, which is then made to one of the addresses that were checked. One bad address excludes the
-/// name.
-pub(super) struct CheckedResolver {
-    pub policy: AddressPolicy,
-    /// Tests have no public addresses, so they let others count.
-    pub is_public: fn(IpAddr) -> bool,
-    pub lookup: Arc<Lookup>,
+/// Resolves a name once for each connection, which is then made to one of the checked addresses.
+struct CheckedResolver {
+    policy: AddressPolicy,
+    /// Tests, which have no public addresses, accept others.
+    is_public: fn(IpAddr) -> bool,
+    lookup: Arc<Lookup>,
 }
 
 impl CheckedResolver {
     /// With the resolver of the system.
-    pub fn new(policy: AddressPolicy) -> Self {
+    fn new(policy: AddressPolicy) -> Self {
         Self { policy, is_public, lookup: Arc::new(|name| Box::pin(lookup(name))) }
     }
 }
@@ -192,54 +202,5 @@ impl Resolve for CheckedResolver {
             let addresses: Addrs = Box::new(found.into_iter().take(MAX_ADDRESSES).map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)
         })
-    }
-}
-
-#[cfg(test)]
-mod resolver_tests {
-    use super::{AttemptFailure, Error, Refused, classify, io};
-    use std::fmt;
-
-    /// An error of a library that wraps another.
-    #[derive(Debug)]
-    struct Wrapper(Box<dyn Error + Send + Sync>);
-
-    impl fmt::Display for Wrapper {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("client error")
-        }
-    }
-
-    impl Error for Wrapper {
-        fn source(&self) -> Option<&(dyn Error + 'static)> {
-            Some(self.0.as_ref())
-        }
-    }
-
-    fn wrapped(error: impl Error + Send + Sync + 'static) -> Wrapper {
-        Wrapper(Box::new(error))
-    }
-
-    #[test]
-    fn errors_have_the_meaning_of_their_cause() {
-        let tls = || rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
-        let refused = || Refused(AttemptFailure::AddressNotAllowed);
-        let cases: Vec<(Box<dyn Error>, AttemptFailure)> = vec![
-            (Box::new(refused()), AttemptFailure::AddressNotAllowed),
-            (Box::new(wrapped(refused())), AttemptFailure::AddressNotAllowed),
-            (Box::new(wrapped(wrapped(Refused(AttemptFailure::NameNotFound)))), AttemptFailure::NameNotFound),
-            (Box::new(io::Error::other(refused())), AttemptFailure::AddressNotAllowed),
-            (Box::new(tls()), AttemptFailure::TlsFailed),
-            (Box::new(io::Error::new(io::ErrorKind::InvalidData, tls())), AttemptFailure::TlsFailed),
-            (Box::new(wrapped(io::Error::other(wrapped(tls())))), AttemptFailure::TlsFailed),
-            (Box::new(io::Error::from(io::ErrorKind::TimedOut)), AttemptFailure::TimedOut),
-            (Box::new(wrapped(io::Error::from(io::ErrorKind::TimedOut))), AttemptFailure::TimedOut),
-            (Box::new(io::Error::from(io::ErrorKind::ConnectionRefused)), AttemptFailure::ConnectionFailed),
-            (Box::new(wrapped(io::Error::from(io::ErrorKind::UnexpectedEof))), AttemptFailure::ConnectionFailed),
-            (Box::new(wrapped(fmt::Error)), AttemptFailure::ConnectionFailed),
-        ];
-        for (error, expected) in cases {
-            assert_eq!(classify(error.as_ref()), expected, "{error:?}");
-        }
     }
 }

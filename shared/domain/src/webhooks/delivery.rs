@@ -27,7 +27,7 @@ pub const RETENTION: TimeDelta = TimeDelta::days(30);
 pub const MAX_ATTEMPTS_KEPT: usize = 20;
 
 string_enum! {
-    /// What became of a delivery.
+    /// The status of a delivery.
     DeliveryStatus {
         /// An attempt is still to come.
         Pending = "pending",

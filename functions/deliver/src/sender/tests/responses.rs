@@ -1,11 +1,14 @@
-//! Responses of receivers, and the results of attempts.
+//! Responses of receivers, and the results of attempts and of failures.
 
 use super::receiver::{OK, Receiver};
 use super::{
     AddressPolicy, Arc, AttemptFailure, Limits, Names, Rules, assert_error, assert_status, plain_sender, send, send_body, sender,
     short, test_rules,
 };
+use crate::sender::{Refused, classify};
+use std::error::Error;
 use std::time::Duration;
+use std::{fmt, io};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::sleep;
@@ -188,4 +191,47 @@ async fn a_slow_receiver_delays_no_other() {
         attempt = send(&sender, &slow_url) => panic!("the slow one is over first: {attempt:?}"),
     }
     assert_eq!(slow.connections().len(), 1);
+}
+
+/// An error of a library that wraps another.
+#[derive(Debug)]
+struct Wrapper(Box<dyn Error + Send + Sync>);
+
+impl fmt::Display for Wrapper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("client error")
+    }
+}
+
+impl Error for Wrapper {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self.0.as_ref())
+    }
+}
+
+fn wrapped(error: impl Error + Send + Sync + 'static) -> Wrapper {
+    Wrapper(Box::new(error))
+}
+
+#[test]
+fn errors_have_the_meaning_of_their_cause() {
+    let tls = || rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+    let refused = || Refused(AttemptFailure::AddressNotAllowed);
+    let cases: Vec<(Box<dyn Error>, AttemptFailure)> = vec![
+        (Box::new(refused()), AttemptFailure::AddressNotAllowed),
+        (Box::new(wrapped(refused())), AttemptFailure::AddressNotAllowed),
+        (Box::new(wrapped(wrapped(Refused(AttemptFailure::NameNotFound)))), AttemptFailure::NameNotFound),
+        (Box::new(io::Error::other(refused())), AttemptFailure::AddressNotAllowed),
+        (Box::new(tls()), AttemptFailure::TlsFailed),
+        (Box::new(io::Error::new(io::ErrorKind::InvalidData, tls())), AttemptFailure::TlsFailed),
+        (Box::new(wrapped(io::Error::other(wrapped(tls())))), AttemptFailure::TlsFailed),
+        (Box::new(io::Error::from(io::ErrorKind::TimedOut)), AttemptFailure::TimedOut),
+        (Box::new(wrapped(io::Error::from(io::ErrorKind::TimedOut))), AttemptFailure::TimedOut),
+        (Box::new(io::Error::from(io::ErrorKind::ConnectionRefused)), AttemptFailure::ConnectionFailed),
+        (Box::new(wrapped(io::Error::from(io::ErrorKind::UnexpectedEof))), AttemptFailure::ConnectionFailed),
+        (Box::new(wrapped(fmt::Error)), AttemptFailure::ConnectionFailed),
+    ];
+    for (error, expected) in cases {
+        assert_eq!(classify(error.as_ref()), expected, "{error:?}");
+    }
 }
