@@ -1,6 +1,6 @@
 //! Scripts without comments, for the build scripts of pages.
 
-/// Removes the lines of a script that are only comments: a sixth of it, for those who write it and not for those who read the page.
+/// Removes the comment lines of a script: a sixth of it, which readers of the page don't need.
 ///
 /// # Errors
 ///

@@ -32,7 +32,7 @@ pub(crate) async fn create(caller: &Caller<UsersWrite>, new: NewUser) -> Result<
     Ok(caller.execute_operation(&operation, Inputs::default()).await?.user)
 }
 
-/// Changes a user. Fields that others change meanwhile keep their changes.
+/// Changes a user. Concurrent changes of other fields are kept.
 ///
 /// # Errors
 ///
@@ -81,7 +81,7 @@ pub(crate) struct UserOutcome {
 pub(crate) struct UserOperation {
     /// The caller's role: no higher one can be given.
     role: Role,
-    /// Of a user whom it creates.
+    /// The ID of a user that it creates.
     new_id: UserId,
     target: Target,
     action: Action,
@@ -92,7 +92,7 @@ pub(crate) struct UserOperation {
 pub(crate) struct Inputs {
     /// `None` for a creation.
     user: Option<Stored<User>>,
-    /// Who has the address that the operation sets.
+    /// The user with the address that the operation sets.
     email_owner: Option<UserId>,
 }
 
@@ -114,7 +114,7 @@ impl UserOperation {
         }
     }
 
-    /// `owners` are those of addresses.
+    /// `owners` maps addresses to users.
     fn inputs(&self, owners: &HashMap<String, UserId>, users: &BatchResult) -> Result<Inputs, ApiError> {
         if let Action::Refuse(errors) = &self.action {
             return Err(ApiError::Invalid(errors.clone()));
@@ -175,7 +175,7 @@ fn reserved(email: &Email) -> Option<FieldError> {
     email.check_free().err().map(|error| FieldError::field("email", error.to_string()))
 }
 
-/// `owner` is the one of the user's address.
+/// `owner` is the user with this address.
 fn check_email(user: &User, owner: Option<UserId>) -> Result<(), ApiError> {
     match owner.filter(|owner| *owner != user.id) {
         Some(owner) => Err(WriteError::Duplicate("email", Some((Kind::User, owner.uuid()))).into()),
@@ -231,7 +231,7 @@ impl Operation for UserOperation {
 
     fn classify_failure(&self, error: WriteError) -> CommitFailure<ApiError> {
         match (&error, &self.target) {
-            // Another request was faster: the next attempt finds the user who has the address.
+            // Another request was faster: the next attempt finds the user with the address.
             (WriteError::Duplicate(..), Target::Email(_)) => CommitFailure::Outdated(error),
             _ => error.into(),
         }
@@ -260,7 +260,7 @@ impl ImportRow for UserOperation {
         emails.chain(user.map(|user| format!("user {}", user.value.id))).collect()
     }
 
-    /// Names the row's column, also that with the ID of a user who does not exist.
+    /// Names the row's column, also for the ID of an unknown user.
     fn locate(&self, error: ApiError) -> ApiError {
         match error {
             ApiError::Invalid(errors) => ApiError::Invalid(errors.into_iter().map(FieldError::in_column).collect()),

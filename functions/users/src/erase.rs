@@ -19,14 +19,14 @@ use utoipa::ToSchema;
 /// The assets, and the process instances, that an error names.
 const MAX_NAMED: usize = 20;
 
-/// How far the erasure of a person has come.
+/// The progress of an erasure.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Erasure {
     /// The user.
     user_id: UserId,
-    /// What stands in place of names and texts.
+    /// Replaces names and texts.
     pseudonym: String,
-    /// Whether all is erased, or counted in a dry run. If not, send the request again; a dry run has counted only a part.
+    /// Whether everything is erased, or counted in a dry run. If not, send the request again; a dry run has counted only a part.
     done: bool,
     /// What this request has removed.
     removed: Removed,
@@ -42,7 +42,7 @@ pub async fn erase_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>, body
     let user = caller.store.get::<User>(id).await?;
     let mut caller = caller.verified().await?;
     caller.role.check_rank(Role::Admin)?;
-    // `dry_run` belongs in the query; whoever sends it in a body doesn't mean to erase.
+    // `dry_run` belongs in the query: a request with it in a body is not meant to erase.
     body.check(&caller)?;
     let is_expected = |expected: &ExpectedVersions| user.as_ref().is_some_and(|user| expected.contains(user.version));
     if caller.take_precondition().is_some_and(|precondition| !is_expected(&precondition.expected)) {

@@ -20,7 +20,7 @@ shared::body! {
         required email: Email,
         /// Display name.
         required display_name: Name,
-        /// Limits the scopes of keys that are bound to the user. Can't be above the caller's own. Default `viewer`.
+        /// Role, at most your own. Limits the scopes of keys that are bound to the user. Default `viewer`.
         optional role: Role,
         /// Whether assets can be assigned to the user. Default true.
         optional is_active: bool,
@@ -35,7 +35,7 @@ shared::body! {
         optional email: Email,
         /// Display name.
         optional display_name: Name,
-        /// Limits the scopes of keys that are bound to the user. Can't be above the caller's own.
+        /// Role, at most your own. Limits the scopes of keys that are bound to the user.
         optional role: Role,
         /// Whether assets can be assigned to the user, and whether the keys that are bound to the user work.
         optional is_active: bool,
@@ -92,7 +92,7 @@ pub struct UserView {
     /// Always null. The service has no login.
     #[schema(required)]
     pub(crate) last_login_at: Option<Timestamp>,
-    /// Since when the record says nothing about the person. Null unless it was erased.
+    /// Time of the erasure. Null unless the person was erased.
     #[schema(required)]
     pub(crate) erased_at: Option<Timestamp>,
     /// Time of creation.

@@ -30,7 +30,7 @@ shared::query! {
     pub struct AssetExportQuery {
         /// `csv` or `ndjson`. Default `csv`.
         format: ExportFormat as ExportFormat,
-        /// The asset after which to go on: given by the header `Link`.
+        /// ID of the asset to continue after, from the header `Link`.
         after: AssetId as AssetId,
         ..filter: AssetFilterQuery,
     }
@@ -66,8 +66,7 @@ pub struct AssetExportRow {
     warranty_until: Option<Date>,
     #[schema(required)]
     assigned_to: Option<UserId>,
-    /// `None` if it can't be read, or the key may not read users: the member is left out. Without an address beside it, the
-    /// ID alone says who it is. `Some(None)` if nobody is assigned.
+    /// Left out if it can't be read, or the key may not read users. Null if nobody is assigned.
     #[serde(skip_serializing_if = "Option::is_none")]
     assigned_to_email: Option<Option<Email>>,
     #[schema(required)]

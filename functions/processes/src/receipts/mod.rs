@@ -1,4 +1,4 @@
-//! The endpoints of receipts (docs/adr/0009). Making a receipt from whole histories.
+//! The endpoints of receipts (docs/adr/0009), which are made from whole histories.
 
 mod page;
 mod texts;
@@ -29,18 +29,21 @@ use shared::http::responses::{ApiResponse, Json, Success};
 use shared::store::{StoreError, TenantStore};
 use std::collections::BTreeMap;
 
+/// The instances whose histories are read at once for a movement's receipt. They are kept only until its part is made.
+const HISTORIES_AT_ONCE: usize = 10;
+
 shared::query! {
     /// The form of the receipt.
     pub struct ReceiptQuery {
         /// `json`, or `html` for a page to print that shows each signature, in the language that `Accept-Language` prefers: en, de,
-        /// fr or es. Without one of them, that of the tenant's `locale`, or else English. Default `json`.
+        /// fr or es. Otherwise, in the language of the tenant's `locale`, or in English. Default `json`.
         format: Format as Format,
     }
 }
 
 /// Get a receipt
 ///
-/// Says who did what and when in a completed process instance, signed with a key of the tenant. `signature.value` is an
+/// Who did what and when in a completed process instance, signed with a key of the tenant. `signature.value` is an
 /// Ed25519 signature of the canonical JSON (RFC 8785) of `receipt`. `/v1/.well-known/receipt-keys` returns the public
 /// keys.
 #[utoipa::path(get, path = "/processes/instances/{id}/receipt", tag = "processes", responses(ResourceErrors, ReceiptConflict))]
@@ -99,7 +102,7 @@ pub(crate) async fn respond(
     }
 }
 
-/// Signs a receipt, and shows it in its format. A page has the images of `instance`: those of a movement share them.
+/// Signs a receipt, and shows it in its format. A page has the images of `instance`, which a movement's instances share.
 async fn sign<R: Serialize, S: Serialize>(
     principal: &Principal,
     instance: &Stored<Instance>,
@@ -120,11 +123,8 @@ async fn sign<R: Serialize, S: Serialize>(
     html::page(page, STYLE)
 }
 
-/// The instances whose histories are read at once for a movement's receipt. They are kept only until its part is made.
-const HISTORIES_AT_ONCE: usize = 10;
-
-/// The first one of a movement that has ended.
-pub(super) fn completed_instance(subject: &Subject) -> Result<&Stored<Instance>, ApiError> {
+/// The first completed instance of a movement that has ended.
+fn completed_instance(subject: &Subject) -> Result<&Stored<Instance>, ApiError> {
     let (status, _) = subject.position();
     let mut completed = subject.instances.iter().filter(|instance| instance.value.status() == InstanceStatus::Completed);
     match completed.next() {
@@ -136,7 +136,7 @@ pub(super) fn completed_instance(subject: &Subject) -> Result<&Stored<Instance>,
     }
 }
 
-pub(super) async fn signing_key(principal: &Principal) -> Result<SigningKey, ApiError> {
+async fn signing_key(principal: &Principal) -> Result<SigningKey, ApiError> {
     let key_encryption = principal.app.key_encryption().ok_or_else(|| {
         let detail = "Receipts are not available: the operator has not configured an encryption key for their signing keys.";
         ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
@@ -144,13 +144,13 @@ pub(super) async fn signing_key(principal: &Principal) -> Result<SigningKey, Api
     Ok(principal.store.signing_key(key_encryption, &principal.context).await?)
 }
 
-pub(super) async fn tenant(principal: &Principal) -> Result<Tenant, ApiError> {
+async fn tenant(principal: &Principal) -> Result<Tenant, ApiError> {
     let tenant = principal.store.get::<Tenant>(principal.store.id()).await?;
     tenant.map(|tenant| tenant.value).ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))
 }
 
-/// As many as a page has room for.
-pub(super) async fn images(principal: &Principal, instance: &Stored<Instance>) -> Result<Images, ApiError> {
+/// As many images as a page has room for.
+async fn images(principal: &Principal, instance: &Stored<Instance>) -> Result<Images, ApiError> {
     let shown = wire::shown_images(std::slice::from_ref(instance))?;
     let left_out = instance.value.signatures().map(|(name, _)| name).filter(|name| !shown.contains(name));
     let paths = left_out.map(|name| (name.step.clone(), instance.value.signature_path(&name.step))).collect();
@@ -158,7 +158,7 @@ pub(super) async fn images(principal: &Principal, instance: &Stored<Instance>) -
     Ok(Images { images: images.into_iter().map(|(name, image)| (name.step, image)).collect(), paths })
 }
 
-/// Of the users whom the instance picked.
+/// The histories of the users that the instance picked.
 async fn user_histories(store: &TenantStore, instance: &Instance) -> Result<BTreeMap<UserId, Vec<HistoryEntry>>, StoreError> {
     let mut users = BTreeMap::new();
     for user in instance.picked_users() {
@@ -167,7 +167,7 @@ async fn user_histories(store: &TenantStore, instance: &Instance) -> Result<BTre
     Ok(users)
 }
 
-pub(super) async fn receipt(principal: &Principal, instance: &Stored<Instance>) -> Result<Receipt, ApiError> {
+async fn receipt(principal: &Principal, instance: &Stored<Instance>) -> Result<Receipt, ApiError> {
     let (store, value) = (&principal.store, &instance.value);
     if value.status() != InstanceStatus::Completed {
         return Err(receipt_error(ReceiptError::NotCompleted(value.status())));
@@ -179,7 +179,7 @@ pub(super) async fn receipt(principal: &Principal, instance: &Stored<Instance>) 
 }
 
 /// All completed instances picked the same users.
-pub(super) async fn movement_receipt(
+async fn movement_receipt(
     principal: &Principal,
     movement: &Stored<Movement>,
     instances: &[Stored<Instance>],

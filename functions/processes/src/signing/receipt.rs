@@ -34,8 +34,8 @@ impl ToSchema for SigningReceipt {
 
 /// Get the receipt as the signer
 ///
-/// The same receipt as of the process instance or the movement, from the end of the process until 24 hours after the last
-/// step that was submitted with the link. Send the link's secret as a bearer token.
+/// The receipt of the process instance or movement, available from the end of the process until 24 hours after the link's last
+/// submitted step. Send the link's secret as a bearer token.
 #[utoipa::path(get, path = "/sign/receipt", tag = "signing", security(("signing_link" = [])), responses(InputErrors, ReceiptConflict))]
 pub async fn get_signing_receipt(
     signer: Signer,

@@ -1,5 +1,4 @@
-//! The session of a signer: the organization, the assets, the steps that are submitted and those that are open. The view of a
-//! signing session: what the signer needs to know, and no more.
+//! The session of a signer: what the signer needs to know about the organization, the assets and the steps, and no more.
 
 use crate::subject::Subject;
 use serde::Serialize;
@@ -119,7 +118,7 @@ impl Session {
         }
     }
 
-    /// With the statement that an earlier signer read or, if it is open, that this one reads.
+    /// Has the statement that an earlier signer read or, if the step is open, that this one reads.
     fn step(&self, instance: &Instance, index: usize, is_open: bool) -> SessionStep {
         let step = instance.steps.as_slice()[index].clone();
         let stored = instance.step_values.as_map().get(&step.key);
@@ -141,10 +140,10 @@ impl Session {
 
 /// Get the session of a signing link
 ///
-/// What the signer needs to know: the organization, the assets, everything that is submitted so far, and the steps that are still
-/// to be submitted. A signature's default statement is in the language that `Accept-Language` prefers: en, de, fr or es. Without
-/// one of them, in that of the tenant's `locale`, or else in English. Send the link's secret, which is the fragment of its address,
-/// as a bearer token. The first call is noted as `opened_at` of the link.
+/// What the signer needs to know: the organization, the assets, the submitted values, and the remaining steps. A signature's default
+/// statement is in the language that `Accept-Language` prefers: en, de, fr or es. Otherwise, it is in the language of the tenant's
+/// `locale`, or in English. Send the link's secret, which is the fragment of its address, as a bearer token. The first call sets the
+/// link's `opened_at`.
 #[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(InputErrors))]
 pub async fn get_signing_session(signer: Signer, language: AcceptedLanguage) -> Result<Data<SessionView>, ApiError> {
     let (link, session) = (&signer.link, Session::read(&signer.store, &signer.link.value, language).await?);
@@ -173,88 +172,88 @@ pub async fn get_signing_session(signer: Signer, language: AcceptedLanguage) -> 
 #[schema(as = SigningSession)]
 pub struct SessionView {
     /// ID of the link.
-    pub(super) link_id: LinkId,
+    link_id: LinkId,
     /// Name of the organization.
-    pub(super) organization: Name,
+    organization: Name,
     /// Its locale, for readers whose language a page doesn't have.
-    pub(super) locale: Locale,
+    locale: Locale,
     /// Name of the process.
-    pub(super) process_name: Name,
+    process_name: Name,
     /// Status of the assets when the process is completed.
-    pub(super) target_status: Status,
+    target_status: Status,
     /// Number of the movement, if the process runs on several assets at once.
     #[schema(required)]
-    pub(super) movement_number: Option<String>,
+    movement_number: Option<String>,
     /// Assets.
-    pub(super) assets: Vec<SessionAsset>,
-    /// Who is to sign.
-    pub(super) signer: SessionSigner,
+    assets: Vec<SessionAsset>,
+    /// The signer.
+    signer: SessionSigner,
     /// `open`, or `used` once all its steps are submitted.
-    pub(super) status: LinkStatus,
-    /// Time until which the link answers. Of a used link, 24 hours after its last step.
-    pub(super) ends_at: Timestamp,
-    /// The steps that are submitted, in order. Empty for a used link.
-    pub(super) submitted: Vec<SessionStep>,
-    /// The link's steps that are still to be submitted, in order.
-    pub(super) steps: Vec<SessionStep>,
+    status: LinkStatus,
+    /// Time until which the link works. For a used link, 24 hours after its last step.
+    ends_at: Timestamp,
+    /// Submitted steps, in order. Empty for a used link.
+    submitted: Vec<SessionStep>,
+    /// Remaining steps of the link, in order.
+    steps: Vec<SessionStep>,
     /// Whether the process is completed, so that there is a receipt.
-    pub(super) is_completed: bool,
+    is_completed: bool,
     /// Whether the process was cancelled after the link was used. There will be no receipt.
-    pub(super) is_cancelled: bool,
+    is_cancelled: bool,
 }
 
 /// An asset of a signing session.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SessionAsset {
     /// Asset tag.
-    pub(super) asset_tag: String,
+    asset_tag: String,
     /// Name.
-    pub(super) name: String,
+    name: String,
     /// Manufacturer.
     #[schema(required)]
-    pub(super) manufacturer: Option<String>,
+    manufacturer: Option<String>,
     /// Model.
     #[schema(required)]
-    pub(super) model: Option<String>,
+    model: Option<String>,
     /// Serial number.
     #[schema(required)]
-    pub(super) serial_number: Option<String>,
+    serial_number: Option<String>,
     /// Where it is.
     #[schema(required)]
-    pub(super) location: Option<String>,
+    location: Option<String>,
 }
 
-/// Who is to sign.
+/// The signer.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SessionSigner {
     /// Name.
-    pub(super) name: Name,
-    /// User, whom a step can pick; null for an inactive user and for a person who is none.
+    name: Name,
+    /// User that a step can pick; null for an inactive user and for a person who is not a user.
     #[schema(required)]
-    pub(super) user_id: Option<UserId>,
+    user_id: Option<UserId>,
 }
 
-/// A step that is submitted, for the signer to read, or to be submitted.
+/// A submitted step, for the signer to read, or a step to submit.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SessionStep {
     /// Index of the step, from zero.
-    pub(super) index: usize,
+    index: usize,
     /// The step.
-    pub(super) step: Step,
-    /// Value that was submitted, or sent ahead. Null if there is none, and for a signature.
+    step: Step,
+    /// Value that was submitted or sent ahead. Null without one, and for a signature.
     #[schema(required, value_type = Option<Value>)]
-    pub(super) value: Value,
-    /// Name of the user whom that value picks; null for a user who was deleted.
+    value: Value,
+    /// Name of the picked user; null for a deleted one.
     #[schema(required)]
-    pub(super) user_name: Option<Name>,
-    /// Whether there is a value, if only a signature.
-    pub(super) is_stored: bool,
+    user_name: Option<Name>,
+    /// Whether there is a value or a signature.
+    is_stored: bool,
     /// Whether the signature's image shows a typed name.
-    pub(super) is_typed: bool,
+    is_typed: bool,
     /// Who signed: the signer, else the user of the API key, else the key. Null without a signature.
     #[schema(required)]
-    pub(super) signed_by: Option<String>,
+    signed_by: Option<String>,
     /// Time of the signature.
     #[schema(required)]
-    pub(super) signed_at: Option<Timestamp>,
+    signed_at: Option<Timestamp>,
 }

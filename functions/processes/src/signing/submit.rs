@@ -1,4 +1,4 @@
-//! The submission of steps by the signer. A submission together with its signing link: both change in one transaction.
+//! Submitting steps as a signer. The submission and its signing link change in one transaction.
 
 use super::session::{Session, SessionView};
 use crate::subject::Subject;
@@ -42,7 +42,7 @@ shared::body! {
 
 /// Submit steps with a signing link
 ///
-/// Submits the open step, and those that follow up to `through`, as the signer. Returns the session as it is afterwards.
+/// Submits the open step, and any following steps up to `through`, as the signer. Returns the resulting session.
 #[utoipa::path(post, path = "/sign/advance", tag = "signing", security(("signing_link" = [])), responses(InputErrors, SubmissionConflict))]
 pub async fn submit_with_link(
     signer: Signer,
@@ -84,8 +84,8 @@ fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<
     values.map(|key| value_error(key, detail.clone())).chain(through).chain(typed).collect()
 }
 
-/// Puts the IDs of users in place of their e-mail addresses. The signer sees no list of users. The session learns the names of
-/// all whom the values pick.
+/// Replaces e-mail addresses by the IDs of users, since the signer sees no list of users. The session learns the names of all picked
+/// users.
 async fn with_users(
     reads: &TenantStore,
     session: &mut Session,
@@ -93,7 +93,7 @@ async fn with_users(
     mut data: Map<String, Value>,
     errors: &mut Vec<FieldError>,
 ) -> Result<Map<String, Value>, ApiError> {
-    // Of a step that the link doesn't open, nobody learns whether an address is known.
+    // A step that the link doesn't open must not reveal whether an address is known.
     let steps = session.subject.steps().iter().enumerate().filter(|(index, _)| opened.contains(*index));
     let pickers = steps.filter(|(_, step)| step.kind == StepKind::UserPicker);
     let picked = pickers.filter_map(|(_, step)| Some((step.key.clone(), data.get(&step.key)?.as_str()?)));
@@ -125,14 +125,15 @@ async fn with_users(
     Ok(data)
 }
 
-pub(super) struct SubmitWithLink {
-    pub(super) submitted: AdvanceSubject,
-    pub(super) link: LinkId,
-    pub(super) session: Session,
+/// A submission with the link that permits it.
+struct SubmitWithLink {
+    submitted: AdvanceSubject,
+    link: LinkId,
+    session: Session,
 }
 
 impl SubmitWithLink {
-    pub(super) fn view(&self, (subject, link): &(Subject, Stored<Link>)) -> Result<SessionView, ApiError> {
+    fn view(&self, (subject, link): &(Subject, Stored<Link>)) -> Result<SessionView, ApiError> {
         self.session.view(&link.value, subject)
     }
 
@@ -175,7 +176,7 @@ impl Command for SubmitWithLink {
             unit.update(link, next)?
         };
         let outcome = self.submitted.decide(principal, unit, inputs)?;
-        // Last: what is wrong with the submission itself is more to the point.
+        // Last: errors of the submission itself are more to the point.
         let unsigned = unsigned(instance, last, &submission.data);
         if unsigned.is_empty() { Ok((outcome, link)) } else { Err(ApiError::Invalid(unsigned).into()) }
     }
@@ -189,8 +190,8 @@ impl Command for SubmitWithLink {
     }
 }
 
-/// An error for each signature step up to the step `last` that has a value which is not in `data`: a value that others have
-/// stored ahead must not count as the signer's.
+/// An error for each signature step up to the step `last` whose value is not in `data`: a signature that others have stored ahead
+/// must not count as the signer's.
 fn unsigned(instance: &Instance, last: usize, data: &Map<String, Value>) -> Vec<FieldError> {
     let steps = instance.steps.as_slice().iter().take(last + 1).skip(instance.current_step());
     let is_sent = |step: &Step| match data.get(&step.key) {

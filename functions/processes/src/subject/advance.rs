@@ -1,10 +1,8 @@
-//! Advancing: all instances in progress change in one transaction, and after their last step their assets as well. Cancelling:
-//! every instance in progress ends before its last step and frees its asset. Submitting step data, with a start or afterwards,
-//! and the changes of assets and images.
+//! Submitting step data, with a start or afterwards, and cancelling. All instances in progress change in one transaction, with
+//! their assets and images.
 
-use super::wire::{self, SubjectResponse};
+use super::wire::{self, Advance, Cancel, SubjectResponse};
 use super::{OpenAssets, Subject, part_of_movement, process_error};
-use crate::subject::wire::{Advance, Cancel};
 use serde_json::{Map, Value, json};
 use shared::auth::caller::ProcessesWrite;
 use shared::auth::{Caller, Command, Principal};
@@ -37,7 +35,7 @@ pub(crate) async fn advance<R: SubjectResponse>(
     wire::respond(&caller.store, subject, false).await
 }
 
-/// The submission of the open step of all instances in progress, and perhaps of those that follow.
+/// The submission of the open step of all instances in progress, and perhaps of following steps.
 pub(crate) struct AdvanceSubject {
     pub(crate) id: SubjectId,
     pub(crate) submission: Submission,
@@ -153,6 +151,7 @@ pub(crate) async fn cancel<R: SubjectResponse>(
     wire::respond(&caller.store, subject, false).await
 }
 
+/// The cancellation of all instances in progress, which frees their assets.
 pub(crate) struct CancelSubject {
     pub(crate) id: SubjectId,
     pub(crate) reason: Option<Notes>,
@@ -190,6 +189,7 @@ impl Command for CancelSubject {
     }
 }
 
+/// Step data, and which steps it submits.
 pub(crate) struct Submission {
     pub(crate) data: Map<String, Value>,
     /// The step that the client expects to be open.
@@ -210,6 +210,7 @@ impl From<(Advance, Vec<FieldError>)> for Submission {
     }
 }
 
+/// An instance at its start.
 pub(crate) struct Beginning {
     pub(crate) created: Instance,
     /// The instance after each step that is submitted at once.
@@ -236,7 +237,7 @@ impl Submission {
     }
 
     /// Reports all errors of the request together.
-    pub(crate) fn result<T>(&self, decided: Result<T, ProcessError>) -> Result<T, ApiError> {
+    fn result<T>(&self, decided: Result<T, ProcessError>) -> Result<T, ApiError> {
         match decided {
             Err(ProcessError::Invalid(more)) => {
                 // One error is enough for each field.
@@ -249,7 +250,7 @@ impl Submission {
     }
 
     /// Submits `data` to an instance: the open step, or all steps up to `through`.
-    pub(crate) fn advance(
+    fn advance(
         &self,
         instance: &Instance,
         data: &Map<String, Value>,
@@ -282,7 +283,7 @@ impl Submission {
         Ok(Beginning { created, later: Vec::new(), signatures })
     }
 
-    /// Adds the users whom the data may pick. Only the instance has the steps that pick users; this way both are read together.
+    /// Adds the users that the data may pick, so that they are read together with the instance, which knows the steps that pick them.
     pub(crate) fn with_users(&self, batch: BatchGet) -> BatchGet {
         batch.with_all::<User>(candidate_users(&self.data))
     }
@@ -293,7 +294,7 @@ impl Submission {
     }
 
     /// The submission would complete an instance in progress, and so change its asset.
-    pub(crate) fn completes(&self, instance: &Instance) -> bool {
+    fn completes(&self, instance: &Instance) -> bool {
         self.last_step(instance).is_some_and(|last| last + 1 == instance.steps.as_slice().len())
     }
 
@@ -337,7 +338,7 @@ pub(crate) fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
     FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
 }
 
-/// One transaction does not hold all `steps`. `fits` tells whether those up to one with this key fit.
+/// The error if one transaction does not hold all `steps`. `fits` says whether the steps up to the one with this key fit.
 pub(crate) fn too_many_steps(steps: &[Step], fits: impl Fn(&str) -> bool) -> ApiError {
     if steps.is_empty() {
         let detail = "has too many users and signatures for one transaction; send less at once";

@@ -1,5 +1,5 @@
 //! The subject of starts, submissions, cancellations and signatures: a process instance on its own, or a movement with all its
-//! instances. The responses to errors of process instances.
+//! instances.
 
 pub(crate) mod advance;
 pub(crate) mod start;
@@ -59,8 +59,7 @@ impl Subject {
         position(&self.instances)
     }
 
-    /// The step that is open in all instances in progress. `first_read` is the step that was open at the first read: the client
-    /// means no other.
+    /// The step that is open in all instances in progress. It must still be `first_read`, the step that was open at the first read.
     pub(crate) fn open_step(&self, first_read: Option<usize>) -> Result<usize, ProcessError> {
         Err(match (self.position(), first_read) {
             ((InstanceStatus::InProgress, step), None) => return Ok(step),
@@ -74,7 +73,7 @@ impl Subject {
         self.instances.iter().filter(|instance| instance.value.status() == InstanceStatus::InProgress)
     }
 
-    /// The first one in progress, or else the first. They have the same steps, and those in progress the same values.
+    /// The first instance in progress, or else the first. All have the same steps, and all in progress the same values.
     pub(crate) fn representative(&self) -> Result<&Stored<Instance>, ApiError> {
         let instance = self.open_instances().next().or(self.instances.first());
         instance.ok_or_else(|| ApiError::Internal("a movement without instances".into()))
@@ -84,7 +83,7 @@ impl Subject {
         self.instances.first().map(|it| it.value.steps.as_slice()).unwrap_or_default()
     }
 
-    /// The movement of an instance that was named instead of it.
+    /// The movement, if the request names one of its instances.
     pub(crate) fn part_of(&self) -> Option<MovementId> {
         let instance = self.instances.first().filter(|_| self.movement.is_none());
         instance.and_then(|instance| instance.value.movement_id)

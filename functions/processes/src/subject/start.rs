@@ -1,8 +1,8 @@
 //! Starting: one process on one asset, or on several at once. All instances start, or none does.
 
 use super::advance::{Submission, change_asset, invalid, put_images, too_many_steps};
-use super::{Subject, process_error, wire};
-use crate::subject::wire::InstanceOrMovement;
+use super::wire::{self, InstanceOrMovement};
+use super::{Subject, process_error};
 use serde_json::{Map, Value, json};
 use shared::auth::{Command, Principal};
 use shared::domain::assets::asset::Asset;
@@ -24,7 +24,7 @@ pub(crate) struct StartProcess {
     process: ProcessId,
     assets: Vec<AssetId>,
     submission: Submission,
-    /// Of the movement; empty until it is taken.
+    /// The movement's number; empty until it is taken.
     number: String,
 }
 

@@ -1,5 +1,4 @@
-//! Bodies and views of process instances and movements. The views of instances and movements, and their stored form for a
-//! repetition of the request.
+//! Bodies and views of process instances and movements, and the stored form of their responses.
 
 use super::Subject;
 use serde::Serialize;
@@ -48,8 +47,8 @@ shared::body! {
 shared::body! {
     /// Step data to submit.
     pub struct Advance as StepSubmission {
-        /// Values by step key: the open step's, and optionally those of later steps, which are stored until then.
-        /// Values of earlier steps may be sent again unchanged.
+        /// Values by step key: the open step's, and optionally later steps', which are stored until then. Values of earlier steps may
+        /// be sent again unchanged.
         required step_data: StepData,
         /// Index of the step that you expect to be open. If another one is open, nothing is submitted.
         optional current_step: StepIndex,
@@ -123,7 +122,7 @@ pub struct InstanceView {
     /// API key that started it.
     #[schema(required)]
     started_by: Option<ApiKeyId>,
-    /// Name of the user whom the key is bound to, else of the key.
+    /// Name of the user that the key is bound to, else of the key.
     started_by_name: String,
     /// Time of the start.
     started_at: Timestamp,
@@ -200,7 +199,7 @@ pub struct MovementView {
     /// API key that started it.
     #[schema(required)]
     started_by: Option<ApiKeyId>,
-    /// Name of the user whom the key is bound to, else of the key.
+    /// Name of the user that the key is bound to, else of the key.
     started_by_name: String,
     /// Time of the start.
     started_at: Timestamp,
@@ -274,7 +273,7 @@ fn not_shown() -> StoreError {
     StoreError::broken("a response that can't show what it is about")
 }
 
-/// The others are shown as paths.
+/// The images that a response has room for. The others are shown as paths.
 pub(crate) fn shown_images(instances: &[Stored<Instance>]) -> Result<BTreeSet<ImageName>, StoreError> {
     let without_images = |instance: &Stored<Instance>| {
         serde_json::to_vec(&InstanceView::new(instance.clone(), |_| None)).map(|text| json::escaped_len(&text))
@@ -320,7 +319,7 @@ pub(crate) fn stored_change(subject: &Subject) -> Result<StoredResponse, StoreEr
     }
 }
 
-/// It names images and steps instead of containing them, since the table has them already.
+/// The stored response. It names images and steps, since the table has them already.
 pub(crate) fn stored<R: SubjectResponse>(subject: &Subject) -> Result<StoredResponse, StoreError> {
     let instances = &subject.instances;
     let shown = shown_images(instances)?;

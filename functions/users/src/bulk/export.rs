@@ -23,13 +23,13 @@ shared::query! {
     pub struct UserExportQuery {
         /// `csv` or `ndjson`. Default `csv`.
         format: ExportFormat as ExportFormat,
-        /// The user after whom to go on: given by the header `Link`.
+        /// ID of the user to continue after, from the header `Link`.
         after: UserId as UserId,
         ..filter: UserFilterQuery,
     }
 }
 
-/// In the form that an import takes.
+/// A user as an import takes it.
 #[derive(Debug, Serialize)]
 pub struct UserExportRow {
     id: UserId,

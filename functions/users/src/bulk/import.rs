@@ -47,8 +47,8 @@ shared::body! {
 
 /// Import users
 ///
-/// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with what became of each row. An empty cell
-/// leaves a field alone.
+/// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with the outcome of each row. An empty cell leaves a
+/// field alone.
 #[utoipa::path(post, path = "/users/import", tag = "users", responses(ImportErrors, ImportConflict))]
 pub async fn import_users(
     caller: Caller<UsersWrite>,

@@ -22,18 +22,18 @@ use views::PersonReport;
 shared::query! {
     /// The part and the form of a report.
     pub struct ReportQuery {
-        /// The `next` of the part before.
+        /// The `next` of the previous part.
         from: EventId as EventId,
-        /// `json`, or `html` for a page to print, in the language that `Accept-Language` prefers: en, de, fr or es. Without one of
-        /// them, that of the tenant's `locale`, or else English. Default `json`.
+        /// `json`, or `html` for a page to print, in the language that `Accept-Language` prefers: en, de, fr or es. Otherwise, in the
+        /// language of the tenant's `locale`, or in English. Default `json`.
         format: Format as Format,
     }
 }
 
 /// Report on a person
 ///
-/// Everything that is held about a user, also a deleted or erased one: resources, values in histories, actions, and what is
-/// kept elsewhere. A long report has several parts. Only for keys that count as `admin`.
+/// All data about a user, also a deleted or erased one: resources, values in histories, actions, and data kept elsewhere. A long
+/// report has several parts. Only for keys that count as `admin`.
 #[utoipa::path(get, path = "/users/{id}/report", tag = "users", responses(ResourceErrors))]
 pub async fn get_user_report(
     caller: Caller<UsersRead>,

@@ -93,7 +93,7 @@ enum Picture<'a> {
 }
 
 struct Entry<'a> {
-    /// The first of those that share the row.
+    /// The first entry of the row.
     entry: &'a ReportedEntry,
     /// The kind of record, or the type of the event if the page has no word for it.
     what: &'a str,
@@ -104,7 +104,7 @@ struct Entry<'a> {
     values: Option<Vec<(String, String)>>,
 }
 
-/// The times are those of the tenant as it is now. `is_later` tells that the report has an earlier part.
+/// Times are in the tenant's present time zone. `is_later`: the report has an earlier part.
 pub(super) fn render(
     report: &PersonReport,
     is_later: bool,

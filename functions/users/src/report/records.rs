@@ -1,4 +1,4 @@
-//! Records with what they say about a person.
+//! What records say about a person.
 
 use super::views::{
     Effect, ReportedAsset, ReportedEntry, ReportedInstance, ReportedKey, ReportedLink, ReportedMovement, ReportedPart,
@@ -171,7 +171,7 @@ fn other(event: &Event, person: UserId) -> Option<String> {
     is_other.then(|| Starter::from(&event.actor).name)
 }
 
-/// Signatures that are about the person, by step: data URLs, and paths of those that don't fit into a response.
+/// Signatures that are about the person, by step: data URLs, or paths if they don't fit into a response.
 async fn images(store: &TenantStore, held: &Held<Instance>) -> Result<HashMap<String, String>, StoreError> {
     let Some(stored) = &held.record else { return Ok(HashMap::new()) };
     let own = stored.value.signatures().filter(|(name, _)| is_about(held, &name.step));

@@ -1,4 +1,4 @@
-//! What a report says.
+//! The views of a report.
 
 use crate::wire::UserView;
 use serde::Serialize;
@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// A part of what is held about a person. Each resource is in one part, with all entries of its history that say something about
-/// the person.
+/// A part of the data about a person. Each resource is in one part, with all entries of its history about the person.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PersonReport {
     /// The user.
@@ -22,7 +21,7 @@ pub struct PersonReport {
     /// The user as it is now. Null if it was deleted.
     #[schema(required)]
     pub user: Option<UserView>,
-    /// When the person was first asked to be erased. Null if nobody has.
+    /// When the erasure was first requested. Null if it was not.
     #[schema(required)]
     pub erased_at: Option<Timestamp>,
     /// Keys that are bound to the user.
@@ -37,7 +36,7 @@ pub struct PersonReport {
     pub links: Vec<ReportedLink>,
     /// Entries of histories that name the person, oldest first. An entry can be in two parts.
     pub entries: Vec<ReportedEntry>,
-    /// What is kept elsewhere, and for how long.
+    /// Data kept elsewhere, and for how long.
     pub kept: Vec<KeptData>,
     /// The `from` of the next part. Null at the end.
     #[schema(required)]
@@ -72,7 +71,7 @@ pub struct ReportedAsset {
     /// Its notes, if they are about the person.
     #[schema(required)]
     pub notes: Option<String>,
-    /// Where it is. Only the page says it.
+    /// Where it is. Only on the page.
     #[serde(skip)]
     pub(super) location: Option<String>,
 }
@@ -85,12 +84,12 @@ pub struct ReportedPeriod {
     /// Its end. Null if the user has the asset.
     #[schema(required)]
     pub until: Option<Timestamp>,
-    /// Who began it, and who ended it, unless it was the person. Only the page says it.
+    /// Who began it, and who ended it, unless it was the person. Only on the page.
     #[serde(skip)]
     pub(super) others: [Option<String>; 2],
 }
 
-/// What the person was in a process.
+/// The person's part in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(rename_all = "snake_case")]
@@ -107,7 +106,7 @@ pub enum ReportedPart {
     Signed,
 }
 
-/// What a process means for who has the asset.
+/// The effect of a process on the holder of the asset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     /// The person received it.
@@ -147,19 +146,19 @@ pub struct ReportedInstance {
     pub status: InstanceStatus,
     /// Time of the start.
     pub started_at: Timestamp,
-    /// What the person was.
+    /// The person's parts in it.
     pub parts: Vec<ReportedPart>,
     /// Name of the starter, if that is the person.
     #[schema(required)]
     pub started_by_name: Option<String>,
     /// Values of steps that are about the person, by the keys of the steps.
     pub step_data: BTreeMap<String, Value>,
-    /// Signatures of the person, and those that the person submitted.
+    /// Signatures of the person, or submitted by the person.
     pub signatures: Vec<ReportedSignature>,
-    /// Reason of the cancellation, if it is about the person.
+    /// Reason for the cancellation, if it is about the person.
     #[schema(required)]
     pub cancel_reason: Option<String>,
-    /// This and what follows, only the page says.
+    /// Only on the page, like the following fields.
     #[serde(skip)]
     pub(super) effect: Effect,
     #[serde(skip)]
@@ -242,7 +241,7 @@ pub struct ReportedEntry {
     pub entity_id: Uuid,
     /// Whether the person did it.
     pub is_actor: bool,
-    /// What it says about the person. Null if the history has more about the person than fits a response: read it there.
+    /// Values about the person. Null if the history has more of them than fit a response: read them there.
     #[schema(required)]
     pub values: Option<Vec<ReportedValue>>,
 }
@@ -257,12 +256,12 @@ pub struct ReportedValue {
     pub value: Value,
 }
 
-/// What is kept elsewhere.
+/// Data that is kept elsewhere.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct KeptData {
     /// What it is.
     pub what: &'static str,
-    /// What it has about the person.
+    /// Its content about the person.
     pub content: &'static str,
     /// How long it is kept.
     pub kept_for: &'static str,

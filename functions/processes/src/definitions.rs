@@ -1,4 +1,4 @@
-//! The endpoints of process definitions. Bodies, queries and views of process definitions.
+//! The endpoints of process definitions, with their bodies, queries and views.
 
 use crate::subject::Subject;
 use crate::subject::advance::CancelSubject;
@@ -32,7 +32,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 /// The default length of a page: a tenant rarely has more definitions.
 const DEFAULT_LIMIT: u32 = 100;
-/// The default length of a page if the other one is too large for a response. So many definitions always fit.
+/// The default length of a page if [`DEFAULT_LIMIT`] is too large for a response. So many definitions always fit.
 const SAFE_LIMIT: u32 = 20;
 const FIRST_PAGE: PageRequest = PageRequest { number: 1, limit: DEFAULT_LIMIT };
 
@@ -53,8 +53,7 @@ pub async fn list_processes(
     let filter = ProcessFilter { status: query.status.unwrap_or(default_status).into(), slug: query.slug };
     let list = |limit| caller.store.list_processes(&filter, params::page_of(query.page, query.limit, limit));
     let page = list(DEFAULT_LIMIT).await?.map(ProcessView::from);
-    // A request without a limit must not fail because of one. Whether pages are smaller depends on the first one, so that it is
-    // the same for all.
+    // A request without a limit must not fail because of one. The first page decides for all whether they are smaller.
     if query.limit.is_some() {
         return Ok(page);
     }
@@ -188,7 +187,7 @@ async fn update_instance(
     Ok(Versioned { version, data: DefinitionOrInstance::Instance(Box::new(data)) })
 }
 
-/// The errors of read-only fields. Signatures may be images or paths, as a GET shows them.
+/// The errors of read-only fields. Signatures may be images or paths, as in a GET.
 async fn differing(store: &TenantStore, instance: &Stored<Instance>, body: &InstancePatch) -> Result<Vec<FieldError>, ApiError> {
     let mut fewest: Option<Vec<FieldError>> = None;
     for omit_signatures in [true, false] {
@@ -314,8 +313,8 @@ impl FromJson for RequestedStatus {
 }
 
 impl ProcessPatch {
-    /// With the error of a status that no definition has.
-    pub(crate) fn into_change(self) -> (ProcessChange, Option<FieldError>) {
+    /// Also returns the error of a status that no definition has.
+    fn into_change(self) -> (ProcessChange, Option<FieldError>) {
         let (status, field_error) = match self.status {
             None => (None, None),
             Some(RequestedStatus::Active) => (Some(ProcessStatus::Active), None),

@@ -1,5 +1,4 @@
-//! The endpoint that offboards a user: the process that takes devices back starts on all of the user's assets. The body and the
-//! response of an offboarding.
+//! The endpoint that offboards a user: it starts the process that takes devices back on all of the user's assets.
 
 use crate::subject::advance::Submission;
 use crate::subject::start::StartProcess;
@@ -34,9 +33,8 @@ const MAX_LISTED: usize = 500;
 
 /// Offboard a user
 ///
-/// Deactivates the user and starts a process on all of the user's assets, as movements of up to 20. Says which assets are
-/// left, and why. Can be repeated: what is in progress is not started again. Also needs the scopes `processes:write` and
-/// `assets:read`.
+/// Deactivates the user and starts a process on all of the user's assets, as movements of up to 20. Responds with the assets that are
+/// left, and why. Can be repeated: nothing in progress is started again. Also needs the scopes `processes:write` and `assets:read`.
 #[utoipa::path(post, path = "/users/{id}/offboard", tag = "users", responses(ResourceErrors, OffboardingConflict))]
 pub async fn offboard_user(
     caller: Caller<(UsersWrite, ProcessesWrite, AssetsRead)>,
@@ -216,29 +214,29 @@ shared::body! {
     read_only: &[]
 }
 
-/// What an offboarding has done, and what is left.
+/// The result of an offboarding.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Offboarding {
     /// The user, as they are now.
-    pub(crate) user: OffboardedUser,
+    user: OffboardedUser,
     /// The process.
-    pub(crate) process: OffboardingProcess,
+    process: OffboardingProcess,
     /// Movements that were started, each on 2 to 20 assets.
-    pub(crate) movements: Vec<StartedMovement>,
+    movements: Vec<StartedMovement>,
     /// Process instances that were started on a single asset.
-    pub(crate) instances: Vec<StartedInstance>,
+    instances: Vec<StartedInstance>,
     /// Assets on which this process was in progress already.
-    pub(crate) in_progress: Vec<RunningInstance>,
+    in_progress: Vec<RunningInstance>,
     /// Number of those assets. `in_progress` names at most 500.
-    pub(crate) in_progress_count: usize,
+    in_progress_count: usize,
     /// Assets that stay with the user, because the process can't be started on them.
-    pub(crate) not_started: Vec<NotStarted>,
+    not_started: Vec<NotStarted>,
     /// Number of those assets. `not_started` names at most 500.
-    pub(crate) not_started_count: usize,
+    not_started_count: usize,
     /// IDs of the user's assets that can't be read, on which nothing was started.
-    pub(crate) unreadable: Vec<Uuid>,
+    unreadable: Vec<Uuid>,
     /// Whether the user has further assets: then send the request again.
-    pub(crate) has_more: bool,
+    has_more: bool,
 }
 
 /// The user of an offboarding.
@@ -276,12 +274,12 @@ impl From<&Process> for OffboardingProcess {
 pub struct StartedMovement {
     /// Null in a dry run.
     #[schema(value_type = Option<MovementId>, required = true)]
-    pub(crate) id: MovementId,
+    id: MovementId,
     /// Movement number. Null in a dry run.
     #[schema(value_type = Option<String>, required = true, examples("MOV-000001"))]
-    pub(crate) number: String,
+    number: String,
     /// Its assets.
-    pub(crate) assets: Vec<StartedInstance>,
+    assets: Vec<StartedInstance>,
 }
 
 /// A process instance that an offboarding has started.
@@ -338,7 +336,7 @@ pub struct NotStarted {
 }
 
 impl NotStarted {
-    pub(crate) fn new(asset: Asset, error: &ProcessError) -> Self {
+    fn new(asset: Asset, error: &ProcessError) -> Self {
         let (code, detail) = (ConflictCode::from(error).as_str(), error.to_string());
         let Asset { id, asset_tag, name, status, running_instance_id, .. } = asset;
         Self { asset_id: id, asset_tag, asset_name: name, status, code, detail, instance_id: running_instance_id }

@@ -1,4 +1,4 @@
-//! The endpoints of movements: one process on several assets at once. The query of movements.
+//! The endpoints of movements: one process on several assets at once.
 
 use crate::subject::Subject;
 use crate::subject::advance::{advance, cancel};
@@ -59,7 +59,7 @@ pub async fn get_movement(caller: Caller<ProcessesRead>, Path(id): Path<Movement
 
 /// Advance a movement
 ///
-/// Submits the open step of all instances in progress, and those that follow up to `through`, in one transaction.
+/// Submits the open step, and any following steps up to `through`, of all instances in progress in one transaction.
 #[utoipa::path(post, path = "/movements/{id}/advance", tag = "processes", responses(ResourceErrors, SubmissionConflict))]
 pub async fn advance_movement(
     caller: Caller<ProcessesWrite>,

@@ -1,4 +1,4 @@
-//! The endpoints of process instances. The query of process instances.
+//! The endpoints of process instances.
 
 use crate::subject::advance::{Submission, advance, cancel};
 use crate::subject::start::StartProcess;
@@ -79,7 +79,8 @@ pub async fn get_instance(
 
 /// Advance a process instance
 ///
-/// Submits the open step, and those that follow up to `through`, and opens the next one. The last step completes the instance and changes the asset.
+/// Submits the open step and any following steps up to `through`, and opens the next one. The last step completes the instance and
+/// changes the asset.
 #[utoipa::path(post, path = "/processes/instances/{id}/advance", tag = "processes", responses(ChangeErrors, SubmissionConflict))]
 pub async fn advance_instance(
     caller: Caller<ProcessesWrite>,

@@ -1,5 +1,4 @@
-//! The endpoints of signing links, for clients with an API key. The endpoints for the signer's page are in `signing`. Bodies,
-//! queries and views of signing links. The creation of a signing link.
+//! The endpoints of signing links, for clients with an API key. `signing` has the endpoints for the signer's page.
 
 use crate::subject::{Subject, part_of_movement, process_error};
 use serde::Serialize;
@@ -32,8 +31,7 @@ use utoipa::ToSchema;
 
 /// Make a signing link for a process instance
 ///
-/// A person without an API key submits steps with it: the open one and those that follow, up to `until`. Only
-/// this response shows the link's address.
+/// A person without an API key submits steps with it, from the open one up to `until`. Only this response shows the link's address.
 #[utoipa::path(post, path = "/processes/instances/{id}/links", tag = "signing", responses(ResourceErrors, CancellationConflict))]
 pub async fn create_instance_link(
     caller: Caller<ProcessesWrite>,
@@ -46,8 +44,8 @@ pub async fn create_instance_link(
 
 /// Make a signing link for a movement
 ///
-/// A person without an API key submits steps of all its instances with it: the open one and those that follow, up to `until`.
-/// Only this response shows the link's address.
+/// A person without an API key submits steps of all its instances with it, from the open one up to `until`. Only this response shows
+/// the link's address.
 #[utoipa::path(post, path = "/movements/{id}/links", tag = "signing", responses(ResourceErrors, CancellationConflict))]
 pub async fn create_movement_link(
     caller: Caller<ProcessesWrite>,
@@ -185,11 +183,11 @@ async fn revoke(caller: Caller<ProcessesWrite>, of: SubjectId, link: LinkId) -> 
 type Lifetime = BoundedInteger<MIN_SECONDS, MAX_SECONDS>;
 
 shared::body! {
-    /// Whom a signing link is for: a user, or the name of a person who is none.
+    /// The signer of a link: a user, or the name of a person who is not a user.
     pub struct SignerBody as NewSigner {
-        /// User. May be inactive: who leaves signs for what is given back.
+        /// User. May be inactive: people who leave sign when they return assets.
         optional user_id: UserId,
-        /// Name of a person who is no user.
+        /// Name of a person who is not a user.
         optional name: Name,
         /// E-mail address of that person, for your own use.
         optional email: Email,
@@ -220,10 +218,10 @@ impl FromJson for SignerBody {
 shared::body! {
     /// A new signing link.
     pub struct NewLink as NewSigningLink {
-        /// Whom the link is for.
+        /// The signer.
         required signer: SignerBody,
-        /// Key of the last step that the link opens. Default: the next signature step from the open step on and, if
-        /// it follows at once, the `complete` step; without a signature, the last step.
+        /// Key of the last step that the link opens. Default: the next signature step and, if it follows directly, the `complete`
+        /// step; without a signature, the last step.
         optional until: String,
         /// How many seconds the link lasts. Default 259200 (3 days), maximum 2592000 (30 days).
         optional expires_in: Lifetime,
@@ -241,16 +239,16 @@ shared::query! {
     }
 }
 
-/// Whom a signing link is for.
+/// The signer of a link.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Signer)]
 pub struct SignerView {
-    /// User; null for a person who is none.
+    /// User; null for a person who is not a user.
     #[schema(required)]
     user_id: Option<UserId>,
-    /// Name: of a user, the display name when the link was made.
+    /// Name. For a user, the display name when the link was made.
     name: Name,
-    /// E-mail address of a person who is no user.
+    /// E-mail address of a person who is not a user.
     #[schema(required)]
     email: Option<Email>,
 }
@@ -260,28 +258,28 @@ pub struct SignerView {
 #[schema(as = SigningLink)]
 pub struct LinkView {
     /// ID.
-    pub(crate) id: LinkId,
+    id: LinkId,
     /// Process instance that it opens.
     #[schema(required)]
     instance_id: Option<InstanceId>,
     /// Movement that it opens.
     #[schema(required)]
     movement_id: Option<MovementId>,
-    /// Whom it is for.
+    /// The signer.
     signer: SignerView,
     /// Key of the last step that it opens.
     until: String,
-    /// What can be done with it.
+    /// Status.
     status: LinkStatus,
-    /// Time at which it ends.
+    /// Time of expiry.
     expires_at: Timestamp,
-    /// Time at which it was first opened.
+    /// Time of the first opening.
     #[schema(required)]
     opened_at: Option<Timestamp>,
-    /// Time at which its last step was submitted with it.
+    /// Time at which its last step was submitted.
     #[schema(required)]
     used_at: Option<Timestamp>,
-    /// Time at which it was revoked.
+    /// Time of the revocation.
     #[schema(required)]
     revoked_at: Option<Timestamp>,
     /// Time of creation.
@@ -298,15 +296,15 @@ pub struct NewLinkView {
     /// Address to send to the signer. Its fragment is the link's secret. Shown only in this response, and not when the
     /// response is replayed for an `Idempotency-Key`. Null in a dry run.
     #[schema(required = false, value_type = Option<String>)]
-    pub(crate) url: String,
+    url: String,
     /// The link without its secret.
     #[serde(flatten)]
-    pub(crate) link: LinkView,
+    link: LinkView,
 }
 
 impl LinkView {
     /// `process` is the status and the current step of the process instance or movement.
-    pub(crate) fn new(stored: Stored<Link>, now: Timestamp, process: (InstanceStatus, usize)) -> Self {
+    fn new(stored: Stored<Link>, now: Timestamp, process: (InstanceStatus, usize)) -> Self {
         let status = stored.value.status(now, process);
         let Link { id, subject, signer, steps, expires_at, created_by, opened_at, used_at, revoked_at, hash: _, slot: _ } =
             stored.value;
@@ -327,7 +325,7 @@ impl LinkView {
     }
 }
 
-pub(crate) fn created<T>(subject: SubjectId, id: LinkId, view: T) -> CreatedSecret<T> {
+fn created<T>(subject: SubjectId, id: LinkId, view: T) -> CreatedSecret<T> {
     Created::new(&collection(subject), id, view).with_secret()
 }
 
@@ -339,22 +337,23 @@ fn collection(subject: SubjectId) -> String {
     }
 }
 
-pub(crate) struct CreateLink {
-    pub(crate) subject: SubjectId,
-    pub(crate) body: NewLink,
-    /// Errors of the body that are known already.
-    pub(crate) errors: Vec<FieldError>,
-    pub(crate) hash: SecretHash,
+/// The creation of a link.
+struct CreateLink {
+    subject: SubjectId,
+    body: NewLink,
+    /// Known errors of the body.
+    errors: Vec<FieldError>,
+    hash: SecretHash,
 }
 
-pub(crate) struct Inputs {
-    pub(crate) subject: Subject,
+struct Inputs {
+    subject: Subject,
     user: Option<Stored<User>>,
     free_slots: Vec<u8>,
 }
 
 impl Inputs {
-    pub(crate) async fn read(reads: &TenantStore, id: SubjectId, body: &NewLink) -> Result<Self, ApiError> {
+    async fn read(reads: &TenantStore, id: SubjectId, body: &NewLink) -> Result<Self, ApiError> {
         let user = async {
             match body.signer.user_id {
                 Some(id) => Ok(reads.get::<User>(id).await?),
@@ -390,7 +389,7 @@ fn unknown_user() -> FieldError {
     FieldError::within("signer", "/user_id", "does not exist in this tenant")
 }
 
-/// From the step `first` to that with the key `until`. By default to the next signature, and to the `complete` step right after
+/// The steps from `first` to the one with the key `until`. By default to the next signature, and to the `complete` step right after
 /// it, so that the signature finishes a handover.
 fn link_steps(steps: &[Step], first: usize, until: Option<&str>) -> Result<LinkSteps, FieldError> {
     let position = match until {
@@ -432,7 +431,7 @@ impl Command for CreateLink {
         let mut noted = |error: FieldError| errors.push(error);
         let signer = self.signer(inputs.user.as_ref().map(|user| &user.value)).map_err(&mut noted);
         let is_open = subject.part_of().is_none() && status == InstanceStatus::InProgress;
-        // Of an instance that has ended, that is what there is to say.
+        // If the instance has ended, only that is reported.
         let steps =
             if is_open { link_steps(subject.steps(), open, self.body.until.as_deref()).map_err(&mut noted).ok() } else { None };
         let (Ok(signer), true) = (signer, errors.is_empty()) else { return Err(ApiError::Invalid(errors).into()) };
@@ -455,7 +454,7 @@ impl Command for CreateLink {
         };
         // The link is made for the steps that are open now.
         unit.expect(instance);
-        // Its name is still the user's: nobody has erased it meanwhile.
+        // The name is still the user's: nobody has erased it meanwhile.
         if let Some(user) = &inputs.user {
             unit.expect(user);
         }
@@ -471,7 +470,7 @@ impl Command for CreateLink {
 
     fn classify_failure(&self, error: WriteError, _: &Stored<Link>) -> CommitFailure<ApiError> {
         match error {
-            // Another creation has taken the slot: the next attempt takes one that is left.
+            // Another creation has taken the slot: the next attempt takes a free one.
             WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
             error => error.into(),
         }
