@@ -131,7 +131,7 @@ pub async fn create_asset_type(
     let body = body.parse(&caller)?;
     let caller = caller.verified().await?;
     if caller.store.count::<AssetType>().await? >= MAX_ASSET_TYPES {
-        let detail = format!("A tenant can have at most {MAX_ASSET_TYPES} asset types. Delete those that are not in use.");
+        let detail = format!("A tenant can have at most {MAX_ASSET_TYPES} asset types. Delete unused ones.");
         return Err(ApiError::conflict(ConflictCode::Conflict, detail, Value::Null));
     }
     let value = AssetType {

@@ -67,7 +67,7 @@ impl Deliver {
     ///
     /// # Errors
     ///
-    /// Returns a [`Failure`] when the table, the queue or the key encryption fails. The message is to come back later.
+    /// Returns a [`Failure`] when the table, the queue or the key encryption fails. The message must come back later.
     pub async fn handle_message(&self, message: &Message, is_retry: bool) -> Result<(), Failure> {
         self.handle_of_batch(self.next_batch(), message, is_retry).await
     }

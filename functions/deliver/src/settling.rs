@@ -95,7 +95,7 @@ impl Deliver {
             let mut next = Delivery::after_attempt(previous.as_ref(), request, event_type, attempt.clone(), &retries);
             let sent = self.send_next(request, &next).await;
             if sent.is_err() {
-                // The present message comes back, and waits for the next attempt in place of the one that can't be sent.
+                // The present message comes back, and waits for the next attempt instead of the unsent one.
                 next.tries -= 1;
             }
             match store.write_delivery(previous.as_ref(), &next).await {
@@ -109,7 +109,7 @@ impl Deliver {
         Err(WriteError::Stale.into())
     }
 
-    /// Sends the message of the next attempt, if one is to come.
+    /// Sends the message of the next attempt, if there will be one.
     async fn send_next(&self, request: &DeliveryRequest, record: &Delivery) -> Result<(), QueueError> {
         match record.pending_request(request.tenant_id) {
             Some(next) => self.send_again(next).await,

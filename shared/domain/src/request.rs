@@ -67,8 +67,7 @@ pub struct StoredResponse {
     pub location: Option<String>,
     /// From the header `ETag`.
     pub version: Option<u64>,
-    /// The body, without secrets, with the paths of signatures in place of their images, and with hashes in place of
-    /// steps.
+    /// The body without secrets. Paths replace the images of signatures, and hashes replace steps.
     pub body: String,
     /// The paths that replace images in `body`, each with the name of its image.
     pub images: Vec<(String, ImageName)>,

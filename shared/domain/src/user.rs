@@ -1,4 +1,4 @@
-//! The users of a tenant, to whom assets are assigned.
+//! Users, who have assets assigned to them.
 
 use crate::actor::{is_reserved, pseudonym, pseudonymous_email};
 use crate::keys::scope::Role;

@@ -163,7 +163,7 @@ impl Canvas {
         }
     }
 
-    /// Draws a box in place of a letter that the font lacks.
+    /// Draws a box instead of a letter that the font lacks.
     fn frame(&mut self, left: f64, baseline: f64, size: u32, width: f64) {
         let line = i64::from(size / 12).max(1);
         let height = i64::from(size * 7 / 10);

@@ -80,7 +80,7 @@ enum Picture {
     Image(String),
     /// The path of an image that the page has no room for.
     Path(String),
-    /// What stands in place of the signature of a person who was erased.
+    /// The pseudonym that replaced an erased signature.
     Erased(String),
     /// There is no image with the signed hash.
     Missing,

@@ -87,7 +87,7 @@ impl Texts {
 static ENGLISH: Texts = Texts {
     receipt: "Receipt",
     tenant: "Tenant",
-    has_erased_people: "The data of a person was erased. “Erased user” and eight characters stand in place of names, texts and \
+    has_erased_people: "The data of a person was erased. “Erased user” and eight characters replace names, texts and \
                         signatures. A receipt that was handed out before is still valid.",
     asset: "Asset",
     assets: "Assets",
@@ -118,7 +118,7 @@ static ENGLISH: Texts = Texts {
     signed_json: "Ed25519 over the canonical JSON (RFC 8785) of the receipt, which the same address returns without",
     signing_key: "Key",
     signature_value: "signature",
-    times_of: "Times on this page are those of",
+    times_of: "Times on this page are in the time zone",
     not_signed: "The receipt that is signed has them in UTC, and names the organization by its tenant ID. The organization’s name \
                  and time zone are taken from its present settings and are not signed.",
     hashes: "Hashes",

@@ -1,4 +1,4 @@
-//! The receipt, for the signer.
+//! The endpoint of a signer's receipt.
 
 use crate::receipts::{self, ReceiptQuery};
 use crate::subject::Subject;

@@ -113,7 +113,7 @@ impl StartProcess {
         }
         let most = (1..assets.len()).rev().find(|count| fits(assets.get(..*count).unwrap_or_default())).unwrap_or(1);
         let detail = format!(
-            "are too many for one transaction, with the users whom they are assigned to and those whom the process picks; \
+            "are too many for one transaction, with the users that they are assigned to and the users that the process picks; \
              the first {most} fit, so start at most these together"
         );
         Err(invalid("asset_ids", detail))

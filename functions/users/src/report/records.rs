@@ -33,7 +33,7 @@ pub(super) enum About {
     Instance(Box<ReportedInstance>),
     Movement(ReportedMovement),
     Link(Box<ReportedLink>),
-    /// The user, whom the report shows in any case; and what is left of a damaged record.
+    /// The user, which the report always shows, and what is left of a damaged record.
     Entries,
 }
 

@@ -121,7 +121,7 @@ static ENGLISH: Texts = Texts {
     inactive: "You are inactive: no device can be assigned to you.",
     deleted: "Your user was deleted. Histories still have entries about you.",
     erased_on: "Your data was erased on",
-    pseudonyms: "A pseudonym stands in place of names, texts and signatures; times and IDs stay.",
+    pseudonyms: "A pseudonym replaces names, texts and signatures; times and IDs stay.",
     we_hold: "We also hold:",
     held_assets: "which devices you have and had, and from when to when",
     held_processes: "handovers, returns and other processes that you took part in, with what you signed and what was written \
@@ -155,7 +155,7 @@ static ENGLISH: Texts = Texts {
                 names. The end of the annex has more.",
     annex: "Annex",
     your_id: "Your ID:",
-    times_of: "Times are those of",
+    times_of: "Times are in the time zone",
     assets: "Devices",
     asset: "Device",
     when: "When",

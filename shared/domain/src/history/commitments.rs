@@ -115,7 +115,7 @@ impl Commitments {
         self.erased().filter_map(written).collect()
     }
 
-    /// The pointers to what was erased.
+    /// The pointers to erased values.
     pub fn erased(&self) -> impl Iterator<Item = &str> {
         self.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Digest(_))).map(|(pointer, _)| pointer)
     }
@@ -145,8 +145,7 @@ impl Commitments {
         if self.is_empty() { Some(hash(text)) } else { self.hashed(entry.into_owned()).map(|hashed| hash(&hashed)) }
     }
 
-    /// Puts the `pseudonym` of its pointer in place of each value that has one, and forgets the value's salt. Returns how many
-    /// values are gone.
+    /// Replaces each value whose pointer has a `pseudonym`, and forgets the value's salt. Returns the number of erased values.
     pub fn erase(&mut self, entry: &mut Value, pseudonym: impl Fn(&str) -> Option<String>) -> usize {
         let mut erased = 0;
         let written = self.written_by_erasure(entry);

@@ -129,8 +129,7 @@ pub struct PartEnd {
 
 /// A record that can say something about a person.
 pub trait Erase: Record {
-    /// The record with pseudonyms in place of what it says about the person, by the `traces` in its history. `at` is the time of
-    /// the erasure.
+    /// The record with pseudonyms instead of personal data, by the `traces` in its history. `at` is the time of the erasure.
     #[must_use]
     fn without(&self, person: UserId, traces: &Traces, at: Timestamp) -> Self;
 }

@@ -96,7 +96,7 @@ impl FieldError {
         Self { location: ErrorLocation::Whole, detail: detail.into() }
     }
 
-    /// For a body that was made from a row: puts the column in place of the pointer.
+    /// For a body that was made from a row: replaces the pointer by the column.
     #[must_use]
     pub fn in_column(self) -> Self {
         let ErrorLocation::Pointer(pointer) = &self.location else { return self };

@@ -118,7 +118,7 @@ impl Delivery {
         self.next_attempt_at.and_then(|due| due.since(since).to_std().ok()).is_some_and(|wait| wait > MAX_DELAY)
     }
 
-    /// The message of the next attempt; `None` if none is to come.
+    /// The message of the next attempt, if there will be one.
     #[must_use]
     pub fn pending_request(&self, tenant_id: TenantId) -> Option<DeliveryRequest> {
         (self.status == DeliveryStatus::Pending).then(|| DeliveryRequest {

@@ -70,7 +70,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Recorded in place of an attempt, because the webhook is not active.
+    /// Recorded instead of an attempt, because the webhook is not active.
     #[must_use]
     pub fn not_made(at: Timestamp) -> Self {
         Self { at, status: None, error: Some(AttemptFailure::WebhookDisabled), duration_ms: 0 }

@@ -17,7 +17,7 @@ async fn a_connection_is_used_again() {
         let sender = sender(test_rules(), &names, Limits::default());
         for _ in 0..5 {
             assert!(send(&sender, &receiver.url()).await.status.is_some());
-            // The connection comes back to the pool in a task of its own.
+            // Another task returns the connection to the pool.
             sleep(Duration::from_millis(20)).await;
         }
         assert_eq!((receiver.connections().len(), receiver.requests().len()), (1, 5), "{response:?}");
@@ -56,7 +56,7 @@ async fn a_connection_that_was_closed_loses_nothing() {
     }
 }
 
-/// The receiver may have done what it does: the next attempt is that of the schedule, over a new connection.
+/// The receiver may have handled the request: the next attempt follows the schedule, over a new connection.
 #[tokio::test]
 async fn a_delivery_is_not_sent_again_if_a_used_connection_breaks() {
     for beginning in ["", "H", "HTTP/1.1 200 OK\r\n", "no response\r\n\r\n"] {

@@ -226,8 +226,8 @@ impl Instance {
         merged
     }
 
-    /// `value` is the step's present value, as it was submitted or as it is stored. A signature may also be the path of its
-    /// image, or the pseudonym in place of one that was erased. That it was typed need not be said again.
+    /// Whether `value` is the step's present value, as submitted or as stored. A signature may also be the path of its image, or the
+    /// pseudonym that replaced it. It need not be marked as typed again.
     fn has_value(&self, step: &Step, value: &Value, checks: &Checks<'_>) -> bool {
         match (self.step_values.0.get(&step.key), &step.kind) {
             (None, _) => value.is_null(),

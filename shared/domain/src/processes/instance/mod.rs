@@ -220,7 +220,7 @@ impl Instance {
         pickers.filter_map(|step| self.step_values.0.get(&step.key)?.as_str()?.parse().ok())
     }
 
-    /// The user to whom the asset is assigned on completion: the user of the last step that picked one.
+    /// The asset's user after completion: the one that the last step picked.
     #[must_use]
     pub fn recipient(&self) -> Option<UserId> {
         self.picked_users().next_back()
