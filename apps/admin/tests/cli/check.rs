@@ -1,7 +1,6 @@
 //! `admin check`, with and without `--repair`.
 
-use crate::UNKNOWN_ID;
-use crate::operator::Operator;
+use crate::{Operator, UNKNOWN_ID};
 use aws_sdk_dynamodb::types::AttributeValue;
 use dev_server::server;
 use rig::fake_sqs::FakeSqs;

@@ -1,10 +1,83 @@
-//! `admin doctor`.
+//! What the command line needs around it: region, credentials and clock, and what `admin doctor` finds in table and account.
 
-use crate::operator::Operator;
+use crate::Operator;
+use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
+use axum::Router;
 use dev_server::{server, table};
 use serde_json::Value;
+use shared::app::system_clock;
 use std::collections::BTreeMap;
+use std::process::Command;
+use tokio::net::TcpListener;
+
+/// Runs the command line with only these variables, and with this AWS configuration in its home directory. Returns whether
+/// it succeeded, and its output.
+fn run(home: &std::path::Path, config: &str, variables: &[(&str, &str)]) -> (bool, String) {
+    std::fs::create_dir_all(home.join(".aws")).unwrap();
+    std::fs::write(home.join(".aws/config"), config).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
+    command.args(["tenant", "list"]).env_clear().env("HOME", home).env("AWS_EC2_METADATA_DISABLED", "true");
+    let output = command.env("PATH", "/usr/bin:/bin").envs(variables.iter().copied()).output().unwrap();
+    (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+#[test]
+fn a_missing_region_and_missing_credentials_are_named() {
+    let home = tempfile::tempdir().unwrap();
+    let keys = [("AWS_ACCESS_KEY_ID", "local"), ("AWS_SECRET_ACCESS_KEY", "local")];
+    let (succeeded, text) = run(home.path(), "", &keys);
+    assert!(!succeeded && text.starts_with("error: no AWS region: set AWS_REGION"), "{text}");
+    let (succeeded, text) = run(home.path(), "", &[("AWS_REGION", "us-east-1")]);
+    assert!(!succeeded && text.starts_with("error: no AWS credentials"), "{text}");
+}
+
+#[test]
+fn errors_of_the_command_line_have_no_tip_that_misleads() {
+    let tell = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_admin")).args(arguments).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, text) = tell(&["verify-receipt", "receipt.json", "--foo"]);
+    assert!(code == 2 && text.contains("'--foo' found") && !text.contains("tip:"), "{text}");
+    let (_, text) = tell(&["tenant", "creat"]);
+    assert!(text.contains("tip: a similar subcommand exists: 'create'"), "{text}");
+}
+
+#[tokio::test]
+async fn a_profile_may_get_credentials_from_a_process() {
+    let operator = Operator::start().await;
+    let home = tempfile::tempdir().unwrap();
+    let credentials = r#"{"Version": 1, "AccessKeyId": "local", "SecretAccessKey": "local"}"#;
+    let file = home.path().join("credentials.json");
+    std::fs::write(&file, credentials).unwrap();
+    let config = format!("[profile work]\nregion = us-east-1\ncredential_process = cat {}\n", file.display());
+    let variables = [("AWS_PROFILE", "work"), ("AWS_ENDPOINT_URL_DYNAMODB", operator.engine.url.as_str())];
+    let (succeeded, text) = run(home.path(), &config, &variables);
+    assert!(succeeded && text.is_empty(), "{text}");
+}
+
+/// Starts a service that responds to everything with an empty object, and whose clock is `ahead` seconds ahead. Returns its URL.
+async fn service(ahead: i64) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let respond = move || async move {
+        let date = DateTime::from_secs(system_clock()().millis() / 1_000 + ahead).fmt(DateTimeFormat::HttpDate).unwrap();
+        ([("date", date)], "{}")
+    };
+    tokio::spawn(axum::serve(listener, Router::new().fallback(respond)).into_future());
+    url
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_off_is_refused() {
+    for (ahead, expected) in [(300, "s behind the service's; set it"), (-90, "s ahead of the service's; set it")] {
+        let mut operator = Operator::start().await;
+        operator.more_variables = vec![("AWS_ENDPOINT_URL_DYNAMODB", service(ahead).await)];
+        let error = operator.error(&["tenant", "create", "--name", "Acme"]);
+        assert!(error.starts_with("error: this computer's clock is ") && error.contains(expected), "{error}");
+    }
+}
 
 /// The exit code, and the state and text of each subject.
 fn findings(operator: &Operator, arguments: &[&str]) -> (Option<i32>, BTreeMap<String, (String, String)>) {

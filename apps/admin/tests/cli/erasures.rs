@@ -1,7 +1,6 @@
 //! `admin erasures` and `admin erase`.
 
-use crate::UNKNOWN_ID;
-use crate::operator::Operator;
+use crate::{Operator, UNKNOWN_ID};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;

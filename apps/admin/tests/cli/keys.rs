@@ -1,7 +1,6 @@
 //! `admin key list`, names of tenants, and dry runs.
 
-use crate::UNKNOWN_ID;
-use crate::operator::Operator;
+use crate::{Operator, UNKNOWN_ID};
 use aws_sdk_dynamodb::types::AttributeValue;
 use dev_server::server;
 use serde_json::{Value, json};

@@ -1,30 +1,20 @@
 //! The output on a terminal.
 
-use crate::operator::Operator;
+use crate::Operator;
 use std::process::Command;
-use terminal::pty::{HOSTILE, Session};
-
-/// Runs the command line on a terminal of 80 columns; returns its output, and whether its exit code is 0.
-pub fn show(operator: &Operator, arguments: &[&str], typed: &str) -> (String, bool) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
-    command.args(arguments).envs(operator.environment()).env_remove("TABLE_NAME").env("TERM", "xterm").env_remove("NO_COLOR");
-    let mut session = Session::start(command, 80).unwrap();
-    session.type_text(typed).unwrap();
-    let is_success = session.wait().unwrap().success();
-    (session.shown(), is_success)
-}
+use terminal::pty::HOSTILE;
 
 #[tokio::test]
 async fn people_see_tables_and_programs_json() {
     let operator = Operator::start().await;
     let tenant = operator.create_tenant();
-    let (shown, _) = show(&operator, &["tenant", "list"], "");
+    let (shown, _) = operator.show(&["tenant", "list"], "");
     let [header, row] = shown.lines().collect::<Vec<_>>().try_into().unwrap();
     assert!(header.starts_with("ID  ") && header.contains("NAME  LIMIT  CREATED (UTC)"), "{shown}");
     assert!(row.starts_with(&format!("{tenant}  Acme  -      20")) && row.len() < 80, "{shown}");
-    let (shown, _) = show(&operator, &["tenant", "list", "--json"], "");
+    let (shown, _) = operator.show(&["tenant", "list", "--json"], "");
     assert_eq!(serde_json::from_str::<serde_json::Value>(shown.trim()).unwrap()["name"], "Acme");
-    let (shown, is_success) = show(&operator, &["verify", "--tenant", "Acme"], "");
+    let (shown, is_success) = operator.show(&["verify", "--tenant", "Acme"], "");
     assert!(is_success && shown.contains("valid      yes\n"), "{shown}");
 }
 
@@ -32,9 +22,9 @@ async fn people_see_tables_and_programs_json() {
 async fn errors_are_coloured_and_questions_can_be_answered() {
     let operator = Operator::start().await;
     operator.create_tenant();
-    let (shown, is_success) = show(&operator, &["verify", "--tenant", "Acne"], "");
+    let (shown, is_success) = operator.show(&["verify", "--tenant", "Acne"], "");
     assert!(!is_success && shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m tenant \"Acne\" not found"), "{shown:?}");
-    let (shown, is_success) = show(&operator, &["tenant", "delete", "acme", "--settle", "0"], "Acme\n");
+    let (shown, is_success) = operator.show(&["tenant", "delete", "acme", "--settle", "0"], "Acme\n");
     assert!(is_success && shown.contains("Type the tenant's name to delete it: ") && shown.contains("deleted  "), "{shown}");
 }
 
@@ -73,11 +63,11 @@ async fn nobody_gets_what_a_terminal_would_obey() {
         let output = operator.run(arguments);
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && error.contains("owned") && error == terminal::clean_lines(&error), "{error:?}");
-        let (shown, _) = show(&operator, arguments, "");
+        let (shown, _) = operator.show(arguments, "");
         for obeyed in ["\u{1b}]", "\u{1b}[2J", "\u{1b}[8m", "\u{7}", "\u{9b}", "\u{7f}", "\u{202e}", "\u{200f}", "\u{61c}"] {
             assert!(!shown.contains(obeyed), "{arguments:?} shows {obeyed:?}: {shown:?}");
         }
     }
-    let (shown, _) = show(&operator, &["tenants"], "");
+    let (shown, _) = operator.show(&["tenants"], "");
     assert!(shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m unrecognized subcommand"), "{shown:?}");
 }

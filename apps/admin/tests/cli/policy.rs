@@ -1,6 +1,6 @@
 //! The policy for operators, docs/policies/admin.json, compared with the calls of the command line.
 
-use crate::operator::Operator;
+use crate::Operator;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

@@ -1,8 +1,6 @@
 //! `admin verify-receipt` and `admin receipt-key rotate`.
 
-use crate::UNKNOWN_ID;
-use crate::on_terminal::show;
-use crate::operator::Operator;
+use crate::{Operator, UNKNOWN_ID};
 use key_encryption::FileKeyEncryption;
 use serde_json::{Value, json};
 use shared::domain::receipts::key::{CurrentKey, EncryptedSeed, Jwks, KEY_BYTES, ReceiptKeys, SigningKey};
@@ -67,7 +65,7 @@ async fn a_receipt_is_verified_without_a_table() {
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let instances = json!([{"instance_id": "i", "status": "cancelled", "asset": {"asset_tag": "AST-1"}}]);
     assert_eq!((&result["valid"], &result["number"], &result["instances"]), (&json!(true), &json!("MOV-000001"), &instances));
-    let (shown, _) = show(&operator, &["verify-receipt", receipt.to_str().unwrap(), "--keys", set.to_str().unwrap()], "");
+    let (shown, _) = operator.show(&["verify-receipt", receipt.to_str().unwrap(), "--keys", set.to_str().unwrap()], "");
     assert!(shown.starts_with("TAG    ASSET  STATUS     INSTANCE\nAST-1  -      cancelled  i\n\nvalid "), "{shown}");
     let valid = signed(1).to_string();
     for (text, reason) in [

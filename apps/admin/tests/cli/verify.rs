@@ -1,16 +1,18 @@
-//! `admin verify` with unbroken chains, and with every kind of damage to one.
+//! `admin events`, and `admin verify` with unbroken chains and every kind of damage to one.
 
-use crate::UNKNOWN_ID;
-use crate::operator::Operator;
+use crate::{Operator, UNKNOWN_ID};
 use aws_sdk_dynamodb::types::AttributeValue;
 use dev_server::server;
 use serde_json::json;
+use shared::domain::keys::api_key::DEFAULT_RATE_LIMIT;
 use shared::domain::processes::process::Process;
 use shared::domain::record::{Kind, Stored};
 use shared::domain::user::User;
 use shared::domain::values::id::Id;
+use shared::domain::values::time::Timestamp;
 use shared::store::keys::{Item, Keys};
-use shared::store::{ChangeContext, TenantStore, UnitOfWork};
+use shared::store::{ChangeContext, Store, TenantStore, UnitOfWork};
+use std::sync::Arc;
 
 /// The user was changed twice, some time ago. Returns the tenant, its store, and the keys of the user's events, oldest first.
 async fn tenant_with_changed_user(operator: &Operator) -> (String, TenantStore, Vec<Item>) {
@@ -97,4 +99,21 @@ async fn a_record_that_does_not_match_its_history_is_found() {
     assert!(operator.error(&verify).contains("another hash than its latest entry"));
     dynamo.delete_item().table_name(server::TABLE).set_key(Some(key)).send().await.unwrap();
     assert!(operator.error(&verify).contains("the record is missing, and there is no entry for its deletion"));
+}
+
+#[tokio::test]
+async fn events_lists_every_change_since_a_time() {
+    let operator = Operator::start().await;
+    // Long enough ago that no earlier event can still appear.
+    let at = |text: &str| -> Timestamp { text.parse().unwrap() };
+    let created = at("2026-03-05T10:00:00Z");
+    let store = Store::new(operator.client(), server::TABLE, Arc::new(move || created));
+    let tenant = store.create_tenant("Acme".parse().unwrap(), None, DEFAULT_RATE_LIMIT).await.unwrap().tenant_id.to_string();
+    let all = operator.lines(&["events", "--tenant", &tenant]);
+    let types: Vec<&str> = all.iter().map(|entry| entry["type"].as_str().unwrap()).collect();
+    assert!(types.contains(&"tenant.created") && types.contains(&"key.created"), "{types:?}");
+    let since = |time: &str| operator.lines(&["events", "--tenant", &tenant, "--since", time]);
+    assert_eq!(since("2026-03-05T09:59:59Z"), all);
+    assert!(since("2026-03-05T10:00:01Z").is_empty());
+    assert!(operator.error(&["events", "--tenant", UNKNOWN_ID]).contains(&format!("tenant {UNKNOWN_ID} not found")));
 }
