@@ -2,7 +2,7 @@
 //! capacity.
 
 use super::Weaknesses;
-use super::requests::write_actions;
+use super::table::write_actions;
 use crate::in_process::{http_response, table_call};
 use crate::meter::TokenBucket;
 use crate::table::TableResponse;

@@ -7,16 +7,134 @@
 //!
 //! Several copies of the engine's database make the weaknesses: one that transactions and single reads use, one that
 //! queries and batches use, and one for each secondary index. A write reaches the first at once, and each of its items
-//! reaches the others at a time of its own.
+//! reaches the others at its own time. Which weaknesses show, and how often, is in [`Weaknesses`].
 
 mod capacity_limit;
 mod objects;
 pub mod planned;
-mod requests;
 mod table;
-mod weaknesses;
 
 pub use capacity_limit::{CapacityLimit, Usage};
 pub use objects::FaultyObjects;
 pub use table::{FaultyTable, WHOLE_LISTS};
-pub use weaknesses::{SeededRandom, Weaknesses};
+
+use shared::store::Random;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The weaknesses of a table. The default is none: every call is answered at once and every read is up to date.
+#[derive(Debug, Clone, Default)]
+pub struct Weaknesses {
+    /// The longest way of a request to the table, and of its response back, in milliseconds.
+    pub latency_millis: u64,
+    /// Requests of a thousand that arrive up to 2.5 seconds late (`MAX_DELAY_MILLIS`).
+    pub slow_per_mille: u64,
+    /// Requests of a thousand that never arrive.
+    pub lost_before_per_mille: u64,
+    /// Responses of a thousand that never arrive.
+    pub lost_after_per_mille: u64,
+    /// Calls of a thousand that get an internal error.
+    pub failed_per_mille: u64,
+    /// Calls of a thousand that are throttled, independent of the partition's consumption.
+    pub throttled_per_mille: u64,
+    /// Transactions of a thousand that meet a made-up conflict.
+    pub conflict_per_mille: u64,
+    /// The time in which the items of a transaction become visible to queries and batches, one by one.
+    pub torn_millis: u64,
+    /// The longest lag of a row of `list_index` behind the table.
+    pub list_index_lag_millis: u64,
+    /// The longest lag of a row of `history` behind the table.
+    pub history_lag_millis: u64,
+    /// Queries of a thousand that end before their page is full.
+    pub cut_page_per_mille: u64,
+    /// Batches of a thousand that leave keys unprocessed.
+    pub unprocessed_per_mille: u64,
+    /// For each partition; 0 for any number.
+    pub write_units_per_second: u32,
+    /// For each partition; 0 for any number.
+    pub read_units_per_second: u32,
+}
+
+/// The longest delay of a request. With the way back and the time in which a transaction becomes visible, this is within the 3 s
+/// that lists allow for (docs/adr/0008-list-index.md).
+pub const MAX_DELAY_MILLIS: u64 = 2_500;
+
+impl Weaknesses {
+    /// DynamoDB's everyday behaviour, without faults: calls take time, reads are torn, indexes lag, pages are cut, and hot
+    /// partitions are throttled.
+    #[must_use]
+    pub fn ordinary() -> Self {
+        Self {
+            latency_millis: 4,
+            torn_millis: 20,
+            list_index_lag_millis: 1_000,
+            history_lag_millis: 1_000,
+            cut_page_per_mille: 200,
+            write_units_per_second: 1_000,
+            read_units_per_second: 3_000,
+            ..Self::default()
+        }
+    }
+
+    /// Adds faults: calls are late, lost, throttled or fail.
+    #[must_use]
+    pub fn with_faults(self) -> Self {
+        Self {
+            slow_per_mille: 10,
+            lost_before_per_mille: 15,
+            lost_after_per_mille: 20,
+            failed_per_mille: 10,
+            throttled_per_mille: 20,
+            conflict_per_mille: 40,
+            unprocessed_per_mille: 100,
+            ..self
+        }
+    }
+}
+
+/// A source of random numbers (SplitMix64) that returns the same sequence for the same seed.
+#[derive(Debug)]
+pub struct SeededRandom(Mutex<u64>);
+
+impl SeededRandom {
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(Mutex::new(seed))
+    }
+
+    pub fn next(&self) -> u64 {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = *state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// 0 if `limit` is 0.
+    pub fn below(&self, limit: u64) -> u64 {
+        if limit == 0 { 0 } else { self.next() % limit }
+    }
+
+    /// True `per_mille` times in a thousand. Takes no number if it never does, so that one weakness alone leaves the others'
+    /// numbers as they are.
+    pub fn chance(&self, per_mille: u64) -> bool {
+        per_mille > 0 && self.below(1000) < per_mille
+    }
+
+    /// This one's next number seeds the other.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self::new(self.next())
+    }
+
+    #[must_use]
+    pub fn into_store_random(self) -> Random {
+        let random = Arc::new(self);
+        Arc::new(move |bytes| {
+            for chunk in bytes.chunks_mut(8) {
+                chunk.copy_from_slice(&random.next().to_le_bytes()[..chunk.len()]);
+            }
+            Ok(())
+        })
+    }
+}

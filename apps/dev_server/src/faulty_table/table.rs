@@ -1,19 +1,32 @@
-//! The faulty table itself: the execution of each call. Changes that not every view shows yet, and items that a transaction still
-//! holds. The copies of the engine's database.
+//! The faulty table itself. The SDK calls it through an HTTP client of its own, which loses or delays requests and responses;
+//! each call is executed on copies of the engine's database, which show a change at different times.
 
 use super::capacity_limit::{Capacity, Partition, Usage};
-use super::requests::{ItemKey, WriteAction, consumed, read_partitions, take_unprocessed, write_actions};
-use super::{SeededRandom, Weaknesses};
+use super::{MAX_DELAY_MILLIS, SeededRandom, Weaknesses};
+use crate::engine;
+use crate::in_process::{http_response, table_call};
 use crate::table::{self, TableEngine, TableResponse};
 use anyhow::Result;
-use serde_json::{Value, json};
+use aws_sdk_dynamodb::config::Builder;
+use aws_sdk_dynamodb::config::retry::RetryPartition;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// The entry of [`FaultyTable::shown`] that counts pages of queries for all records of a kind. Lists need none of them.
 pub const WHOLE_LISTS: &str = "whole lists";
+
+/// The attributes of a key.
+const KEY: [&str; 2] = ["PK", "SK"];
 
 /// A table in this process, with weaknesses that can be set at any time. Cheap to clone.
 #[derive(Clone)]
@@ -50,6 +63,14 @@ impl FaultyTable {
         Ok(Self(Arc::new(Shared { databases, random, state: Mutex::default() })))
     }
 
+    /// Each client has its own quota of retries, as in a process of its own.
+    #[must_use]
+    pub fn config(&self) -> Builder {
+        engine::config("http://faulty.invalid")
+            .http_client(self.clone())
+            .retry_partition(RetryPartition::custom("faulty").build())
+    }
+
     pub fn set(&self, weaknesses: Weaknesses) {
         self.state().weaknesses = weaknesses;
     }
@@ -76,7 +97,29 @@ impl FaultyTable {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) async fn call(&self, operation: &str, mut body: Value) -> TableResponse {
+    /// Carries a request to the table and its response back. `None` if one of them is lost.
+    async fn carry(&self, operation: String, body: Value) -> Option<TableResponse> {
+        let weaknesses = self.weaknesses();
+        let mut way = self.random().below(weaknesses.latency_millis + 1);
+        if self.random().chance(weaknesses.slow_per_mille) {
+            self.show("late requests");
+            way += self.random().below(MAX_DELAY_MILLIS);
+        }
+        sleep(Duration::from_millis(way)).await;
+        if self.random().chance(weaknesses.lost_before_per_mille) {
+            self.show("lost requests");
+            return None;
+        }
+        let response = self.execute(&operation, body).await;
+        sleep(Duration::from_millis(self.random().below(weaknesses.latency_millis + 1))).await;
+        if self.random().chance(weaknesses.lost_after_per_mille) {
+            self.show("lost responses");
+            return None;
+        }
+        Some(response)
+    }
+
+    async fn execute(&self, operation: &str, mut body: Value) -> TableResponse {
         self.apply_due();
         let weaknesses = self.weaknesses();
         let is_write = matches!(operation, "PutItem" | "UpdateItem" | "DeleteItem" | "TransactWriteItems");
@@ -269,6 +312,35 @@ impl FaultyTable {
     }
 }
 
+impl HttpClient for FaultyTable {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+impl HttpConnector for FaultyTable {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let (operation, body) = table_call(&request);
+        let (mut sender, receiver) = oneshot::channel();
+        let table = self.clone();
+        // A task of its own: what was sent takes effect even if the sender no longer waits.
+        tokio::spawn(async move {
+            let response = table.carry(operation, body).await;
+            let is_reset = response.is_none() && table.random().below(2) == 0;
+            match response {
+                Some(response) => drop(sender.send(Ok(response))),
+                None if is_reset => drop(sender.send(Err(ConnectorError::io("connection reset".into())))),
+                // Without a word, so that the sender waits for its timeout.
+                None => sender.closed().await,
+            }
+        });
+        HttpConnectorFuture::new(async move {
+            let response = receiver.await.map_err(|error| ConnectorError::other(error.into(), None))??;
+            http_response(&response)
+        })
+    }
+}
+
 /// A query of all records of a kind whose lists come from a list index.
 fn is_whole_list(body: &Value) -> bool {
     let prefix = body["ExpressionAttributeValues"][":sk"]["S"].as_str();
@@ -283,16 +355,16 @@ fn cancelled(actions: &[WriteAction], is_reason: impl Fn(&WriteAction) -> bool, 
 }
 
 #[derive(Debug)]
-pub struct PendingImage {
-    pub view: View,
-    pub table: String,
-    pub key: ItemKey,
+struct PendingImage {
+    view: View,
+    table: String,
+    key: ItemKey,
     /// `None` if the item is deleted, or not in the index.
-    pub image: Option<Value>,
+    image: Option<Value>,
 }
 
 #[derive(Debug, Default)]
-pub struct Pending {
+struct Pending {
     images: BTreeMap<(Instant, u64), PendingImage>,
     count: u64,
     /// The time at which the latest image of an item reaches a view. An earlier image never comes later.
@@ -305,7 +377,7 @@ pub struct Pending {
 
 impl Pending {
     /// Lets a view show an item from `at` on, or from the time of the item's previous change, if that is later.
-    pub fn add(&mut self, at: Instant, image: PendingImage) {
+    fn add(&mut self, at: Instant, image: PendingImage) {
         let latest = self.latest.entry((image.view, image.key.clone())).or_insert(at);
         *latest = at.max(*latest);
         self.count += 1;
@@ -313,31 +385,31 @@ impl Pending {
     }
 
     /// Takes the next image that its view shows by `now`.
-    pub fn take_due(&mut self, now: Instant) -> Option<PendingImage> {
+    fn take_due(&mut self, now: Instant) -> Option<PendingImage> {
         let entry = self.images.first_entry()?;
         (entry.key().0 <= now).then(|| entry.remove())
     }
 
-    pub fn hold(&mut self, key: ItemKey, until: Instant) {
+    fn hold(&mut self, key: ItemKey, until: Instant) {
         self.held.insert(key, until);
     }
 
-    pub fn is_held(&self, key: &ItemKey, now: Instant) -> bool {
+    fn is_held(&self, key: &ItemKey, now: Instant) -> bool {
         self.held.get(key).is_some_and(|until| *until > now)
     }
 
-    pub fn token(&self, token: &str) -> Option<Instant> {
+    fn token(&self, token: &str) -> Option<Instant> {
         self.tokens.get(token).copied()
     }
 
-    pub fn add_token(&mut self, token: String, until: Instant) {
+    fn add_token(&mut self, token: String, until: Instant) {
         self.tokens.insert(token, until);
     }
 }
 
 /// A copy of the table as of some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum View {
+enum View {
     /// All that is committed: for writes, their conditions, and reads of single items.
     Committed,
     /// For queries and batches.
@@ -352,14 +424,14 @@ struct IndexDatabase {
     database: TableEngine,
 }
 
-pub struct Databases {
+struct Databases {
     committed: TableEngine,
     visible: TableEngine,
     indexes: Vec<IndexDatabase>,
 }
 
 impl Databases {
-    pub fn new() -> Result<Self> {
+    fn new() -> Result<Self> {
         let mut indexes = Vec::new();
         for index in &table::declared()?.global_secondary_indexes {
             let range_key = index.key_schema.last().map_or("", |part| part.attribute_name.as_str());
@@ -369,15 +441,15 @@ impl Databases {
     }
 
     /// Place and name of each index, with the attribute that an item needs to be in it.
-    pub fn indexes(&self) -> impl Iterator<Item = (usize, &'static str, &'static str)> {
+    fn indexes(&self) -> impl Iterator<Item = (usize, &'static str, &'static str)> {
         self.indexes.iter().enumerate().map(|(place, index)| (place, index.name, index.range_key))
     }
 
-    pub fn index(&self, name: &str) -> Option<View> {
+    fn index(&self, name: &str) -> Option<View> {
         self.indexes.iter().position(|index| index.name == name).map(View::Index)
     }
 
-    pub fn execute(&self, view: View, operation: &str, body: &Value) -> TableResponse {
+    fn execute(&self, view: View, operation: &str, body: &Value) -> TableResponse {
         let database = match view {
             View::Committed => &self.committed,
             View::Visible => &self.visible,
@@ -388,7 +460,7 @@ impl Databases {
 
     /// Executes a call about the table itself on all copies, and returns the response of the committed one. The others have only
     /// the index that they show.
-    pub fn execute_on_all(&self, operation: &str, body: &Value) -> TableResponse {
+    fn execute_on_all(&self, operation: &str, body: &Value) -> TableResponse {
         let shown = std::iter::once((&self.visible, None));
         let indexes = self.indexes.iter().map(|index| (&index.database, Some(index.name)));
         for (database, index) in shown.chain(indexes) {
@@ -416,4 +488,101 @@ fn keep_index(body: &mut Value, name: Option<&str>) {
     if indexes.as_array().is_some_and(|indexes| !indexes.is_empty()) {
         request.insert("GlobalSecondaryIndexes".to_owned(), indexes);
     }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemKey {
+    pub partition: String,
+    pub sort: String,
+}
+
+impl ItemKey {
+    /// From an item, or from the `Key` of a request.
+    fn of(item: &Value) -> Self {
+        let text = |name: &str| item[name]["S"].as_str().unwrap_or_default().to_owned();
+        Self { partition: text(KEY[0]), sort: text(KEY[1]) }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({KEY[0]: {"S": self.partition}, KEY[1]: {"S": self.sort}})
+    }
+}
+
+pub struct WriteAction {
+    pub table: String,
+    pub key: ItemKey,
+    pub is_check: bool,
+}
+
+fn action(operation: &str, body: &Value) -> WriteAction {
+    let item = if operation.starts_with("Put") { &body["Item"] } else { &body["Key"] };
+    let table = body["TableName"].as_str().unwrap_or_default().to_owned();
+    WriteAction { table, key: ItemKey::of(item), is_check: operation == "ConditionCheck" }
+}
+
+pub fn write_actions(operation: &str, body: &Value) -> Vec<WriteAction> {
+    if operation != "TransactWriteItems" {
+        return vec![action(operation, body)];
+    }
+    let members = body["TransactItems"].as_array().into_iter().flatten().filter_map(Value::as_object);
+    members.flat_map(Map::iter).map(|(kind, action_body)| action(kind, action_body)).collect()
+}
+
+/// Each once.
+fn read_partitions(operation: &str, body: &Value) -> Vec<String> {
+    let mut partitions: Vec<String> = match operation {
+        "GetItem" => vec![ItemKey::of(&body["Key"]).partition],
+        "BatchGetItem" => batch_keys(body).map(|key| ItemKey::of(key).partition).collect(),
+        // Every query names its partition in a condition `#pk = :pk`.
+        _ => body["ExpressionAttributeValues"][":pk"]["S"].as_str().map(str::to_owned).into_iter().collect(),
+    };
+    partitions.sort_unstable();
+    partitions.dedup();
+    partitions
+}
+
+fn batch_keys(body: &Value) -> impl Iterator<Item = &Value> {
+    let tables = body["RequestItems"].as_object().into_iter().flat_map(Map::values);
+    tables.flat_map(|table| table["Keys"].as_array().into_iter().flatten())
+}
+
+/// Takes the keys that `leave` chooses out of a batch and returns them as `UnprocessedKeys`. `leave` is asked in the order of the
+/// keys. At least one key stays.
+fn take_unprocessed(body: &mut Value, mut leave: impl FnMut() -> bool) -> Value {
+    let mut unprocessed = Map::new();
+    for (table, request) in body["RequestItems"].as_object_mut().into_iter().flatten() {
+        let Some(keys) = request["Keys"].as_array_mut() else { continue };
+        keys.sort_by_cached_key(ItemKey::of);
+        let (mut taken, mut kept) = (Vec::new(), Vec::new());
+        for key in keys.drain(..) {
+            if leave() { taken.push(key) } else { kept.push(key) }
+        }
+        if kept.is_empty() {
+            kept.extend(taken.pop());
+        }
+        *keys = kept;
+        if !taken.is_empty() {
+            let mut left = request.clone();
+            left["Keys"] = Value::Array(taken);
+            unprocessed.insert(table.clone(), left);
+        }
+    }
+    Value::Object(unprocessed)
+}
+
+/// Units by index; those of the table have no name.
+fn consumed(response: &Value) -> Vec<(Option<String>, f64)> {
+    let reported = match &response["ConsumedCapacity"] {
+        Value::Array(all) => all.iter().collect(),
+        one @ Value::Object(_) => vec![one],
+        _ => Vec::new(),
+    };
+    let mut units = Vec::new();
+    for capacity in reported {
+        units.extend(capacity["Table"]["CapacityUnits"].as_f64().map(|table| (None, table)));
+        for (name, index) in capacity["GlobalSecondaryIndexes"].as_object().into_iter().flatten() {
+            units.extend(index["CapacityUnits"].as_f64().map(|index| (Some(name.clone()), index)));
+        }
+    }
+    units
 }

@@ -1,8 +1,9 @@
-//! The checks after all traffic has ended and every index has caught up. A reader of a tenant's event feed.
+//! What must agree with the model: each list while clients write, the event feed, and everything once the traffic has ended and
+//! every index has caught up.
 
-use super::lists;
+use super::records::{COLORS, STATUSES};
 use super::service::Service;
-use super::tenant::Tenant;
+use super::tenant::{AssetState, InstanceState, Register, Tenant, UserState};
 use crate::faulty_table::{SeededRandom, WHOLE_LISTS, Weaknesses};
 use crate::invariants::violations;
 use crate::server::TABLE;
@@ -11,10 +12,12 @@ use aws_sdk_dynamodb::Client;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// The lag of `list_index` behind the table from which lists read the table itself (docs/adr/0008-list-index.md).
 const MAX_LIST_INDEX_LAG_MILLIS: u64 = 60_000;
+/// Between two readings of the feed.
+const FEED_INTERVAL: Duration = Duration::from_secs(7);
 
 /// Checks that lists came from their list indexes, unless `list_index` lagged for too long.
 pub fn check_lists(service: &Service) {
@@ -24,24 +27,25 @@ pub fn check_lists(service: &Service) {
     }
 }
 
+/// Checks lists, events, histories and the invariants of a tenant.
 pub async fn check(service: &Service, tenant: &Tenant, client: &Client) -> Result<()> {
     let wrong = |what: String| service.add_violation(format!("{}: in the end, {what}", tenant.name));
     // Longer than the feed holds events back.
     sleep(Duration::from_secs(30)).await;
     let random = SeededRandom::new(0);
     for _ in 0..6 {
-        lists::list_assets(service, tenant, &random).await;
+        list_assets(service, tenant, &random).await;
     }
-    lists::list_users(service, tenant).await;
+    list_users(service, tenant).await;
     read_on(service, tenant).await;
     // Longer than any index lags.
     service.table.set(Weaknesses::default());
     sleep(Duration::from_secs(3_600)).await;
     for _ in 0..6 {
-        lists::list_assets(service, tenant, &random).await;
-        lists::list_instances(service, tenant, &random).await;
+        list_assets(service, tenant, &random).await;
+        list_instances(service, tenant, &random).await;
     }
-    lists::list_users(service, tenant).await;
+    list_users(service, tenant).await;
     for violation in violations(&service.store().tenant(tenant.id), client, TABLE).await? {
         wrong(violation);
     }
@@ -92,18 +96,16 @@ async fn check_histories(service: &Service, tenant: &Tenant, wrong: &impl Fn(Str
     }
 }
 
-const INTERVAL: Duration = Duration::from_secs(7);
-
 /// Follows the feed until the simulation is over.
-pub async fn follow(service: &Service, tenant: &Tenant) {
+pub async fn follow_feed(service: &Service, tenant: &Tenant) {
     while !service.is_over() {
         service.wait_while_idle().await;
         read_on(service, tenant).await;
-        sleep(INTERVAL).await;
+        sleep(FEED_INTERVAL).await;
     }
 }
 
-pub async fn read_on(service: &Service, tenant: &Tenant) {
+async fn read_on(service: &Service, tenant: &Tenant) {
     loop {
         let after = tenant.model().events.last().map(|last| format!("&after={last}")).unwrap_or_default();
         let Some(response) = service.send(&tenant.request("GET", format!("/events?limit=20{after}"), Value::Null)).await else {
@@ -116,4 +118,123 @@ pub async fn read_on(service: &Service, tenant: &Tenant) {
             return;
         }
     }
+}
+
+/// Lists assets with a random filter, sort order and page.
+pub async fn list_assets(service: &Service, tenant: &Tenant, random: &SeededRandom) {
+    let status = (random.below(2) == 0).then(|| STATUSES[random.below(3) as usize]);
+    let color = (random.below(3) == 0).then(|| COLORS[random.below(3) as usize]);
+    let sort = ["", "&sort=name", "&sort=-updated_at"][random.below(3) as usize];
+    let page = ["limit=100", "limit=100", "limit=5&page=2", "limit=7"][random.below(4) as usize];
+    let mut path = format!("/assets?{page}{sort}");
+    path.extend(status.map(|status| format!("&status={status}")));
+    path.extend(color.map(|color| format!("&q={color}")));
+    check_list(
+        service,
+        tenant,
+        &path,
+        |row| (text(&row["name"]), text(&row["status"])),
+        |tenant, from| {
+            let model = tenant.model();
+            let row = |state: &AssetState| {
+                let fits =
+                    status.is_none_or(|status| status == state.status) && color.is_none_or(|color| state.name.starts_with(color));
+                fits.then(|| (state.name.clone(), state.status.to_owned()))
+            };
+            model.assets.iter().map(|asset| rows_of(&asset.register, from, row)).collect()
+        },
+    )
+    .await;
+}
+
+pub async fn list_users(service: &Service, tenant: &Tenant) {
+    let path = "/users?is_active=true&limit=100";
+    check_list(
+        service,
+        tenant,
+        path,
+        |row| (text(&row["display_name"]), String::new()),
+        |tenant, from| {
+            let model = tenant.model();
+            let row = |state: &UserState| state.is_active.then(|| (state.name.clone(), String::new()));
+            model.users.iter().map(|user| rows_of(&user.register, from, row)).collect()
+        },
+    )
+    .await;
+}
+
+pub async fn list_instances(service: &Service, tenant: &Tenant, random: &SeededRandom) {
+    let status = ["in_progress", "completed", "cancelled"][random.below(3) as usize];
+    let path = format!("/processes/instances?status={status}&limit=100");
+    check_list(
+        service,
+        tenant,
+        &path,
+        |row| (text(&row["asset_name"]), text(&row["status"])),
+        |tenant, from| {
+            let model = tenant.model();
+            let row = |state: &InstanceState| (state.status == status).then(|| (state.name.clone(), status.to_owned()));
+            model.instances.iter().map(|instance| rows_of(&instance.register, from, row)).collect()
+        },
+    )
+    .await;
+}
+
+/// A record in a list: the name that identifies it, and its other shown values.
+type Row = (String, String);
+
+/// Sends a list request and checks its rows. `registers` returns each record's possible rows: `None` for a state in which
+/// the list doesn't contain it.
+async fn check_list(
+    service: &Service,
+    tenant: &Tenant,
+    path: &str,
+    read_row: impl Fn(&Value) -> Row,
+    possible: impl Fn(&Tenant, Instant) -> Vec<Vec<Option<Row>>>,
+) {
+    let from = Instant::now();
+    let Some(response) = service.send(&tenant.request("GET", path, Value::Null)).await else { return };
+    if matches!(response.status, 503 | 429) {
+        return;
+    }
+    let wrong = |why: String| service.add_violation(format!("{}: {path}: {why}", tenant.name));
+    let Some(data) = response.body["data"].as_array().filter(|_| response.status == 200) else {
+        return wrong(format!("{} {}", response.status, response.body));
+    };
+    let rows: Vec<Row> = data.iter().map(read_row).collect();
+    let records = possible(tenant, from);
+    for (place, row) in rows.iter().enumerate() {
+        if data[..place].iter().any(|earlier| earlier["id"] == data[place]["id"]) {
+            wrong(format!("{row:?} is listed twice"));
+        }
+        if !records.iter().flatten().flatten().any(|allowed| allowed == row) {
+            let known: Vec<_> = records.iter().flatten().flatten().filter(|known| known.0 == row.0).collect();
+            wrong(format!("{row:?} is listed, which is not possible any more, or not in this list; {known:?} would be"));
+        }
+    }
+    if path.contains("sort=name") && !rows.is_sorted() {
+        wrong(format!("{rows:?} is not sorted"));
+    }
+    let least = records.iter().filter(|states| states.iter().all(Option::is_some)).count() as u64;
+    let most = records.iter().filter(|states| states.iter().any(Option::is_some)).count() as u64;
+    let total = response.body["meta"]["total"].as_u64().unwrap_or_default();
+    if !(least..=most).contains(&total) {
+        wrong(format!("the total is {total}, not {least} to {most}"));
+    }
+    // The whole list is on one page.
+    if path.contains("limit=100") && total <= 100 {
+        for states in records.iter().filter(|states| states.iter().all(Option::is_some)) {
+            if !states.iter().flatten().any(|state| rows.contains(state)) {
+                wrong(format!("{states:?} is missing"));
+            }
+        }
+    }
+}
+
+fn rows_of<S: Clone>(register: &Register<S>, from: Instant, row: impl Fn(&S) -> Option<Row>) -> Vec<Option<Row>> {
+    register.possible(from).into_iter().map(|state| state.as_ref().and_then(&row)).collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }

@@ -1,6 +1,6 @@
 //! Requests of clients about processes and movements.
 
-use super::assets::{release, reserve};
+use super::records::{release, reserve};
 use super::service::{ApiResponse, Service};
 use super::tenant::{AssetState, InstanceState, Record, RunningProcess, Tenant, id_in};
 use crate::faulty_table::SeededRandom;

@@ -1,8 +1,7 @@
-//! The instances of the service, and the requests that clients send to them. A client of a tenant: one random action after the
-//! other.
+//! The instances of the service, the requests that clients send to them, and a client: one random action after the other.
 
 use super::tenant::Tenant;
-use super::{Report, assets, lists, processes, users};
+use super::{Report, check, processes, records};
 use crate::faulty_table::{FaultyObjects, FaultyTable, SeededRandom};
 use crate::server::{self, TABLE};
 use anyhow::Result;
@@ -331,7 +330,7 @@ async fn beside_a_list(service: &Service, tenant: &Tenant, random: &SeededRandom
     let list = async {
         if random.below(3) > 0 {
             sleep(Duration::from_millis(random.below(LIST_DELAY_MILLIS))).await;
-            lists::list_assets(service, tenant, random).await;
+            check::list_assets(service, tenant, random).await;
         }
     };
     futures_util::join!(action, list);
@@ -342,18 +341,18 @@ pub async fn run(service: &Service, tenant: &Tenant, random: SeededRandom, numbe
     while !service.is_over() {
         service.wait_while_idle().await;
         match random.below(27) {
-            0..5 => beside_a_list(service, tenant, &random, assets::create(service, tenant, &random)).await,
-            5..7 => beside_a_list(service, tenant, &random, assets::change(service, tenant, &random)).await,
-            7 => assets::change_at_once(service, tenant, &random).await,
-            8 | 9 => beside_a_list(service, tenant, &random, assets::delete(service, tenant, &random)).await,
-            10 => assets::read(service, tenant, &random).await,
+            0..5 => beside_a_list(service, tenant, &random, records::create_asset(service, tenant, &random)).await,
+            5..7 => beside_a_list(service, tenant, &random, records::change_asset(service, tenant, &random)).await,
+            7 => records::change_asset_at_once(service, tenant, &random).await,
+            8 | 9 => beside_a_list(service, tenant, &random, records::delete_asset(service, tenant, &random)).await,
+            10 => records::read_asset(service, tenant, &random).await,
             11..15 => processes::start(service, tenant, &random).await,
             15..18 => processes::advance_or_cancel(service, tenant, &random).await,
-            18 => users::write(service, tenant, &random).await,
-            19 => lists::list_users(service, tenant).await,
-            20 => lists::list_instances(service, tenant, &random).await,
-            21..24 => assets::verify_history(service, tenant, &random).await,
-            _ => lists::list_assets(service, tenant, &random).await,
+            18 => records::write_user(service, tenant, &random).await,
+            19 => check::list_users(service, tenant).await,
+            20 => check::list_instances(service, tenant, &random).await,
+            21..24 => records::verify_history(service, tenant, &random).await,
+            _ => check::list_assets(service, tenant, &random).await,
         }
         // Sometimes all clients of an instance are silent for a while.
         let longest = if random.below(10) == 0 { 12_000 } else { 2_000 };

@@ -1,8 +1,6 @@
 //! The dev server: its start, its data folder, and the limits of connections.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
-mod data_folder;
 mod engine;
-mod server;
 mod serving;
 mod start;

@@ -1,10 +1,13 @@
-//! The start as people see it: on a terminal, with a log for programs, and with options that don't fit.
+//! The start as people see it: on a terminal, with a log for programs, with options that don't fit, and with a data folder that
+//! nobody else can read.
 
 use dev_server::test_data::expensive_schema;
 use serde_json::{Value, json};
+use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
 use terminal::pty::Session;
@@ -45,7 +48,7 @@ fn post(ready: &Value, path: &str, content_type: &str, body: &str) -> String {
     send_with(ready["base_url"].as_str().unwrap(), &format!("POST {path}"), &format!("{headers}\r\n{body}"))
 }
 
-pub fn interrupt(session: &Session) {
+fn interrupt(session: &Session) {
     assert!(Command::new("kill").args(["-INT", &session.id().to_string()]).status().unwrap().success());
 }
 
@@ -76,13 +79,13 @@ fn people_see_addresses_a_key_and_then_their_requests() {
     assert!(session.shown().ends_with("\nThe server has stopped.\n"), "{}", session.shown());
 }
 
-pub fn start_on(folder: &Path, options: &[&str]) -> (Session, Value) {
+fn start_on(folder: &Path, options: &[&str]) -> (Session, Value) {
     let (data, ready) = (folder.join("data"), folder.join("ready.json"));
     let mut command = server(&["--data", data.to_str().unwrap(), "--ready-file", ready.to_str().unwrap()]);
     command.args(options).env("NO_COLOR", "1");
     let session = Session::start(command, 200).unwrap();
     session.wait_for(END).unwrap();
-    let ready = serde_json::from_slice(&std::fs::read(ready).unwrap()).unwrap();
+    let ready = serde_json::from_slice(&fs::read(ready).unwrap()).unwrap();
     (session, ready)
 }
 
@@ -97,7 +100,7 @@ fn each_start_prints_a_new_signing_link_as_long_as_the_handover_is_open() {
         assert_eq!(value(&session.shown(), "Sign "), url);
         links.push(url.split_once('#').unwrap().1.to_owned());
         if links.len() == 2 {
-            let tenant = std::fs::read(folder.path().join("data/demo.json")).unwrap();
+            let tenant = fs::read(folder.path().join("data/demo.json")).unwrap();
             let tenant: Value = serde_json::from_slice(&tenant).unwrap();
             let instance = tenant["handover"]["instance_id"].as_str().unwrap();
             let head = format!("POST /v1/processes/instances/{instance}/cancel");
@@ -174,7 +177,7 @@ fn fail(folder: &Path, options: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn what_does_not_fit_is_told_with_what_does() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("file"), "").unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     for (options, hint) in [
@@ -195,5 +198,49 @@ fn what_does_not_fit_is_told_with_what_does() {
     ] {
         let (code, error) = fail(folder.path(), options);
         assert!(code == Some(2) && error.contains(hint) && !error.contains('\u{1b}'), "{error:?}");
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// Checks that others can't read the files of `data` in this folder.
+fn start_and_stop(folder: &Path) {
+    let (mut session, _) = start_on(folder, &["--empty"]);
+    let files: Vec<PathBuf> = fs::read_dir(folder.join("data")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for name in ["table.db", "table.db-wal", "demo.json"] {
+        assert!(files.iter().any(|file| file.ends_with(name)), "{name}: {files:?}");
+    }
+    let open: Vec<&PathBuf> = files.iter().filter(|file| mode(file) & 0o077 != 0).collect();
+    assert!(open.is_empty(), "{open:?}");
+    interrupt(&session);
+    assert!(session.wait().unwrap().success());
+}
+
+#[test]
+fn nobody_else_reads_the_data() {
+    let parent = tempfile::tempdir().unwrap();
+    set_mode(parent.path(), 0o755);
+    let data = parent.path().join("data");
+    start_and_stop(parent.path());
+    assert_eq!((mode(&data), mode(parent.path())), (0o700, 0o755));
+}
+
+#[test]
+fn a_folder_with_other_things_keeps_its_permissions() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("letter.txt"), "Dear …").unwrap();
+    set_mode(&data, 0o755);
+    set_mode(&data.join("letter.txt"), 0o600);
+    for _ in 0..2 {
+        start_and_stop(parent.path());
+        assert_eq!(mode(&data), 0o755);
     }
 }

@@ -2,9 +2,6 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
 mod deliveries;
-mod kill;
-mod receiver;
-mod restart;
 mod server;
 
 use std::time::{Duration, Instant};

@@ -1,14 +1,37 @@
-//! Makes hostile requests from the examples of the OpenAPI document: with ids of this tenant and of others, and with members,
-//! parameters and credentials that are wrong.
+//! Hostile requests to a separate tenant. No response may disclose anything of the other tenants, whose records stay as
+//! the model says, and everything that was accepted must be readable in the end.
 
-use super::super::service::{ApiRequest, ApiResponse};
-use super::super::tenant::{Tenant, id_in};
+use super::service::{ApiRequest, ApiResponse, Service};
+use super::tenant::{MARKER, Tenant, id_in};
 use crate::faulty_table::SeededRandom;
+use crate::invariants::violations;
+use crate::server::TABLE;
+use anyhow::Result;
+use aws_sdk_dynamodb::Client;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 use shared::domain::keys::token::{Secret, Token};
 use shared::http::openapi::SIGNING_LINK;
+use std::time::Duration;
+use tokio::time::sleep;
 use uuid::Uuid;
+
+const MAX_PAUSE_MILLIS: u64 = 100;
+/// Far more than the few records of the tenant take.
+const MAX_ERASURE_REQUESTS: usize = 20;
+/// Lists whose records must be readable in the end.
+const LISTS: [&str; 10] = [
+    "/assets",
+    "/users",
+    "/catalog/asset-types",
+    "/catalog/manufacturers",
+    "/catalog/models",
+    "/keys",
+    "/webhooks",
+    "/processes",
+    "/processes/instances",
+    "/movements",
+];
 
 const METHODS: [&str; 5] = ["GET", "POST", "PATCH", "PUT", "DELETE"];
 /// Letters, digits, hyphens, underscores and dots are not escaped in URLs.
@@ -48,6 +71,87 @@ const HEADERS: [(&str, &str); 8] = [
     ("host", "elsewhere.example.com"),
 ];
 
+/// Attacks `target` until the simulation is over. The attackers know ids of the others.
+pub async fn attack(service: &Service, target: &Tenant, others: &[Tenant], random: SeededRandom) {
+    let document = service.settle(&target.request("GET", "/openapi.json", Value::Null)).await.body;
+    let mut generator = Generator::new(&document, target, random);
+    while !service.is_over() {
+        service.wait_while_idle().await;
+        let attack = generator.next(target, others);
+        if let Some(response) = service.send(&attack.request).await {
+            if let Some(fault) = fault(attack.is_permitted, &response) {
+                service.add_violation(format!("{fault}: {:?} is answered with {response:?}", attack.request));
+            }
+            service.count_attack(&response);
+            generator.learn(&attack.request, &response);
+        }
+        sleep(Duration::from_millis(generator.random.below(MAX_PAUSE_MILLIS))).await;
+    }
+}
+
+fn fault(is_permitted: bool, response: &ApiResponse) -> Option<&'static str> {
+    match response.status {
+        _ if discloses(response) => Some("data of another tenant"),
+        ..300 if !is_permitted => Some("success without a credential"),
+        400.. if !response.body["code"].is_string() => Some("an error without a problem document"),
+        _ => None,
+    }
+}
+
+fn discloses(response: &ApiResponse) -> bool {
+    response.body.to_string().contains(MARKER) || response.headers.iter().any(|value| value.contains(MARKER))
+}
+
+/// Checks that all accepted records can be read, and the tenant's invariants.
+pub async fn check(service: &Service, target: &Tenant, client: &Client) -> Result<()> {
+    for list in LISTS {
+        for page in 1.. {
+            let listed = read(
+                service,
+                target,
+                &format!("{list}?limit=100&page={page}{}", if list == "/processes" { "&status=all" } else { "" }),
+            )
+            .await;
+            let records = listed["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+            for id in records.iter().filter_map(|record| record["id"].as_str()) {
+                read(service, target, &format!("{list}/{id}")).await;
+            }
+            if records.len() < 100 {
+                break;
+            }
+        }
+    }
+    read(service, target, "/settings").await;
+    finish_erasures(service, target).await?;
+    for violation in violations(&service.store().tenant(target.id), client, TABLE).await? {
+        service.add_violation(format!("{}: in the end, {violation}", target.name));
+    }
+    Ok(())
+}
+
+/// An attacker sends a request once. An erasure has ended only when its last response says so.
+async fn finish_erasures(service: &Service, target: &Tenant) -> Result<()> {
+    for erasure in service.store().tenant(target.id).erasures().await? {
+        let request = target.request("POST", format!("/users/{}/erase", erasure.user_id), Value::Null);
+        let mut rounds = 0;
+        while rounds < MAX_ERASURE_REQUESTS && service.settle(&request).await.body["data"]["done"] != true {
+            rounds += 1;
+        }
+        if rounds == MAX_ERASURE_REQUESTS {
+            service.add_violation(format!("{}: the erasure of {} does not end", target.name, erasure.user_id));
+        }
+    }
+    Ok(())
+}
+
+async fn read(service: &Service, target: &Tenant, path: &str) -> Value {
+    let response = service.settle(&target.request("GET", path, Value::Null)).await;
+    if response.status != 200 {
+        service.add_violation(format!("{}: {path} can't be read: {} {}", target.name, response.status, response.body));
+    }
+    response.body
+}
+
 struct Operation {
     method: &'static str,
     path: String,
@@ -58,13 +162,15 @@ struct Operation {
     needs_key: bool,
 }
 
-pub struct Attack {
-    pub request: ApiRequest,
-    pub is_permitted: bool,
+struct Attack {
+    request: ApiRequest,
+    is_permitted: bool,
 }
 
-pub struct Generator {
-    pub random: SeededRandom,
+/// Makes hostile requests from the examples of the OpenAPI document: with ids of this tenant and of others, and with members,
+/// parameters and credentials that are wrong.
+struct Generator {
+    random: SeededRandom,
     operations: Vec<Operation>,
     made: u64,
     /// The tenant's own resources: their collections and ids.
@@ -75,7 +181,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    pub fn new(document: &Value, target: &Tenant, random: SeededRandom) -> Self {
+    fn new(document: &Value, target: &Tenant, random: SeededRandom) -> Self {
         let own = vec![("/processes".to_owned(), target.process_id.clone())];
         let forged = Token::parse(&target.api_key).map(|key| Token::new(target.id, key.id, Secret::new([7; 32])).expose());
         let forged = forged.unwrap_or_default();
@@ -95,7 +201,7 @@ impl Generator {
     }
 
     /// The first are the examples as they are, so that the tenant has resources.
-    pub fn next(&mut self, target: &Tenant, others: &[Tenant]) -> Attack {
+    fn next(&mut self, target: &Tenant, others: &[Tenant]) -> Attack {
         let count = self.operations.len() as u64;
         let (place, is_mutated) = if self.made < count { (self.made, false) } else { (self.random.below(count), true) };
         self.made += 1;
@@ -131,7 +237,7 @@ impl Generator {
     }
 
     /// Remembers the tenant's resources in a response.
-    pub fn learn(&mut self, request: &ApiRequest, response: &ApiResponse) {
+    fn learn(&mut self, request: &ApiRequest, response: &ApiResponse) {
         if response.status == 201 {
             let collection = request.path.split('?').next().unwrap_or_default().to_owned();
             let started = if response.body["data"]["asset_ids"].is_array() { "/movements" } else { "/processes/instances" };
@@ -251,4 +357,23 @@ fn collection(name: &str) -> &'static str {
 
 fn escape(text: &str) -> String {
     utf8_percent_encode(text, ESCAPED).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_is_found() {
+        let response = |status, body| ApiResponse { status, body, ..ApiResponse::default() };
+        let others = json!({"data": [{"name": format!("{MARKER} laptop")}]});
+        assert_eq!(fault(true, &response(200, others)), Some("data of another tenant"));
+        let header = ApiResponse { headers: vec![format!("/v1/assets/{MARKER}")], ..response(308, Value::Null) };
+        assert_eq!(fault(true, &header), Some("data of another tenant"));
+        assert_eq!(fault(false, &response(200, json!({}))), Some("success without a credential"));
+        assert_eq!(fault(true, &response(500, json!("Internal Server Error"))), Some("an error without a problem document"));
+        for (is_permitted, status) in [(true, 201), (true, 409), (false, 401)] {
+            assert_eq!(fault(is_permitted, &response(status, json!({"code": "CODE"}))), None);
+        }
+    }
 }

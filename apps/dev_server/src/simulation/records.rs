@@ -1,17 +1,19 @@
-//! Requests of clients about assets.
+//! Requests of clients about assets and users.
 
 use super::service::{ApiResponse, Service};
-use super::tenant::{AssetState, MARKER, Model, Record, Tenant, id_in};
+use super::tenant::{AssetState, MARKER, Model, Record, Tenant, UserState, id_in};
 use crate::faulty_table::SeededRandom;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
 /// The first words of names, which lists search for.
 pub const COLORS: [&str; 3] = ["red", "green", "blue"];
 pub const STATUSES: [&str; 3] = ["in_stock", "in_use", "returned"];
 /// One page of a list.
 const MAX_ASSETS: usize = 60;
+const MAX_USERS: usize = 30;
 
 fn random_name(model: &mut Model, random: &SeededRandom) -> String {
     let color = COLORS[random.below(3) as usize];
@@ -40,7 +42,7 @@ pub fn release(tenant: &Tenant, place: usize) {
 }
 
 /// Creates an asset; sometimes sends the request twice at once with the same idempotency key.
-pub async fn create(service: &Service, tenant: &Tenant, random: &SeededRandom) {
+pub async fn create_asset(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let (place, body) = {
         let mut model = tenant.model();
         if model.assets.iter().filter(|asset| asset.register.state().is_some()).count() >= MAX_ASSETS {
@@ -80,7 +82,7 @@ fn random_change(tenant: &Tenant, place: usize, random: &SeededRandom) -> Option
     Some((json!({"name": name, "status": status}), AssetState { name, status }))
 }
 
-pub async fn change(service: &Service, tenant: &Tenant, random: &SeededRandom) {
+pub async fn change_asset(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = reserve(tenant, random, |_| true) else { return };
     if let Some((body, state)) = random_change(tenant, place, random) {
         tenant.model().assets[place].register.begin(Some(state));
@@ -104,7 +106,7 @@ fn finish(service: &Service, tenant: &Tenant, place: usize, response: &ApiRespon
 }
 
 /// Sends two changes at once that both require the asset's present version. Exactly one must win.
-pub async fn change_at_once(service: &Service, tenant: &Tenant, random: &SeededRandom) {
+pub async fn change_asset_at_once(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = reserve(tenant, random, |_| true) else { return };
     let path = format!("/assets/{id}");
     let current = service.settle(&tenant.request("GET", path.clone(), Value::Null)).await;
@@ -121,7 +123,7 @@ pub async fn change_at_once(service: &Service, tenant: &Tenant, random: &SeededR
     let (one, other) = futures_util::join!(send(&first.0), send(&second.0));
     let status = |response: &Option<ApiResponse>| response.as_ref().map_or(0, |response| response.status);
     // A write whose outcome is unknown is decided by then.
-    tokio::time::sleep(std::time::Duration::from_secs(9)).await;
+    sleep(Duration::from_secs(9)).await;
     let shown = service.settle(&tenant.request("GET", path.clone(), Value::Null)).await;
     let mut model = tenant.model();
     let register = &mut model.assets[place].register;
@@ -152,7 +154,7 @@ pub async fn change_at_once(service: &Service, tenant: &Tenant, random: &SeededR
     }
 }
 
-pub async fn delete(service: &Service, tenant: &Tenant, random: &SeededRandom) {
+pub async fn delete_asset(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = reserve(tenant, random, |asset| asset.running.is_none()) else { return };
     tenant.model().assets[place].register.begin(None);
     let response = service.settle(&tenant.request("DELETE", format!("/assets/{id}"), Value::Null)).await;
@@ -162,7 +164,7 @@ pub async fn delete(service: &Service, tenant: &Tenant, random: &SeededRandom) {
 }
 
 /// The asset must be in a possible state.
-pub async fn read(service: &Service, tenant: &Tenant, random: &SeededRandom) {
+pub async fn read_asset(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = random_asset(tenant, random) else { return };
     let from = Instant::now();
     let Some(response) = service.send(&tenant.request("GET", format!("/assets/{id}"), Value::Null)).await else { return };
@@ -204,4 +206,78 @@ pub async fn verify_history(service: &Service, tenant: &Tenant, random: &SeededR
         service
             .add_violation(format!("{}: {path} is {} {verification} of {least} to {most} changes", tenant.name, response.status));
     }
+}
+
+/// Changes a user, or creates one.
+pub async fn write_user(service: &Service, tenant: &Tenant, random: &SeededRandom) {
+    let existing = {
+        let mut model = tenant.model();
+        let free: Vec<usize> = (0..model.users.len()).filter(|place| !model.users[*place].register.is_reserved).collect();
+        let place = free.get(random.below(2 * free.len() as u64) as usize).copied();
+        if let Some(place) = place {
+            model.users[place].register.is_reserved = true;
+        }
+        place
+    };
+    match existing {
+        Some(place) => change_user(service, tenant, random, place).await,
+        None if tenant.model().users.len() < MAX_USERS => create_user(service, tenant, random).await,
+        None => {}
+    }
+}
+
+/// Creates a user; sometimes a rival wants the same e-mail address, and exactly one must win.
+async fn create_user(service: &Service, tenant: &Tenant, random: &SeededRandom) {
+    let (place, name) = {
+        let mut model = tenant.model();
+        let name = format!("user {:05}", model.next_number());
+        let mut user = Record::default();
+        user.register.is_reserved = true;
+        user.register.begin(Some(UserState { name: name.clone(), is_active: true }));
+        model.users.push(user);
+        (model.users.len() - 1, name)
+    };
+    let email = format!("{}@example.com", name.replace(' ', "."));
+    let body = json!({"email": email, "display_name": name});
+    let rivals = if random.below(3) == 0 { 2 } else { 1 };
+    let requests: Vec<_> = (0..rivals)
+        .map(|_| {
+            let mut request = tenant.request("POST", "/users", body.clone());
+            request.idempotency_key = Some(format!("{:x}", random.next()));
+            request
+        })
+        .collect();
+    let responses = join_all(requests.iter().map(|request| service.settle(request))).await;
+    let created: Vec<_> = responses.iter().filter(|response| response.status == 201).collect();
+    if created.len() != 1 || responses.iter().any(|response| !matches!(response.status, 201 | 409)) {
+        service.add_violation(format!("{}: one user is created as {responses:?}", tenant.name));
+    }
+    // The address finds the user as soon as the creation was acknowledged.
+    let found = service.settle(&tenant.request("GET", format!("/users?email={}", email.to_uppercase()), Value::Null)).await;
+    if created.iter().any(|response| found.body["data"][0]["id"] != id_in(response)) {
+        service.add_violation(format!("{}: {email} finds {} {}", tenant.name, found.status, found.body));
+    }
+    let mut model = tenant.model();
+    let user = &mut model.users[place];
+    user.id = created.first().map(|response| id_in(response));
+    user.register.end();
+    user.register.is_reserved = false;
+}
+
+async fn change_user(service: &Service, tenant: &Tenant, random: &SeededRandom, place: usize) {
+    let (id, state) = {
+        let mut model = tenant.model();
+        let state = UserState { name: format!("user {:05}", model.next_number()), is_active: random.below(2) == 0 };
+        let user = &mut model.users[place];
+        user.register.begin(Some(state.clone()));
+        (user.id.clone().unwrap_or_default(), state)
+    };
+    let body = json!({"display_name": state.name, "is_active": state.is_active});
+    let response = service.settle(&tenant.request("PATCH", format!("/users/{id}"), body)).await;
+    if response.status != 200 {
+        service.add_violation(format!("{}: user {id} can't be changed: {} {}", tenant.name, response.status, response.body));
+    }
+    let register = &mut tenant.model().users[place].register;
+    register.end();
+    register.is_reserved = false;
 }

@@ -1,11 +1,9 @@
-//! Faults that a test plans, one by one: calls to any table that fail, wait, see an old index or see only a part of a
-//! transaction. Indexes that lag behind the table. The capacity of the index `list_index`: pages of less than 1 MB, and only so
-//! many a second. Partitions that take no more writes. Reads that see only a part of a transaction.
-
+//! Faults that a test plans, one by one ([`Faults`]): calls to any table that fail or wait, indexes that lag or throttle,
+//! partitions that take no more writes, and reads that see only a part of a transaction.
 #![expect(clippy::unwrap_used, reason = "only tests plan faults")]
 
 use super::capacity_limit::read;
-use crate::faulty_table::requests::write_actions;
+use super::table::write_actions;
 use crate::in_process::table_call;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
@@ -166,6 +164,66 @@ impl Faults {
         std::mem::take(&mut *self.requests.lock().unwrap())
     }
 
+    /// Freezes the index `list_index` with these rows, by the first letter of their sort keys; `None` thaws it.
+    pub fn freeze_list_index(&self, rows: Option<HashMap<char, Value>>) {
+        *self.frozen.list_index.lock().unwrap() = rows;
+    }
+
+    /// Freezes the index `history` with these rows; `None` thaws it.
+    pub fn freeze_history(&self, rows: Option<Vec<Value>>) {
+        *self.frozen.history.lock().unwrap() = rows;
+    }
+
+    /// Cuts the pages of the index `list_index` after so many rows.
+    pub fn cut_index_pages(&self, rows: usize) {
+        self.index_capacity.0.lock().unwrap().rows = Some(rows);
+    }
+
+    /// Throttles the index `list_index` after so many pages, of which `per_second` are added each second; `None` ends it.
+    pub fn limit_index_pages(&self, pages: Option<usize>, per_second: usize) {
+        let mut capacity = self.index_capacity.0.lock().unwrap();
+        (capacity.left, capacity.per_second) = (pages.map(|pages| pages as f64), per_second as f64);
+        capacity.refilled_at = Some(Instant::now());
+    }
+
+    /// The pages that the index `list_index` has delivered since the last call.
+    pub fn take_index_pages(&self) -> usize {
+        std::mem::take(&mut self.index_capacity.0.lock().unwrap().delivered)
+    }
+
+    /// Throttles every write to these partitions from now on, as if others used up their write units.
+    pub fn throttle_writes_to(&self, partitions: &[String]) {
+        *self.throttled.0.lock().unwrap() = (partitions.to_vec(), 0);
+    }
+
+    /// Since [`Faults::throttle_writes_to`].
+    pub fn throttled_writes(&self) -> usize {
+        self.throttled.0.lock().unwrap().1
+    }
+
+    /// Lets the next lists that read a record see it as it was: with these attributes, or for `None` not at all.
+    pub fn tear_record(&self, times: usize, id: &str, before: Option<Value>) {
+        let torn = TornItem { operation: "BatchGetItem", id: id.to_owned(), version: None, before, times };
+        self.torn.0.lock().unwrap().push(torn);
+    }
+
+    /// Hides the event that made this version of a record from the next reads of events that would find it.
+    pub fn hide_event(&self, times: usize, id: &str, version: u64) {
+        let torn = TornItem { operation: "Query", id: id.to_owned(), version: Some(version), before: None, times };
+        self.torn.0.lock().unwrap().push(torn);
+    }
+
+    /// Hides the event that made this version of a record from the next reads of single events that would find it.
+    pub fn hide_entry(&self, times: usize, id: &str, version: u64) {
+        let torn = TornItem { operation: "BatchGetItem", id: id.to_owned(), version: Some(version), before: None, times };
+        self.torn.0.lock().unwrap().push(torn);
+    }
+
+    /// Ends all torn reads. Returns the number of items that were still to be torn.
+    pub fn stop_tearing(&self) -> usize {
+        std::mem::take(&mut *self.torn.0.lock().unwrap()).len()
+    }
+
     fn next(&self, operation: &str, request: &HttpRequest) -> Option<Fault> {
         let mut planned = self.planned.lock().unwrap();
         if planned.front().is_some_and(|fault| fault.operation == operation) {
@@ -284,26 +342,14 @@ fn response(status: u16, body: String) -> HttpResponse {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct FrozenIndexes {
+struct FrozenIndexes {
     list_index: Arc<Mutex<Option<HashMap<char, Value>>>>,
     history: Arc<Mutex<Option<Vec<Value>>>>,
 }
 
-impl Faults {
-    /// Freezes the index `list_index` with these rows, by the first letter of their sort keys; `None` thaws it.
-    pub fn freeze_list_index(&self, rows: Option<HashMap<char, Value>>) {
-        *self.frozen.list_index.lock().unwrap() = rows;
-    }
-
-    /// Freezes the index `history` with these rows; `None` thaws it.
-    pub fn freeze_history(&self, rows: Option<Vec<Value>>) {
-        *self.frozen.history.lock().unwrap() = rows;
-    }
-}
-
 impl FrozenIndexes {
     /// `None` unless the request is a query of a frozen index.
-    pub(super) fn response(&self, operation: &str, request: &Value) -> Option<HttpResponse> {
+    fn response(&self, operation: &str, request: &Value) -> Option<HttpResponse> {
         let index = request["IndexName"].as_str().filter(|_| operation == "Query")?;
         let rows = match index {
             "list_index" => self.list_index_rows(request)?,
@@ -345,30 +391,11 @@ struct Pages {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct IndexCapacity(Arc<Mutex<Pages>>);
-
-impl Faults {
-    /// Cuts the pages of the index `list_index` after so many rows.
-    pub fn cut_index_pages(&self, rows: usize) {
-        self.index_capacity.0.lock().unwrap().rows = Some(rows);
-    }
-
-    /// Throttles the index `list_index` after so many pages, of which `per_second` are added each second; `None` ends it.
-    pub fn limit_index_pages(&self, pages: Option<usize>, per_second: usize) {
-        let mut capacity = self.index_capacity.0.lock().unwrap();
-        (capacity.left, capacity.per_second) = (pages.map(|pages| pages as f64), per_second as f64);
-        capacity.refilled_at = Some(Instant::now());
-    }
-
-    /// The pages that the index `list_index` has delivered since the last call.
-    pub fn take_index_pages(&self) -> usize {
-        std::mem::take(&mut self.index_capacity.0.lock().unwrap().delivered)
-    }
-}
+struct IndexCapacity(Arc<Mutex<Pages>>);
 
 impl IndexCapacity {
     /// Changes the request, or returns the response of a throttled one.
-    pub(super) fn limit(&self, body: &Value, request: &mut HttpRequest) -> Option<HttpResponse> {
+    fn limit(&self, body: &Value, request: &mut HttpRequest) -> Option<HttpResponse> {
         if body["IndexName"] != "list_index" {
             return None;
         }
@@ -396,23 +423,11 @@ impl IndexCapacity {
 
 /// The partitions whose writes are throttled, and the number of throttled writes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ThrottledPartitions(Arc<Mutex<(Vec<String>, usize)>>);
-
-impl Faults {
-    /// Throttles every write to these partitions from now on, as if others used up their write units.
-    pub fn throttle_writes_to(&self, partitions: &[String]) {
-        *self.throttled.0.lock().unwrap() = (partitions.to_vec(), 0);
-    }
-
-    /// Since [`Faults::throttle_writes_to`].
-    pub fn throttled_writes(&self) -> usize {
-        self.throttled.0.lock().unwrap().1
-    }
-}
+struct ThrottledPartitions(Arc<Mutex<(Vec<String>, usize)>>);
 
 impl ThrottledPartitions {
     /// For a request that writes to one of the partitions.
-    pub(super) fn response(&self, operation: &str, request: &Value) -> Option<HttpResponse> {
+    fn response(&self, operation: &str, request: &Value) -> Option<HttpResponse> {
         let is_write = ["PutItem", "UpdateItem", "TransactWriteItems"].contains(&operation);
         let mut throttled = self.0.lock().unwrap();
         let is_throttled = |partition: &String| throttled.0.contains(partition);
@@ -440,40 +455,15 @@ struct TornItem {
 
 /// Items that reads see as they were before a transaction.
 #[derive(Debug, Clone, Default)]
-pub(super) struct TornItems(Arc<Mutex<Vec<TornItem>>>);
-
-impl Faults {
-    /// Lets the next lists that read a record see it as it was: with these attributes, or for `None` not at all.
-    pub fn tear_record(&self, times: usize, id: &str, before: Option<Value>) {
-        let torn = TornItem { operation: "BatchGetItem", id: id.to_owned(), version: None, before, times };
-        self.torn.0.lock().unwrap().push(torn);
-    }
-
-    /// Hides the event that made this version of a record from the next reads of events that would find it.
-    pub fn hide_event(&self, times: usize, id: &str, version: u64) {
-        let torn = TornItem { operation: "Query", id: id.to_owned(), version: Some(version), before: None, times };
-        self.torn.0.lock().unwrap().push(torn);
-    }
-
-    /// Hides the event that made this version of a record from the next reads of single events that would find it.
-    pub fn hide_entry(&self, times: usize, id: &str, version: u64) {
-        let torn = TornItem { operation: "BatchGetItem", id: id.to_owned(), version: Some(version), before: None, times };
-        self.torn.0.lock().unwrap().push(torn);
-    }
-
-    /// Ends all torn reads. Returns the number of items that were still to be torn.
-    pub fn stop_tearing(&self) -> usize {
-        std::mem::take(&mut *self.torn.0.lock().unwrap()).len()
-    }
-}
+struct TornItems(Arc<Mutex<Vec<TornItem>>>);
 
 impl TornItems {
-    pub(super) fn concern(&self, operation: &str) -> bool {
+    fn concern(&self, operation: &str) -> bool {
         self.0.lock().unwrap().iter().any(|torn| torn.operation == operation)
     }
 
     /// Removes the part of the transaction that is not visible yet.
-    pub(super) fn tear(&self, operation: &str, whole: HttpResponse) -> HttpResponse {
+    fn tear(&self, operation: &str, whole: HttpResponse) -> HttpResponse {
         let status = whole.status().as_u16();
         let mut body: Value = whole.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap();
         let lists = match operation {
