@@ -1,6 +1,6 @@
 """Checks what AWS accepts in template.yaml and fails in silence, what an idle stack costs, and the policy that deploys it.
 
-The emulated account deploys the rest, cfn-lint checks it, and tests/api/deployment compares roles with what functions do.
+The emulated account deploys the rest, cfn-lint checks it, and tests/api/deployment.rs compares roles with what functions do.
 """
 
 import json
@@ -25,7 +25,7 @@ SMALLEST = created(Webhooks="false")
 
 
 def roles():
-    """Functions have roles of their own, which tests/api/deployment/policies.rs checks; others are like them."""
+    """Functions have roles of their own, which tests/api/deployment.rs checks; others are like them."""
     policies = [policy for role in of_type(RESOURCES, "IAM::Role").values() for policy in role.get("Policies", [])]
     for policy in [*policies, *of_type(RESOURCES, "IAM::ManagedPolicy").values()]:
         for statement in policy["PolicyDocument"]["Statement"]:

@@ -54,7 +54,7 @@ fn the_checklist_of_a_new_field_names_every_file() {
         "functions/meta/app/words.js",
         "shared/tests/map.rs",
         "tests/api/assets/places.rs",
-        "tests/api/document/examples/inventory.rs",
+        "tests/api/document/examples/day.rs",
         "tests/api/history/as_of.rs",
         "tests/api/lists/index_model.rs",
     ];

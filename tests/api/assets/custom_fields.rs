@@ -2,7 +2,7 @@
 
 use crate::support::bulk::{costly, creations, outcomes, row_errors};
 use crate::support::people::{MARK, erase_all, items_with};
-use crate::support::table::history::set_text;
+use crate::support::table::set_text;
 use crate::support::{Api, Client, over_http};
 use serde_json::{Value, json};
 use shared::domain::catalog::custom_fields::schema_hash;

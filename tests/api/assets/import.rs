@@ -1,7 +1,7 @@
 //! Imports of assets and users: rows, the resources that they update, and imports that are interrupted and sent again.
 
 use crate::support::bulk::{outcomes, row_errors};
-use crate::support::table::history::set_attribute;
+use crate::support::table::set_attribute;
 use crate::support::{Api, Client, Disturbance, Reply, UNKNOWN_ID, at_each_place, over_http};
 use aws_sdk_dynamodb::types::AttributeValue;
 use dev_server::faulty_table::planned::CallFailure;

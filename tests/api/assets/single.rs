@@ -1,7 +1,7 @@
 //! Creating, reading, changing, upserting and deleting assets, and the users beside them.
 
 use crate::support::document::served_document;
-use crate::support::table::history::set_text;
+use crate::support::table::set_text;
 use crate::support::{Api, UNKNOWN_ID, over_http};
 use futures_util::future::join_all;
 use insta::assert_json_snapshot;

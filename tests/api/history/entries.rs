@@ -2,7 +2,7 @@
 
 use crate::support::processes::{advance, create_process, start};
 use crate::support::samples::SIGNATURE;
-use crate::support::table::history::{
+use crate::support::table::{
     append_event, changed_asset, delete_item, event_key, readers_hash, set_text, text_attribute, versions,
 };
 use crate::support::{Api, UNKNOWN_ID, over_http};

@@ -1,11 +1,11 @@
 //! `GET /v1/events`: every change of the tenant, in order and without gaps; its filters, and the names of the records.
 
-use crate::support::functions::Function;
+use crate::support::functions::{self, Function};
 use crate::support::operations::{by_method, operations};
 use crate::support::processes::{create_process, start, start_movement};
 use crate::support::samples::{Samples, event_count};
-use crate::support::table::history::{delete_item, event_chain};
-use crate::support::{Api, Client, UNKNOWN_ID, call, gateway};
+use crate::support::table::{delete_item, event_chain};
+use crate::support::{Api, Client, UNKNOWN_ID, call};
 use serde_json::{Value, json};
 use shared::domain::record::Kind;
 use shared::domain::values::id::{AssetId, Id};
@@ -479,7 +479,7 @@ async fn every_successful_write_adds_one_event_for_each_changed_record() {
 #[tokio::test(start_paused = true)]
 async fn each_sample_event_gets_the_status_in_its_name() {
     let (api, client) = Api::with_tenant().await;
-    let routes = gateway::routes();
+    let routes = functions::routes();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../events");
     let mut seen = 0;
     let entries = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -495,7 +495,7 @@ async fn each_sample_event_gets_the_status_in_its_name() {
         let text = text.replace("apl_REPLACE_WITH_YOUR_KEY", &client.key).replace("REPLACE_WITH_AN_ASSET_ID", &asset);
         let request = lambda_http::request::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
         let event: Value = serde_json::from_str(&text).unwrap();
-        let route = gateway::select(&routes, request.method().as_str(), request.uri().path());
+        let route = functions::select(&routes, request.method().as_str(), request.uri().path());
         assert_eq!((&event["routeKey"], &event["requestContext"]["routeKey"]), (&json!(route.key), &json!(route.key)), "{name}");
         assert_eq!(route.function.package, Function::named(name.split('/').next().unwrap()).package, "{name}");
         let router = route.function.router(api.store.clone());

@@ -1,7 +1,7 @@
 //! Histories while the index `history` lags behind the table, and while reads see a transaction's items one by one.
 
 use crate::support::processes::{advance, cancel, complete_onboarding, create_process, start};
-use crate::support::table::history::{changed_asset, delete_item, event_key, versions};
+use crate::support::table::{changed_asset, delete_item, event_key, versions};
 use crate::support::{Api, Client, all_items};
 use serde_json::{Value, json};
 use shared::domain::assets::asset::Asset;

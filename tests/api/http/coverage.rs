@@ -4,7 +4,7 @@ use crate::support::document::at;
 use crate::support::operations::{METHODS, Operation, by_method, operations};
 use crate::support::processes::create_process;
 use crate::support::samples::{INVENTORY_PAGE, SIGNATURE, SIGNING_PAGE, Samples, content_type};
-use crate::support::table::history::event_chain;
+use crate::support::table::event_chain;
 use crate::support::{Api, Client, UNKNOWN_ID, over_http, sample};
 use serde_json::{Value, json};
 use shared::domain::keys::scope::Scope;

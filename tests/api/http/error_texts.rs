@@ -4,7 +4,7 @@ use crate::support::document::at;
 use crate::support::operations::operations;
 use crate::support::processes::{advance, start};
 use crate::support::samples::{Samples, content_type};
-use crate::support::table::history::set_text;
+use crate::support::table::set_text;
 use crate::support::{Api, Client, Reply, UNKNOWN_ID, call, over_http};
 use axum::body::Body;
 use axum::http::Request;

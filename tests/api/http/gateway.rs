@@ -1,7 +1,7 @@
 //! Requests as the gateway routes them: each function gets those of its endpoint group, and the function `meta` all others.
 
-use crate::support::functions::{FUNCTIONS, Function};
-use crate::support::{Api, Client, UNKNOWN_ID, gateway};
+use crate::support::functions::{self, FUNCTIONS, Function};
+use crate::support::{Api, Client, UNKNOWN_ID};
 use std::collections::BTreeSet;
 
 /// A client without a key whose requests go to the function.
@@ -13,7 +13,7 @@ fn sent_to(function: &Function, api: &Api, client: &Client) -> Client {
 async fn other_methods_are_405_with_those_that_the_path_takes() {
     let api = Api::start().await;
     let client = api.tenant().await;
-    let routes = gateway::routes();
+    let routes = functions::routes();
     api.faults.take_requests();
     let mut seen = 0;
     for function in FUNCTIONS {
@@ -25,7 +25,7 @@ async fn other_methods_are_405_with_those_that_the_path_takes() {
                 .replace("{key}", "sign")
                 .replace("{serial}", "SN-1");
             for method in ["OPTIONS", "TRACE"] {
-                let own = sent_to(gateway::select(&routes, method, &filled).function, &api, &client);
+                let own = sent_to(functions::select(&routes, method, &filled).function, &api, &client);
                 let reply = own.send(method, filled.strip_prefix("/v1").unwrap(), None, "").await;
                 reply.problem(405, "METHOD_NOT_ALLOWED");
                 let allowed: BTreeSet<&str> = reply.header("allow").split(',').collect();

@@ -5,7 +5,7 @@ use crate::support::operations::{WRITE_METHODS, by_method, operations};
 use crate::support::processes::{create_process, start_movement};
 use crate::support::samples::{SIGNATURE, Samples, content_type, event_count};
 use crate::support::signing::{Link, id_of, signature_step, started, step};
-use crate::support::table::history::event_chain;
+use crate::support::table::event_chain;
 use crate::support::{Api, Client, Reply, Snapshot, over_http};
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! API keys are shown once, in the response that creates them, and are written nowhere. The log has no names of people
 //! and resources. Each function may encrypt or decrypt for its own purpose only.
 
-use crate::deployment::policies::{statements, texts};
+use crate::deployment::{statements, texts};
 use crate::support::functions::{resource, resources};
 use crate::support::operations::{METHODS, by_method, operations};
 use crate::support::samples::{Samples, content_type};

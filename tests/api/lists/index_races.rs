@@ -3,7 +3,7 @@
 
 use super::index_reads;
 use crate::support::processes::{cancel, create_process};
-use crate::support::table::history::{delete_item, set_attribute};
+use crate::support::table::{delete_item, set_attribute};
 use crate::support::{Api, Client, case_count};
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use futures_util::future::join_all;

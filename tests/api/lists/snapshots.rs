@@ -2,10 +2,10 @@
 //! in something with S3's API need `.ci/aws/snapshots`: `SNAPSHOTS_TEST_URL` is the URL of an empty bucket.
 
 use super::index_reads;
-use crate::deployment::policies::{allows_partition, granted, needed, statements, texts};
+use crate::deployment::{allows_partition, granted, needed, statements, texts};
 use crate::support::functions::{resource, resources};
 use crate::support::processes::{create_process, start};
-use crate::support::table::history::delete_item;
+use crate::support::table::delete_item;
 use crate::support::{Api, Client, Replica};
 use aws_sdk_dynamodb::config::{Credentials, Region};
 use aws_sdk_dynamodb::types::AttributeValue;

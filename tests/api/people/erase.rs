@@ -5,9 +5,8 @@ use crate::support::people::{MARK, erase, erase_all, erase_leaver, erase_person,
 use crate::support::processes::{advance, advance_movement, create_process, start, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{signature_step, started, step};
-use crate::support::table::dump::all_items;
-use crate::support::table::history::{delete_item, readers_hash};
-use crate::support::webhooks::pipeline::{settle, with_webhook};
+use crate::support::table::{all_items, delete_item, readers_hash};
+use crate::support::webhooks::{settle, with_webhook};
 use crate::support::{Api, Client, log};
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;

@@ -4,11 +4,10 @@
 use crate::support::people::{
     MARK, Person, erase_all, erase_leaver, erase_person, items_with, leaves, person, signed_return, steps,
 };
-use crate::support::processes::{advance, advance_movement, create_process, start_movement, system_process};
-use crate::support::receipts::public_keys;
+use crate::support::processes::{advance, advance_movement, create_process, public_keys, start_movement, system_process};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::step;
-use crate::support::table::dump::all_items;
+use crate::support::table::all_items;
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
 use shared::domain::receipts::key::check;

@@ -2,7 +2,7 @@
 
 use crate::support::processes::{advance, cancel, create_process, large_signature, start, system_process};
 use crate::support::samples::SIGNATURE;
-use crate::support::table::history::event_chain;
+use crate::support::table::event_chain;
 use crate::support::{Api, UNKNOWN_ID, over_http};
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use crate::support::processes::{
 };
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::Link;
-use crate::support::table::history::event_chain;
+use crate::support::table::event_chain;
 use crate::support::{Api, UNKNOWN_ID, over_http};
 use dev_server::meter::cpu_time;
 use futures_util::future::join_all;

@@ -2,7 +2,7 @@
 
 use crate::support::processes::{advance, cancel, create_process, start, system_process};
 use crate::support::samples::SIGNATURE;
-use crate::support::table::history::event_chain;
+use crate::support::table::event_chain;
 use crate::support::{Api, Client, over_http, sample};
 use futures_util::future::join_all;
 use serde_json::{Map, Value, json};

@@ -3,7 +3,7 @@
 use crate::support::processes::{advance, advance_movement, cancel, create_process, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, link_status, signature_step, signer_named, started, step};
-use crate::support::table::history::event_chain;
+use crate::support::table::event_chain;
 use crate::support::{Api, Client, Reply, over_http};
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@
 use crate::support::processes::{create_process, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, link_status, signature_step, signer_named, started, step};
-use crate::support::table::history::event_chain;
+use crate::support::table::event_chain;
 use crate::support::{Api, Client, Disturbance, at_each_place, over_http, paused_runtime, sample};
 use dev_server::faulty_table::Weaknesses;
 use dev_server::faulty_table::planned::CallFailure;

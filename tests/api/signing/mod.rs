@@ -1,6 +1,5 @@
 //! Signing links.
 
-pub mod costs;
 pub mod credentials;
 pub mod ends;
 pub mod faults;

@@ -176,7 +176,7 @@ async fn a_typed_signature_is_marked_as_such() {
     assert_eq!(api.dump().await, before);
     signer.sign(json!({"step_data": values, "through": "typed", "typed_signatures": ["typed"]})).await.data();
     assert_eq!(client.get(&path).await.data()["step_data"], values);
-    let events = crate::support::table::history::event_chain(&api, &client, id_of(&path)).await;
+    let events = crate::support::table::event_chain(&api, &client, id_of(&path)).await;
     let stored: Vec<Value> = events
         .iter()
         .filter_map(|event| event["changes"]["step_data"]["new"]["typed"].as_object())

@@ -1,7 +1,7 @@
 //! The OpenAPI document that the service serves, and the comparison of every response of every test with it: its status must
 //! be listed, and so must its code if it is a 409.
 
-use super::response::Reply;
+use super::client::Reply;
 use serde_json::Value;
 pub use shared::http::endpoints::BASE;
 use std::sync::LazyLock;

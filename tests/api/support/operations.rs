@@ -1,8 +1,7 @@
 //! The operations of the OpenAPI document: tests that walk them cover a new route at once.
 
-use super::client::Client;
+use super::client::{Client, Reply};
 use super::document::{BASE, with_components};
-use super::response::Reply;
 use super::samples::{OPEN_PATHS, Samples, content_type};
 use serde_json::Value;
 use shared::http::openapi::SIGNING_LINK;

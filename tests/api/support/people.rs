@@ -4,7 +4,7 @@ use super::client::Client;
 use super::processes::{create_process, start, system_process};
 use super::samples::SIGNATURE;
 use super::signing::{Link, signature_step, step};
-use super::table::dump::all_items;
+use super::table::all_items;
 use super::{Api, Reply};
 use serde_json::{Value, json};
 

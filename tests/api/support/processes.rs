@@ -1,9 +1,9 @@
-//! Processes from start to end, as most tests need them.
+//! Processes from start to end, as most tests need them, and their receipts.
 
-use super::client::Client;
-use super::response::Reply;
+use super::client::{Client, Reply};
 use super::samples::SIGNATURE;
 use serde_json::{Value, json};
+use shared::domain::receipts::key::Jwks;
 
 pub async fn system_process(client: &Client, slug: &str) -> String {
     let processes = client.get("/processes").await.data();
@@ -74,4 +74,17 @@ pub fn dotted_signature(width: u32, height: u32) -> String {
     writer.write_image_data(&pixels).unwrap();
     writer.finish().unwrap();
     shared::domain::values::signature_image::data_url(&bytes)
+}
+
+/// Completes a handover to `user`. Returns the asset's id and the receipt's path.
+pub async fn completed_receipt(client: &Client, user: &str) -> (String, String) {
+    let instance = complete_onboarding(client, user).await;
+    let path = format!("/processes/instances/{instance}");
+    let asset = client.get(&path).await.data()["asset_id"].as_str().unwrap().to_owned();
+    (asset, format!("{path}/receipt"))
+}
+
+pub async fn public_keys(client: &Client) -> Jwks {
+    let path = format!("/.well-known/receipt-keys?tenant={}", client.tenant);
+    serde_json::from_value(client.with_key("").get(&path).await.json()).unwrap()
 }

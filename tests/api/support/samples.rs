@@ -1,7 +1,7 @@
 //! One resource of each type, for tests that walk every route.
 
 use super::client::Client;
-use super::webhooks::deliveries::URL;
+use super::webhooks::PUBLIC_URL;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
@@ -193,7 +193,7 @@ impl Samples {
                 | "/v1/users/{id}/offboard"
                 | "/v1/users/{id}/erase",
             ) => json!({}),
-            ("POST", "/v1/webhooks") => json!({"url": URL, "events": ["asset.created"]}),
+            ("POST", "/v1/webhooks") => json!({"url": PUBLIC_URL, "events": ["asset.created"]}),
             ("POST", "/v1/webhooks/{id}/replay") => json!({"since": "2026-03-01T00:00:00Z"}),
             ("POST", "/v1/webhooks/{id}/test" | "/v1/webhooks/{id}/deliveries/{delivery_id}/retry") => Value::Null,
             ("POST", "/v1/processes") => process_definition("n"),

@@ -1,8 +1,7 @@
 //! Signing links: made with an API key, used by the person who signs.
 
-use super::client::Client;
+use super::client::{Client, Reply};
 use super::processes::{create_process, start};
-use super::response::Reply;
 use serde_json::{Value, json};
 use shared::domain::keys::token::{LinkToken, Secret};
 use shared::domain::values::id::{LinkId, TenantId};

@@ -1,13 +1,17 @@
 //! The costs of requests: consecutive round trips, and capacity units as the table reports them.
 
-use crate::support::Api;
-use crate::support::costs::{Costs, cost};
-use crate::support::processes::{complete_onboarding, system_process};
+use crate::support::processes::{complete_onboarding, create_process, start_movement, system_process};
 use crate::support::samples::SIGNATURE;
+use crate::support::signing::{Link, signature_step, signer_named, started, step};
+use crate::support::{Api, Client, Reply};
 use dev_server::meter::Cost;
 use serde_json::json;
 use shared::domain::keys::api_key::DEFAULT_RATE_LIMIT;
 use std::io::Write;
+
+/// What a million read units cost in dollars, and a million write units: docs/costs.md.
+const READ_UNIT_PRICE: f64 = 0.125;
+const WRITE_UNIT_PRICE: f64 = 0.625;
 
 #[tokio::test(start_paused = true)]
 async fn requests_cost_no_more_round_trips_and_units_than_planned() {
@@ -111,4 +115,82 @@ async fn a_row_of_an_import_costs_no_more_than_a_single_request() {
         import("?on_error=abort", &[("idempotency-key", "1")], cost(0, 5, 105.0, 0.0)).await,
     ];
     writeln!(std::io::stdout().lock(), "\n{}", lines.join("\n")).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn links_cost_no_more_round_trips_and_units_than_planned() {
+    let (api, client) = Api::with_tenant().await;
+    client.use_key_once().await;
+    let mut costs = Costs::new(&api);
+    // A link's first request, its fifth and so on take a share of its 60 requests a minute, in a round trip and a write.
+    let user = client.user("Ada").await;
+    let path = started(&client, json!([step("text", "note"), signature_step()])).await;
+    let body = json!({"signer": {"user_id": user}});
+    let links = format!("{path}/links");
+    costs.of("create a link", client.post(&links, body), cost(2, 5, 4.0, 11.0)).await;
+    let link = Link::for_guest(&client, &path).await;
+    let signer = link.signer(&client);
+    let page = client.with_key("");
+    costs.of("the page", page.get("/sign"), cost(0, 0, 0.0, 0.0)).await;
+    costs.of("first session", signer.get("/sign/session"), cost(5, 5, 4.0, 6.0)).await;
+    costs.of("later session", signer.get("/sign/session"), cost(3, 3, 4.0, 0.0)).await;
+    let note = json!({"step_data": {"note": "n"}});
+    costs.of("advance one step", signer.sign(note), cost(5, 6, 6.0, 8.0)).await;
+    let sign = json!({"step_data": {"sign": SIGNATURE}});
+    costs.of("advance the last step", signer.sign_once(&sign, "k"), cost(6, 8, 8.0, 24.0)).await;
+    costs.of("replay", signer.sign_once(&sign, "k"), cost(3, 3, 2.0, 1.0)).await;
+    costs.of("session of a used link", signer.get("/sign/session"), cost(3, 3, 4.0, 0.0)).await;
+    costs.of("receipt", signer.get("/sign/receipt"), cost(7, 10, 12.0, 5.0)).await;
+    costs.of("list two links", client.get(&links), cost(3, 4, 5.0, 0.0)).await;
+    let other = Link::create(&client, &started(&client, json!([signature_step()])).await, signer_named("G")).await;
+    costs.of("revoke", client.delete(&other.path), cost(2, 4, 3.0, 5.0)).await;
+
+    let process = create_process(&client, json!([signature_step()])).await;
+    let movement = start_movement(&client, &process, &client.assets(20).await).await;
+    let link = Link::for_guest(&client, &format!("/movements/{}", movement["id"].as_str().unwrap())).await;
+    let signer: Client = link.signer(&client);
+    costs.of("first session, 20 assets", signer.get("/sign/session"), cost(6, 6, 43.0, 6.0)).await;
+    costs.of("later session, 20 assets", signer.get("/sign/session"), cost(4, 4, 43.0, 0.0)).await;
+    costs.print();
+}
+
+/// Measures requests, and collects lines about them for a table.
+struct Costs<'a> {
+    api: &'a Api,
+    lines: Vec<String>,
+}
+
+fn cost(round_trips: usize, calls: usize, read_units: f64, write_units: f64) -> Cost {
+    Cost { round_trips, calls, read_units, write_units }
+}
+
+impl<'a> Costs<'a> {
+    fn new(api: &'a Api) -> Self {
+        Self { api, lines: Vec::new() }
+    }
+
+    /// The request must succeed, and cost no more than `max`.
+    async fn of(&mut self, name: &str, request: impl Future<Output = Reply>, max: Cost) {
+        self.api.meter.take();
+        let reply = request.await;
+        assert!(reply.status.is_success(), "{name}: {}", reply.text());
+        let cost = self.api.meter.take();
+        let Cost { round_trips, calls, read_units, write_units } = cost;
+        let is_cheap = round_trips <= max.round_trips
+            && calls <= max.calls
+            && read_units <= max.read_units
+            && write_units <= max.write_units;
+        assert!(is_cheap, "{name} costs {cost:?}, more than {max:?}");
+        assert!(max.calls == 0 || round_trips > 0 && read_units > 0.0, "{name} was not measured: {cost:?}");
+        let dollars = read_units * READ_UNIT_PRICE + write_units * WRITE_UNIT_PRICE;
+        self.lines.push(format!("{name:<42}{round_trips:>12}{calls:>7}{read_units:>12.1}{write_units:>13.1}{dollars:>15.2}"));
+    }
+
+    /// Directly to stdout, so that it is shown even when the test passes.
+    fn print(self) {
+        let mut out = std::io::stdout().lock();
+        let [trips, reads, writes] = ["round trips", "read units", "write units"];
+        writeln!(out, "\n{:<42}{trips:>12}{:>7}{reads:>12}{writes:>13}{:>15}", "request", "calls", "$ per million").unwrap();
+        writeln!(out, "{}", self.lines.join("\n")).unwrap();
+    }
 }

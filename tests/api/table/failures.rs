@@ -5,7 +5,7 @@ use crate::http::idempotency::stored;
 use crate::support::operations::{Operation, WRITE_METHODS, by_method, operations};
 use crate::support::processes::create_process;
 use crate::support::samples::{SIGNATURE, Samples, content_type, event_count};
-use crate::support::table::history::event_chain;
+use crate::support::table::event_chain;
 use crate::support::{Api, Client, Snapshot, at_each_place, full_tests, sample};
 use dev_server::faulty_table::planned::CallFailure;
 use dev_server::invariants::violations;

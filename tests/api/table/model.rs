@@ -3,7 +3,7 @@
 //! the table holds. In the end every asset, process instance and event is as the model says.
 
 use crate::support::processes::create_process;
-use crate::support::table::history::event_chain;
+use crate::support::table::event_chain;
 use crate::support::{Api, Client, paused_runtime, property, runtime};
 use dev_server::faulty_table::Weaknesses;
 use futures_util::future::join_all;

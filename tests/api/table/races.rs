@@ -21,7 +21,7 @@
 use crate::support::processes::{create_process, start, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, signature_step, step};
-use crate::support::table::history::event_chain;
+use crate::support::table::event_chain;
 use crate::support::{Api, Client, Reply, over_http};
 use dev_server::invariants::violations;
 use futures_util::future::join_all;

@@ -1,7 +1,7 @@
 //! Records that can't be read: they are named, take nothing else down, and the operator can take them from a backup or remove them.
 
 use crate::support::samples::Samples;
-use crate::support::table::history::set_attribute;
+use crate::support::table::set_attribute;
 use crate::support::{Api, Client, UNKNOWN_ID, all_items, log, sample};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Tenants and their settings.
 
 use crate::support::processes::{complete_onboarding, create_process, start_movement};
-use crate::support::table::history::event_chain;
+use crate::support::table::event_chain;
 use crate::support::{Api, Client, over_http};
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};

@@ -1,8 +1,7 @@
 //! The API of deliveries: tests, lists, retries and replays, each of which sends a message once.
 
 use crate::support::queue::delivery;
-use crate::support::webhooks::deliveries::{id, path, with_delivery};
-use crate::support::webhooks::pipeline::{send, with_webhook};
+use crate::support::webhooks::{send, webhook_id, webhook_path, with_delivery, with_webhook};
 use crate::support::{Api, Client, UNKNOWN_ID};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -32,12 +31,12 @@ fn replayed(api: &Api) -> ReplayRequest {
 async fn a_test_asks_for_a_delivery_of_an_event_that_no_history_has() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["asset.created"])).await;
-    client.patch(&path(&webhook), json!({"is_active": false})).await.data();
-    let reply = client.send("POST", &format!("{}/test", path(&webhook)), None, "").await;
+    client.patch(&webhook_path(&webhook), json!({"is_active": false})).await.data();
+    let reply = client.send("POST", &format!("{}/test", webhook_path(&webhook)), None, "").await;
     let shown = reply.data();
     assert_eq!((reply.status.as_u16(), reply.header("etag")), (200, ""));
     let request = asked(&api);
-    assert_eq!((request.tenant_id, request.webhook_id), (client.tenant, id(&webhook)));
+    assert_eq!((request.tenant_id, request.webhook_id), (client.tenant, webhook_id(&webhook)));
     assert_eq!(shown["id"], request.event_id.to_string());
     let actor = &request.test.expect("a test").actor;
     assert_eq!(actor.key_id.unwrap().to_string(), client.get("/me").await.data()["key"]["id"]);
@@ -54,7 +53,7 @@ async fn a_test_asks_for_a_delivery_of_an_event_that_no_history_has() {
 async fn deliveries_are_listed_newest_first_and_by_status() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["*"])).await;
-    let list = format!("{}/deliveries", path(&webhook));
+    let list = format!("{}/deliveries", webhook_path(&webhook));
     assert_eq!(client.get(&list).await.json()["meta"]["total"], 0);
     let statuses = [DeliveryStatus::Pending, DeliveryStatus::Delivered, DeliveryStatus::Failed];
     let mut deliveries: Vec<Delivery> =
@@ -118,7 +117,7 @@ async fn a_list_counts_the_newest_five_hundred_at_a_bounded_cost() {
     for some in [&failed[..], &many].concat().chunks(100) {
         join_all(some.iter().map(async |delivery| store.write_delivery(None, delivery).await.unwrap())).await;
     }
-    let list = format!("{}/deliveries?limit=100", path(&webhook));
+    let list = format!("{}/deliveries?limit=100", webhook_path(&webhook));
     let last = client.get(&format!("{list}&page=5")).await.json();
     assert_eq!((&last["meta"]["total"], &last["data"][99]["id"]), (&json!(500), &json!(many[5].event_id)));
     assert_eq!(client.get(&format!("{list}&page=6")).await.data(), json!([]));
@@ -164,9 +163,9 @@ async fn a_retry_is_later_than_the_request_before_whatever_the_clocks_say() {
 async fn a_retry_of_a_test_is_a_test() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["*"])).await;
-    let test = client.send("POST", &format!("{}/test", path(&webhook)), None, "").await.id();
+    let test = client.send("POST", &format!("{}/test", webhook_path(&webhook)), None, "").await.id();
     api.queue.take();
-    client.post(&format!("{}/deliveries/{test}/retry", path(&webhook)), json!({})).await.data();
+    client.post(&format!("{}/deliveries/{test}/retry", webhook_path(&webhook)), json!({})).await.data();
     let request = asked(&api);
     assert!(request.test.is_some() && request.event_id.to_string() == test);
 }
@@ -180,7 +179,7 @@ async fn only_deliveries_of_an_active_webhook_are_retried() {
     for missing in [
         format!("{webhook}/deliveries/{UNKNOWN_ID}/retry"),
         format!("{webhook}/deliveries/x/retry"),
-        format!("{}/deliveries/{}/retry", path(&other), delivery.event_id),
+        format!("{}/deliveries/{}/retry", webhook_path(&other), delivery.event_id),
         format!("/webhooks/{UNKNOWN_ID}/deliveries/{}/retry", delivery.event_id),
     ] {
         client.post(&missing, json!({})).await.problem(404, "NOT_FOUND");
@@ -198,11 +197,11 @@ async fn only_deliveries_of_an_active_webhook_are_retried() {
 async fn a_replay_asks_for_the_events_of_a_time() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["asset.*"])).await;
-    let replay = format!("{}/replay", path(&webhook));
+    let replay = format!("{}/replay", webhook_path(&webhook));
     let since: Timestamp = "2026-03-04T00:00:00.000Z".parse().unwrap();
     let shown = client.post(&replay, json!({"since": since})).await.data();
     let request = replayed(&api);
-    assert_eq!((request.tenant_id, request.webhook_id), (client.tenant, id(&webhook)));
+    assert_eq!((request.tenant_id, request.webhook_id), (client.tenant, webhook_id(&webhook)));
     let (before, first) = (EventId::new(Timestamp::from_millis(since.millis() - 1), [255; 10]), EventId::new(since, [0; 10]));
     assert!(request.after >= before && request.after < first, "an event of the first millisecond is sent");
     assert_eq!((request.until, &request.events), (request.requested_at, &WebhookEvents(vec!["asset.*".to_owned()])));
@@ -213,7 +212,7 @@ async fn a_replay_asks_for_the_events_of_a_time() {
     assert_eq!(shown, expected);
     let body = json!({"since": since, "until": "2026-03-04T12:00:00+01:00", "events": ["user.created", "asset.deleted"]});
     let other = client.webhook(json!(["*"])).await;
-    let shown = client.post(&format!("{}/replay", path(&other)), body).await.data();
+    let shown = client.post(&format!("{}/replay", webhook_path(&other)), body).await.data();
     let request = replayed(&api);
     assert_eq!(
         (&shown["until"], &shown["events"]),
@@ -368,7 +367,7 @@ async fn a_later_replay_ends_an_earlier_one() {
 async fn copies_of_a_request_are_one_replay_and_a_failed_one_is_none() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["asset.created"])).await;
-    let (replay, body) = (format!("{}/replay", path(&webhook)), json!({"since": SINCE}));
+    let (replay, body) = (format!("{}/replay", webhook_path(&webhook)), json!({"since": SINCE}));
     api.queue.fail(1);
     client.post(&replay, body.clone()).await.problem(503, "UNAVAILABLE");
     let with_version = client.send_json("POST", &replay, &body.to_string(), ("if-match", "\"1-0\"")).await;
@@ -386,16 +385,16 @@ async fn a_tenant_starts_so_many_replays_a_day() {
     let (api, client) = Api::with_tenant().await;
     let webhooks = [client.webhook(json!(["*"])).await, client.webhook(json!(["*"])).await];
     for n in 0..MAX_REPLAYS_PER_DAY {
-        let replay = format!("{}/replay", path(&webhooks[n as usize % 2]));
+        let replay = format!("{}/replay", webhook_path(&webhooks[n as usize % 2]));
         client.post(&replay, json!({"since": SINCE})).await.data();
         api.advance_clock(8 * 60);
     }
-    let replay = format!("{}/replay", path(&webhooks[0]));
+    let replay = format!("{}/replay", webhook_path(&webhooks[0]));
     let problem = running(&client, &replay).await;
     let next: Timestamp = problem["retry_at"].as_str().unwrap().parse().unwrap();
     assert!(problem["detail"].as_str().unwrap().contains("50 replays a day"), "{problem}");
     let (_, stranger) = (api.advance_clock_millis(next.since(api.now()).num_milliseconds()), api.tenant().await);
     client.post(&replay, json!({"since": SINCE})).await.data();
     let webhook = stranger.webhook(json!(["*"])).await;
-    stranger.post(&format!("{}/replay", path(&webhook)), json!({"since": SINCE})).await.data();
+    stranger.post(&format!("{}/replay", webhook_path(&webhook)), json!({"since": SINCE})).await.data();
 }

@@ -1,7 +1,6 @@
 //! Deliveries and the capacity of partitions.
 
-use crate::support::webhooks::pipeline::{Pipeline, delivering, webhook};
-use crate::support::webhooks::stream::batch;
+use crate::support::webhooks::{Pipeline, delivering, stream_batch, webhook};
 use crate::support::{Api, paused_runtime};
 use crate::table::requests::partitions;
 use dev_server::faulty_table::Weaknesses;
@@ -67,7 +66,7 @@ fn deliveries_take_no_capacity_from_the_tenants_requests() {
         let path = format!("/assets/{asset}");
         for second in records.chunks(events_per_second) {
             let begin = Instant::now();
-            assert_eq!(pipeline.fanout.handle(batch(second)).await.batch_item_failures, []);
+            assert_eq!(pipeline.fanout.handle(stream_batch(second)).await.batch_item_failures, []);
             let requests = async {
                 for n in 0..2 {
                     client.get(&path).await.data();
@@ -84,7 +83,7 @@ fn deliveries_take_no_capacity_from_the_tenants_requests() {
         pipeline.run_to_end(&api).await;
         assert_eq!(pipeline.receivers.got().len(), records.len() * WEBHOOKS);
         for record in &records {
-            let event = crate::support::webhooks::pipeline::event_id(record);
+            let event = crate::support::webhooks::event_id(record);
             assert_eq!(hooks[0].delivery(&event).await.unwrap().status, DeliveryStatus::Delivered);
         }
     });

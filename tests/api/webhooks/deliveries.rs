@@ -1,10 +1,9 @@
 //! From the queue to the receivers: requests, repetitions and records.
 
 use crate::support::queue::VISIBILITY;
-use crate::support::webhooks::pipeline::{
-    URL, created, delivering, delivery, encrypted, replay, send, settle, webhook, with_webhook,
+use crate::support::webhooks::{
+    URL, created, delivering, delivery, encrypted, replay, send, settle, stream_batch, webhook, with_webhook,
 };
-use crate::support::webhooks::stream::batch;
 use crate::table::requests::{is_guarded, partitions};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -73,13 +72,13 @@ async fn doubles_of_records_and_messages_are_not_sent_again() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     client.asset(json!({"name": "a"})).await;
     let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
-    let batch = || crate::support::webhooks::stream::batch(&[records.clone(), records.clone()].concat());
+    let batch = || stream_batch(&[records.clone(), records.clone()].concat());
     pipeline.fanout.handle(batch()).await;
     pipeline.run().await;
     pipeline.fanout.handle(batch()).await;
     pipeline.run().await;
     let received = pipeline.receivers.take();
-    let event = crate::support::webhooks::pipeline::event_id(&records[0]);
+    let event = crate::support::webhooks::event_id(&records[0]);
     // Messages that are handled at the same time may both be sent; all have the same ID.
     assert!((1..=2).contains(&received.len()) && received.iter().all(|sent| sent.id == event));
     let record = hook.delivery(&event).await.unwrap();
@@ -108,7 +107,7 @@ async fn both_secrets_sign_while_the_grace_of_a_rotation_lasts() {
     pipeline.run().await;
     let received = pipeline.receivers.take();
     assert_eq!(received.len(), 2);
-    let verifies = |secret: &WebhookSecret, sent: &crate::support::webhooks::receivers::Arrival| {
+    let verifies = |secret: &WebhookSecret, sent: &crate::support::webhooks::Arrival| {
         let mut headers = axum::http::HeaderMap::new();
         let fields = [("webhook-id", &sent.id), ("webhook-timestamp", &sent.seconds.to_string())];
         for (name, value) in fields.into_iter().chain([("webhook-signature", &sent.signatures)]) {
@@ -245,7 +244,7 @@ async fn batches_can_be_handled_by_other_threads() {
         value
     }
     let (_, _, pipeline) = delivering().await;
-    is_send(pipeline.fanout.handle(crate::support::webhooks::stream::batch(&[]))).await;
+    is_send(pipeline.fanout.handle(stream_batch(&[]))).await;
     is_send(pipeline.deliver.handle(Default::default())).await;
 }
 
@@ -563,7 +562,7 @@ async fn the_functions_read_consistently_and_write_conditionally_in_one_tenant()
     api.faults.take_requests();
     let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
     api.faults.take_requests();
-    pipeline.fanout.handle(batch(&records)).await;
+    pipeline.fanout.handle(stream_batch(&records)).await;
     pipeline.run_to_end(&api).await;
     let keys = Keys::of(client.tenant);
     let own = [keys.partition(), keys.webhook_partition(hook.id)].map(|partition| partition.as_s().unwrap().clone());

@@ -1,9 +1,9 @@
 //! At least once: despite failures, stops and simultaneous requests, every event reaches every active webhook that wants it.
 
-use crate::support::webhooks::key_encryption::ObservedKeyEncryption;
-use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, delivering, delivery, event_id, replay, send, settle, webhook};
-use crate::support::webhooks::receivers::Receivers;
-use crate::support::webhooks::stream::batch;
+use crate::support::webhooks::{
+    ObservedKeyEncryption, Pipeline, Receivers, TestWebhook, delivering, delivery, event_id, replay, send, settle, stream_batch,
+    webhook,
+};
 use crate::support::{Api, Client, Disturbance, at_each_place, paused_runtime, sample};
 use deliver::Deliver;
 use dev_server::faulty_table::Weaknesses;
@@ -293,7 +293,7 @@ fn on_a_faulty_table(seed: u64) {
             wanted.extend(ids.flat_map(|id| hooks.iter().map(move |hook| (hook.url.clone(), id.clone()))));
             let mut from = 0;
             for _ in 0..50 {
-                let response = pipeline.fanout.handle(batch(&records[from..])).await;
+                let response = pipeline.fanout.handle(stream_batch(&records[from..])).await;
                 let Some(failure) = response.batch_item_failures.first() else { break };
                 let number = failure.item_identifier.clone().unwrap();
                 from = records.iter().position(|record| record["dynamodb"]["SequenceNumber"] == number.as_str()).unwrap();

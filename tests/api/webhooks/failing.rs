@@ -1,6 +1,6 @@
 //! Webhooks that fail or are slow: they delay no other, and the service disables those that nobody receives.
 
-use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, delivering, webhook, with_webhook};
+use crate::support::webhooks::{Pipeline, TestWebhook, delivering, webhook, with_webhook};
 use crate::support::{Api, Client};
 use chrono::TimeDelta;
 use dev_server::faulty_table::planned::CallFailure;

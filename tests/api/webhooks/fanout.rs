@@ -1,10 +1,8 @@
 //! From the table's stream to the queue: one message for each event, for the webhooks that want it.
 
-use crate::support::dropping::dropped_after;
 use crate::support::queue::deliveries;
-use crate::support::webhooks::pipeline::{TestWebhook, URL, delivering, event_id, webhook};
-use crate::support::webhooks::stream::{batch, record};
-use crate::support::{Api, Client, at_each_place};
+use crate::support::webhooks::{TestWebhook, URL, delivering, event_id, stream_batch, stream_record, webhook};
+use crate::support::{Api, Client, at_each_place, dropped_after};
 use dev_server::faulty_table::planned::CallFailure;
 use serde_json::{Value, json};
 use shared::domain::values::id::{EventId, Id};
@@ -53,7 +51,7 @@ async fn each_event_is_one_message_for_the_webhooks_that_want_it() {
     };
     let (create, update) = (of_entity(&asset, "asset.created"), of_entity(&asset, "asset.updated"));
     let foreign = of_entity(&foreign, "asset.created");
-    assert_eq!(reported(&pipeline.fanout.handle(batch(&records)).await), [""; 0]);
+    assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&records)).await), [""; 0]);
     let sent = pipeline.queue.take_sent();
     let mut found = deliveries(&sent);
     found.sort();
@@ -100,7 +98,7 @@ async fn other_records_of_the_stream_are_ignored_and_unreadable_events_skipped()
     let strange = [
         with_name("MODIFY"),
         with_name("REMOVE"),
-        record("INSERT", &flat),
+        stream_record("INSERT", &flat),
         changed(&["Keys"], json!({})),
         changed(&["Keys", "SK"], json!({"S": "EVENT#x"})),
         changed(&["Keys", "PK"], json!({"S": "REGISTRY"})),
@@ -110,9 +108,9 @@ async fn other_records_of_the_stream_are_ignored_and_unreadable_events_skipped()
         changed(&["NewImage"], json!({})),
         good.clone(),
     ];
-    assert_eq!(reported(&pipeline.fanout.handle(batch(&strange)).await), [""; 0]);
+    assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&strange)).await), [""; 0]);
     assert_eq!(deliveries(&pipeline.queue.take_sent()), [pair(&all, &event_id(&good))]);
-    assert_eq!(reported(&pipeline.fanout.handle(batch(&[])).await), [""; 0]);
+    assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&[])).await), [""; 0]);
 }
 
 /// Not even of its shard: the batch succeeds, and the function `deliver` sends the deliveries later.
@@ -127,7 +125,7 @@ async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other() {
     }
     let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
     api.faults.fail_call(0, CallFailure::Throttled);
-    assert_eq!(reported(&pipeline.fanout.handle(batch(&records)).await), [""; 0]);
+    assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&records)).await), [""; 0]);
     assert!(api.faults.stop_failing());
     let sent = deliveries(&pipeline.queue.take_sent());
     let (aside, missing) = (pipeline.queue.take_sent_retries(), usize::from(sent[0].0 == hooks[0].id.to_string()));
@@ -138,7 +136,7 @@ async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other() {
     // If that is not possible either, the stream repeats the batch.
     api.faults.fail_call(0, CallFailure::Throttled);
     pipeline.queue.fail_call(1, false);
-    assert_eq!(reported(&pipeline.fanout.handle(batch(&records)).await).len(), 1);
+    assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&records)).await).len(), 1);
     assert!(api.faults.stop_failing() && pipeline.queue.stop_failing());
     // A second failure in the queue of retries sets it aside once more.
     api.faults.fail_call(0, CallFailure::Throttled);
@@ -158,7 +156,7 @@ async fn events_of_before_a_webhook_are_not_sent_to_it() {
     let second = webhook(&api, client.tenant, URL, &["asset.*"]).await;
     client.asset(json!({"name": "after"})).await;
     let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
-    assert_eq!(reported(&pipeline.fanout.handle(batch(&records)).await), [""; 0]);
+    assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&records)).await), [""; 0]);
     let sent = deliveries(&pipeline.queue.take_sent());
     let of = |webhook: &TestWebhook| {
         let of_webhook = sent.iter().filter(|(id, _)| *id == webhook.id.to_string());
@@ -171,7 +169,7 @@ async fn events_of_before_a_webhook_are_not_sent_to_it() {
     assert_eq!(of(&second), [just_before, after]);
     // Also when it is changed later.
     second.activate(true).await;
-    pipeline.fanout.handle(batch(&records)).await;
+    pipeline.fanout.handle(stream_batch(&records)).await;
     assert_eq!(deliveries(&pipeline.queue.take_sent()).len(), 6);
 }
 
@@ -184,12 +182,12 @@ async fn a_batch_is_repeated_from_its_first_event_with_a_message() {
     client.user("Ada").await;
     let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
     pipeline.queue.fail_call(0, false);
-    let failed = reported(&pipeline.fanout.handle(batch(&records)).await);
+    let failed = reported(&pipeline.fanout.handle(stream_batch(&records)).await);
     assert_eq!(failed, [sequence_number(&records[1])]);
     assert!(pipeline.queue.stop_failing());
-    let late = pipeline.fanout.handle_until(batch(&records), Instant::now()).await;
+    let late = pipeline.fanout.handle_until(stream_batch(&records), Instant::now()).await;
     assert_eq!(reported(&late), [sequence_number(&records[0])]);
-    let in_time = pipeline.fanout.handle_until(batch(&records), Instant::now() + std::time::Duration::from_secs(60)).await;
+    let in_time = pipeline.fanout.handle_until(stream_batch(&records), Instant::now() + std::time::Duration::from_secs(60)).await;
     assert_eq!((reported(&in_time).len(), pipeline.queue.take_sent().len()), (0, 1));
 }
 
@@ -209,7 +207,7 @@ async fn committed(api: &Api) -> (Client, HashSet<(EventId, String)>) {
 }
 
 /// Deliveries of the messages that were sent; what was set aside is fanned out.
-async fn messages(pipeline: &crate::support::webhooks::pipeline::Pipeline, api: &Api) -> HashSet<(EventId, String)> {
+async fn messages(pipeline: &crate::support::webhooks::Pipeline, api: &Api) -> HashSet<(EventId, String)> {
     let mut sent = pipeline.queue.take_sent();
     for aside in pipeline.queue.take_sent_retries() {
         let Message::Fanout(request) = aside.message else { panic!("{aside:?}") };
@@ -226,9 +224,9 @@ async fn a_batch_that_is_dropped_at_any_point_is_sent_as_a_whole_when_it_is_repe
     at_each_place(&[()], 3, 2, async |place, ()| {
         let (_, wanted) = committed(&api).await;
         let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
-        let is_dropped = dropped_after(place + 1, pipeline.fanout.handle(batch(&records))).await.is_none();
+        let is_dropped = dropped_after(place + 1, pipeline.fanout.handle(stream_batch(&records))).await.is_none();
         if is_dropped {
-            assert_eq!(reported(&pipeline.fanout.handle(batch(&records)).await), [""; 0]);
+            assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&records)).await), [""; 0]);
         }
         let sent = messages(&pipeline, &api).await;
         assert!(sent.is_superset(&wanted), "dropped at place {place}");
@@ -249,13 +247,13 @@ async fn a_batch_survives_the_failure_of_any_call() {
             Some(failure) => api.faults.fail_call(place, failure),
             None => pipeline.queue.fail_call(place, place % 2 == 0),
         }
-        let first = reported(&pipeline.fanout.handle(batch(&records)).await);
+        let first = reported(&pipeline.fanout.handle(stream_batch(&records)).await);
         let has_failed = api.faults.stop_failing() | pipeline.queue.stop_failing();
         // A tenant that can't be read is set aside.
         assert_eq!(first.is_empty(), !has_failed || failure.is_some(), "{place} {failure:?}");
         let repeated = records.iter().position(|record| first.contains(&sequence_number(record)));
         if let Some(from) = repeated {
-            assert_eq!(reported(&pipeline.fanout.handle(batch(&records[from..])).await), [""; 0]);
+            assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&records[from..])).await), [""; 0]);
         }
         assert!(messages(&pipeline, &api).await.is_superset(&wanted), "{place} {failure:?}");
         has_failed
@@ -277,7 +275,7 @@ async fn a_batch_reads_the_webhooks_of_each_tenant_once() {
     }
     let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
     api.meter.take();
-    pipeline.fanout.handle(batch(&records)).await;
+    pipeline.fanout.handle(stream_batch(&records)).await;
     let cost = api.meter.take();
     assert_eq!((cost.calls, cost.read_units, cost.write_units), (2, 2.0, 0.0));
     assert!((10..20).contains(&pipeline.queue.take_sent().len()));

@@ -1,9 +1,9 @@
 //! The roles of the functions between the table's stream and the receivers of webhooks, compared with their calls.
 
-use crate::deployment::policies::{allows_partition, granted, needed, statements, texts};
+use crate::deployment::{allows_partition, granted, needed, statements, texts};
 use crate::support::functions::{resource, resources, variables_of_all};
 use crate::support::queue::TestQueue;
-use crate::support::webhooks::stream;
+use crate::support::webhooks::{stream_batch, stream_record};
 use crate::support::{Api, Client};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::sqs::SqsEvent;
@@ -26,7 +26,7 @@ async fn stream_event(api: &Api, client: &Client) -> Event {
     let query = api.dynamo.query().table_name(&api.table).key_condition_expression("PK = :pk AND begins_with(SK, :event)");
     let query = query.expression_attribute_values(":pk", Keys::of(client.tenant).partition());
     let events = query.expression_attribute_values(":event", AttributeValue::S("EVENT#".into())).send().await.unwrap();
-    stream::batch(&events.items().iter().map(|item| stream::record("INSERT", item)).collect::<Vec<_>>())
+    stream_batch(&events.items().iter().map(|item| stream_record("INSERT", item)).collect::<Vec<_>>())
 }
 
 fn batch(message: &Message) -> SqsEvent {

@@ -1,9 +1,8 @@
 //! Webhooks and their secrets: creating, changing, rotating and deleting them, and accepted values.
 
 use crate::keys::secrets::items_as_text;
-use crate::support::table::history::event_chain;
-use crate::support::webhooks::deliveries::{URL, path};
-use crate::support::webhooks::key_encryption::ObservedKeyEncryption;
+use crate::support::table::event_chain;
+use crate::support::webhooks::{ObservedKeyEncryption, PUBLIC_URL, webhook_path};
 use crate::support::{Api, Client, all_items, log, over_http};
 use base64_simd::STANDARD;
 use futures_util::future::join_all;
@@ -28,7 +27,7 @@ async fn a_webhook_is_created_listed_changed_and_deleted() {
     let created = client.post("/webhooks", body).await;
     assert_eq!((created.status.as_u16(), created.header("etag")), (201, ""));
     let mut webhook = created.data();
-    assert_eq!(created.header("location"), format!("/v1{}", path(&webhook)));
+    assert_eq!(created.header("location"), format!("/v1{}", webhook_path(&webhook)));
     webhook.as_object_mut().unwrap().remove("secret").expect("a secret");
     let expected = json!({
         "id": webhook["id"], "url": "https://hooks.example.com/assets?a=b", "description": "ERP",
@@ -36,7 +35,7 @@ async fn a_webhook_is_created_listed_changed_and_deleted() {
         "updated_at": webhook["created_at"], "rotated_at": null, "previous_secret_until": null
     });
     assert_eq!(webhook, expected);
-    let read = client.get(&path(&webhook)).await;
+    let read = client.get(&webhook_path(&webhook)).await;
     assert_eq!(read.data(), webhook);
     let etag = read.header("etag").to_owned();
     let other = client.webhook(json!(["*"])).await;
@@ -44,19 +43,22 @@ async fn a_webhook_is_created_listed_changed_and_deleted() {
     assert_eq!(listed["meta"], json!({"total": 2, "page": 1, "limit": 20, "total_pages": 1}));
     assert_eq!((&listed["data"][0]["id"], &listed["data"][1]), (&other["id"], &webhook));
 
-    let patched = client.send_json("PATCH", &path(&webhook), r#"{"is_active": false}"#, ("if-match", &etag)).await.data();
+    let patched = client.send_json("PATCH", &webhook_path(&webhook), r#"{"is_active": false}"#, ("if-match", &etag)).await.data();
     assert_eq!((patched["is_active"].as_bool(), &patched["url"]), (Some(false), &webhook["url"]));
     client
-        .send_json("PATCH", &path(&webhook), r#"{"is_active": true}"#, ("if-match", &etag))
+        .send_json("PATCH", &webhook_path(&webhook), r#"{"is_active": true}"#, ("if-match", &etag))
         .await
         .problem(412, "PRECONDITION_FAILED");
     // A response can be sent back.
-    assert_eq!(client.patch(&path(&webhook), patched.clone()).await.data(), patched);
+    assert_eq!(client.patch(&webhook_path(&webhook), patched.clone()).await.data(), patched);
     let refused = json!({"secret": "whsec_x", "disabled_reason": "gone", "id": other["id"], "slot": 1});
-    assert_eq!(client.patch(&path(&webhook), refused).await.field_errors(), ["/disabled_reason", "/id", "/secret", "/slot"]);
+    assert_eq!(
+        client.patch(&webhook_path(&webhook), refused).await.field_errors(),
+        ["/disabled_reason", "/id", "/secret", "/slot"]
+    );
 
-    assert_eq!(client.delete(&path(&webhook)).await.data(), patched);
-    client.get(&path(&webhook)).await.problem(404, "NOT_FOUND");
+    assert_eq!(client.delete(&webhook_path(&webhook)).await.data(), patched);
+    client.get(&webhook_path(&webhook)).await.problem(404, "NOT_FOUND");
     assert_eq!(client.total("/webhooks").await, 1);
     let types: Vec<Value> =
         event_chain(&api, &client, webhook["id"].as_str().unwrap()).await.iter().map(|it| it["type"].clone()).collect();
@@ -78,12 +80,12 @@ async fn addresses_and_events_are_checked_together() {
     }
     let both = json!({"url": "https://10.0.0.1/", "events": ["*"], "description": "a\u{7}", "colour": "red"});
     assert_eq!(client.post("/webhooks", both).await.field_errors(), ["/colour", "/description", "/url"]);
-    let events = json!({"url": URL, "events": ["asset.craeted", "asset.*", "asset.*", "webhook.test"]});
+    let events = json!({"url": PUBLIC_URL, "events": ["asset.craeted", "asset.*", "asset.*", "webhook.test"]});
     let refused = client.post("/webhooks", events).await;
     assert_eq!(refused.field_errors(), ["/events/0", "/events/2", "/events/3"]);
     assert!(refused.text().contains("unknown event type; known: asset.created, "), "{}", refused.text());
     for events in [json!([]), json!("*"), json!([1]), json!(vec!["*"; 51]), Value::Null] {
-        let reply = client.post("/webhooks", json!({"url": URL, "events": events})).await;
+        let reply = client.post("/webhooks", json!({"url": PUBLIC_URL, "events": events})).await;
         assert_eq!(reply.field_errors(), ["/events"], "{events}");
     }
     assert_eq!(client.post("/webhooks", json!({})).await.field_errors(), ["/events", "/url"]);
@@ -91,7 +93,7 @@ async fn addresses_and_events_are_checked_together() {
 
     let webhook = client.webhook(json!(["*"])).await;
     for body in [json!({"url": "https://[::1]/"}), json!({"url": "http://example.com/"}), json!({"url": null})] {
-        assert_eq!(client.patch(&path(&webhook), body).await.field_errors(), ["/url"]);
+        assert_eq!(client.patch(&webhook_path(&webhook), body).await.field_errors(), ["/url"]);
     }
 }
 
@@ -104,7 +106,7 @@ async fn a_policy_can_allow_addresses_of_this_machine_and_nothing_else() {
         app.with_address_policy(AddressPolicy::PublicOrLoopback)
     });
     let mut created = Value::Null;
-    for url in ["http://127.0.0.1:9000/hook", "http://localhost:9000/", "https://[::1]/", URL] {
+    for url in ["http://127.0.0.1:9000/hook", "http://localhost:9000/", "https://[::1]/", PUBLIC_URL] {
         created = local.post("/webhooks", json!({"url": url, "events": ["*"]})).await.data();
         assert_eq!(created["url"], url);
     }
@@ -113,19 +115,19 @@ async fn a_policy_can_allow_addresses_of_this_machine_and_nothing_else() {
     }
     // Without the policy, such an address can be sent back as it is, and not be chosen again.
     let here = json!({"url": "http://127.0.0.1:9000/hook"});
-    local.patch(&path(&created), here.clone()).await.data();
-    let mut read = client.get(&path(&created)).await.data();
+    local.patch(&webhook_path(&created), here.clone()).await.data();
+    let mut read = client.get(&webhook_path(&created)).await.data();
     read["description"] = json!("still here");
-    assert_eq!(client.patch(&path(&created), read).await.data()["url"], here["url"]);
-    client.patch(&path(&created), json!({"url": URL})).await.data();
-    assert_eq!(client.patch(&path(&created), here).await.field_errors(), ["/url"]);
+    assert_eq!(client.patch(&webhook_path(&created), read).await.data()["url"], here["url"]);
+    client.patch(&webhook_path(&created), json!({"url": PUBLIC_URL})).await.data();
+    assert_eq!(client.patch(&webhook_path(&created), here).await.field_errors(), ["/url"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tenant_has_at_most_twenty_webhooks_however_many_are_created_at_once() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
-    let body = json!({"url": URL, "events": ["*"]});
+    let body = json!({"url": PUBLIC_URL, "events": ["*"]});
     let all = join_all((0..25).map(|_| client.post("/webhooks", body.clone()))).await;
     let created: Vec<Value> = all.iter().filter(|reply| reply.status == 201).map(|reply| reply.data()).collect();
     for refused in all.iter().filter(|reply| reply.status != 201) {
@@ -140,7 +142,7 @@ async fn a_tenant_has_at_most_twenty_webhooks_however_many_are_created_at_once()
     assert_eq!(problem["limit"], 20);
     assert_eq!(client.total("/webhooks?limit=100").await, 20);
     assert_eq!(client.post("/webhooks?dry_run=true", body.clone()).await.status, 409);
-    client.delete(&path(&created[7])).await.data();
+    client.delete(&webhook_path(&created[7])).await.data();
     client.post("/webhooks", body.clone()).await.data();
     client.post("/webhooks", body.clone()).await.problem(409, "CONFLICT");
     // Another tenant has webhooks of its own.
@@ -163,7 +165,7 @@ async fn only_admins_have_the_scopes_of_webhooks() {
     let key = json!({"name": "k", "scopes": ["webhooks:read", "webhooks:write"], "user_id": user});
     let bound = client.with_key_of(&client.post("/keys", key).await.data());
     assert_eq!(bound.get("/webhooks").await.problem(403, "FORBIDDEN")["scope"], "webhooks:read");
-    let body = json!({"url": URL, "events": ["*"]});
+    let body = json!({"url": PUBLIC_URL, "events": ["*"]});
     assert_eq!(bound.post("/webhooks", body.clone()).await.problem(403, "FORBIDDEN")["scope"], "webhooks:write");
     client.patch(&format!("/users/{user}"), json!({"role": "admin"})).await.data();
     bound.post("/webhooks", body).await.data();
@@ -178,13 +180,13 @@ async fn without_a_queue_or_an_encryption_key_there_are_no_webhooks() {
     let without_queue = configured(&api, &client, |app| app.with_key_encryption(Some(key_encryption.clone())));
     let without_key = configured(&api, &client, |app| app.with_queue(Some(queue.clone())));
     let before = api.dump().await;
-    let body = json!({"url": URL, "events": ["*"]});
+    let body = json!({"url": PUBLIC_URL, "events": ["*"]});
     for (client, post, body) in [
         (&without_queue, "/webhooks".to_owned(), body.clone()),
         (&without_key, "/webhooks".to_owned(), body.clone()),
-        (&without_key, format!("{}/rotate", path(&webhook)), json!({})),
-        (&without_queue, format!("{}/test", path(&webhook)), json!({})),
-        (&without_queue, format!("{}/replay", path(&webhook)), json!({"since": "2026-03-01T00:00:00Z"})),
+        (&without_key, format!("{}/rotate", webhook_path(&webhook)), json!({})),
+        (&without_queue, format!("{}/test", webhook_path(&webhook)), json!({})),
+        (&without_queue, format!("{}/replay", webhook_path(&webhook)), json!({"since": "2026-03-01T00:00:00Z"})),
     ] {
         let problem = client.post(&post, body).await.problem(409, "CONFLICT");
         assert!(problem["detail"].as_str().unwrap().starts_with("Webhooks are not available: "), "{problem}");
@@ -192,9 +194,9 @@ async fn without_a_queue_or_an_encryption_key_there_are_no_webhooks() {
     assert_eq!(api.dump().await, before);
     assert_eq!(api.queue.take(), []);
     // What is there can be read, changed and deleted.
-    without_queue.patch(&path(&webhook), json!({"is_active": false})).await.data();
-    assert_eq!(without_key.get(&path(&webhook)).await.data()["is_active"], false);
-    without_key.delete(&path(&webhook)).await.data();
+    without_queue.patch(&webhook_path(&webhook), json!({"is_active": false})).await.data();
+    assert_eq!(without_key.get(&webhook_path(&webhook)).await.data()["is_active"], false);
+    without_key.delete(&webhook_path(&webhook)).await.data();
 }
 
 /// The secret must have the form that libraries for Standard Webhooks read.
@@ -248,17 +250,17 @@ async fn a_secret_is_shown_once_and_stored_encrypted() {
     let created = client.webhook(json!(["*"])).await;
     assert_eq!(stored_secrets(&api, &client).await, [bytes(&created)]);
     let secret = created["secret"].as_str().unwrap();
-    for get in [path(&created), "/webhooks".to_owned()] {
+    for get in [webhook_path(&created), "/webhooks".to_owned()] {
         let reply = client.get(&get).await;
         assert!(reply.status == 200 && !reply.text().contains(&secret[6..]) && !reply.text().contains("\"secret\""), "{get}");
     }
-    let patched = client.patch(&path(&created), json!({"description": "x"})).await;
-    let deleted = client.delete(&path(&created)).await;
+    let patched = client.patch(&webhook_path(&created), json!({"description": "x"})).await;
+    let deleted = client.delete(&webhook_path(&created)).await;
     for reply in [patched, deleted] {
         assert!(reply.data().get("secret").is_none(), "{}", reply.text());
     }
     // Nobody chooses a secret.
-    let chosen = json!({"url": URL, "events": ["*"], "secret": secret});
+    let chosen = json!({"url": PUBLIC_URL, "events": ["*"], "secret": secret});
     assert_eq!(client.post("/webhooks", chosen).await.field_errors(), ["/secret"]);
 }
 
@@ -266,7 +268,7 @@ async fn a_secret_is_shown_once_and_stored_encrypted() {
 async fn a_rotation_keeps_the_previous_secret_for_its_grace_only() {
     let (api, client) = Api::with_tenant().await;
     let first = client.webhook(json!(["*"])).await;
-    let rotate = format!("{}/rotate", path(&first));
+    let rotate = format!("{}/rotate", webhook_path(&first));
     let second = client.post(&rotate, json!({"grace_seconds": 60})).await.data();
     assert_ne!(first["secret"], second["secret"]);
     assert_eq!(stored_secrets(&api, &client).await, [bytes(&second), bytes(&first)]);
@@ -274,7 +276,7 @@ async fn a_rotation_keeps_the_previous_secret_for_its_grace_only() {
     assert_eq!(second["previous_secret_until"], json!(rotated_at.plus_seconds(60)));
     let mut shown = second.clone();
     shown.as_object_mut().unwrap().remove("secret");
-    assert_eq!(client.get(&path(&first)).await.data(), shown);
+    assert_eq!(client.get(&webhook_path(&first)).await.data(), shown);
     let third = client.send("POST", &rotate, None, "").await.data();
     assert_eq!(stored_secrets(&api, &client).await, [bytes(&third)]);
     assert!(third["previous_secret_until"].is_null());
@@ -291,7 +293,7 @@ async fn a_rotation_keeps_the_previous_secret_for_its_grace_only() {
 async fn of_two_simultaneous_rotations_neither_returns_a_secret_that_does_not_sign() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
-    let rotate = format!("{}/rotate", path(&client.webhook(json!(["*"])).await));
+    let rotate = format!("{}/rotate", webhook_path(&client.webhook(json!(["*"])).await));
     let rotate = || client.post(&rotate, json!({}));
     let (late, rotated) = api.faults.overtake("TransactWriteItems", rotate(), rotate()).await;
     late.problem(409, "CONFLICT");
@@ -302,7 +304,7 @@ async fn of_two_simultaneous_rotations_neither_returns_a_secret_that_does_not_si
 async fn two_rotations_within_a_millisecond_both_replace_the_secret() {
     let (api, client) = Api::with_tenant().await;
     let created = client.webhook(json!(["*"])).await;
-    let rotate = format!("{}/rotate", path(&created));
+    let rotate = format!("{}/rotate", webhook_path(&created));
     api.stop_clock();
     client.post(&rotate, json!({})).await.data();
     let second = client.post(&rotate, json!({})).await.data();
@@ -313,13 +315,13 @@ async fn two_rotations_within_a_millisecond_both_replace_the_secret() {
 async fn no_secret_is_stored_or_logged() {
     log::begin_everything();
     let (api, client) = Api::with_tenant().await;
-    let body = json!({"url": URL, "events": ["*"]});
+    let body = json!({"url": PUBLIC_URL, "events": ["*"]});
     let created = client.post_once("/webhooks", &body, "create").await.data();
-    let rotate = format!("{}/rotate", path(&created));
+    let rotate = format!("{}/rotate", webhook_path(&created));
     let rotated = client.post_once(&rotate, &json!({"grace_seconds": 60}), "rotate").await.data();
     let again = client.post(&rotate, json!({"grace_seconds": 60})).await.data();
-    client.patch(&path(&created), json!({"description": "x"})).await.data();
-    client.send("POST", &format!("{}/test", path(&created)), None, "").await.data();
+    client.patch(&webhook_path(&created), json!({"description": "x"})).await.data();
+    client.send("POST", &format!("{}/test", webhook_path(&created)), None, "").await.data();
     let messages = serde_json::to_string(&api.queue.take()).unwrap();
     let invalid = json!({"__type": "com.amazonaws.dynamodb.v20120810#ValidationException", "message": "refused"});
     api.faults.plan("TransactWriteItems", 1, 400, &invalid, false);
@@ -351,7 +353,7 @@ async fn nothing_is_encrypted_for_a_webhook_that_is_refused() {
     let app = App::new(api.store.clone()).with_key_encryption(Some(Arc::clone(&observed) as Arc<dyn KeyEncryption>));
     let router = shared::http::service(webhooks::routes(), app.with_queue(Some(api.queue.clone())));
     let counted = Client { router, ..client.clone() };
-    let body = json!({"url": URL, "events": ["*"]});
+    let body = json!({"url": PUBLIC_URL, "events": ["*"]});
     for _ in 0..19 {
         client.webhook(json!(["*"])).await;
     }

@@ -1,8 +1,8 @@
 //! Waits for the next attempt: a message that is sent again until it is due. Nothing gets lost, and no step counts twice.
 
 use crate::support::queue::VISIBILITY;
-use crate::support::table::history::set_text;
-use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, created, delivering, delivery, send, webhook, with_webhook};
+use crate::support::table::set_text;
+use crate::support::webhooks::{Pipeline, TestWebhook, created, delivering, delivery, send, webhook, with_webhook};
 use crate::support::{Api, Client, Disturbance, at_each_place, paused_runtime};
 use chrono::TimeDelta;
 use deliver::{Deliver, SignedDelivery, Transport};

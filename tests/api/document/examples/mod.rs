@@ -1,11 +1,7 @@
 //! docs/openapi-examples.json: requests and responses of a small company's day, as the service really sends them.
 
-mod account;
-mod inventory;
-mod problems;
-mod processes;
+mod day;
 mod recorder;
-mod replacements;
 
 use crate::support::document::at;
 use recorder::Scenario;
@@ -47,21 +43,21 @@ fn pretty(examples: &Value) -> String {
 
 async fn record_all() -> Value {
     let scenario = Scenario::begin().await;
-    let pipeline = account::subscribe(&scenario).await;
-    account::choose(&scenario).await;
-    let people = inventory::join(&scenario).await;
-    let catalog = inventory::fill(&scenario).await;
-    let laptop = inventory::buy(&scenario, &people, &catalog).await;
-    let grace = inventory::give_key(&scenario, &people).await;
-    processes::hand_over(&grace, &people, &laptop).await;
-    processes::move_together(&scenario, &catalog).await;
-    processes::sign(&scenario, &people).await;
-    inventory::leave(&scenario, &catalog).await;
-    account::follow(&scenario).await;
-    account::read_reports(&scenario, &people, &laptop).await;
-    problems::record(&scenario, &people, &catalog, &laptop).await;
-    inventory::clean_up(&scenario).await;
-    account::deliver(&scenario, pipeline).await;
+    let pipeline = day::subscribe(&scenario).await;
+    day::choose_settings(&scenario).await;
+    let people = day::add_people(&scenario).await;
+    let catalog = day::fill_catalog(&scenario).await;
+    let laptop = day::buy_assets(&scenario, &people, &catalog).await;
+    let grace = day::give_key(&scenario, &people).await;
+    day::hand_over(&grace, &people, &laptop).await;
+    day::move_together(&scenario, &catalog).await;
+    day::sign_by_link(&scenario, &people).await;
+    day::leave_company(&scenario, &catalog).await;
+    day::follow_changes(&scenario).await;
+    day::read_reports(&scenario, &people, &laptop).await;
+    day::meet_problems(&scenario, &people, &catalog, &laptop).await;
+    day::clean_up(&scenario).await;
+    day::deliver(&scenario, pipeline).await;
     scenario.end()
 }
 

@@ -1,10 +1,11 @@
-//! Requests that are disturbed at each possible place.
+//! Requests that are disturbed at each possible place: by failures of the table, or dropped before they are done.
 
-use super::dropping::dropped_after;
 use super::{Api, Reply};
 use dev_server::faulty_table::planned::CallFailure;
 use dev_server::test_data::{full_tests, sample};
 use std::fmt::Debug;
+use std::future::poll_fn;
+use std::task::Poll;
 
 /// More places than any request has.
 const MAX_PLACES: usize = 200;
@@ -74,4 +75,18 @@ async fn insist(send: impl AsyncFn() -> Reply) -> Reply {
         }
     }
     panic!("still unavailable");
+}
+
+/// Drops the future after so many polls. Returns its output if it was done by then.
+pub async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    let mut left = polls;
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        future.as_mut().poll(context).map(Some)
+    })
+    .await
 }

@@ -1,13 +1,153 @@
-//! Events in the table: reading their chains, and changing them behind the service's back.
+//! The table behind the service: all its items as text, a tenant's items to go back to, the chains of events, and changes that the
+//! service doesn't make.
 
-use crate::support::{Api, Client};
-use aws_sdk_dynamodb::types::AttributeValue;
+use super::{Api, Client};
+use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
 use base64_simd::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shared::domain::history::event::hash;
-use shared::domain::values::id::{EventId, Id};
-use shared::store::keys::{Item, Keys};
+use shared::domain::values::id::{EventId, Id, TenantId};
+use shared::store::keys::{HISTORY, Item, Key, Keys, LIST_INDEX};
+use std::collections::HashMap;
+
+/// DynamoDB's limit.
+const MAX_BATCH_ITEMS: usize = 25;
+
+/// Every item of a table but request counters, as sorted texts. Its `Debug` output is short, because a table is long.
+#[derive(PartialEq, Eq)]
+pub struct Dump(pub Vec<String>);
+
+impl std::fmt::Debug for Dump {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} items, {} bytes", self.0.len(), self.0.iter().map(String::len).sum::<usize>())
+    }
+}
+
+impl Dump {
+    pub fn without(self, text: &str) -> Vec<String> {
+        self.0.into_iter().filter(|item| !item.contains(text)).collect()
+    }
+}
+
+impl Api {
+    /// Without counters, since refused requests are counted, too.
+    pub async fn dump(&self) -> Dump {
+        let items = all_items(self).await.into_iter().filter(|item| !is_request_counter(item));
+        let mut items: Vec<String> = items.map(|item| render(&AttributeValue::M(item))).collect();
+        items.sort();
+        Dump(items)
+    }
+
+    /// The rows of the index `list_index`, for tests that freeze it, by the first letter of their sort keys.
+    pub async fn list_index_rows(&self, tenant: TenantId) -> HashMap<char, Value> {
+        let mut rows = HashMap::new();
+        for letter in ['A', 'U', 'I', 'J', 'M'] {
+            let query = self.dynamo.query().table_name(&self.table).index_name(LIST_INDEX);
+            let found = query
+                .key_condition_expression("PK = :pk AND begins_with(LS, :letter)")
+                .expression_attribute_values(":pk", Keys::of(tenant).partition())
+                .expression_attribute_values(":letter", AttributeValue::S(letter.to_string()))
+                .into_paginator()
+                .items()
+                .send();
+            let found: Vec<Item> = found.try_collect().await.unwrap();
+            rows.insert(letter, found.iter().map(wire_json).collect());
+        }
+        rows
+    }
+
+    /// The rows of the index `history`, for tests that freeze it.
+    pub async fn history_rows(&self, tenant: TenantId) -> Vec<Value> {
+        let query = self.dynamo.query().table_name(&self.table).index_name(HISTORY).key_condition_expression("PK = :pk");
+        let query = query.expression_attribute_values(":pk", Keys::of(tenant).partition());
+        let found: Vec<Item> = query.into_paginator().items().send().try_collect().await.unwrap();
+        found.iter().map(wire_json).collect()
+    }
+}
+
+/// Scans the whole table, which only a test may do.
+pub async fn all_items(api: &Api) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut pages = api.dynamo.scan().table_name(&api.table).into_paginator().send();
+    while let Some(page) = pages.next().await {
+        items.extend(page.unwrap().items.unwrap_or_default());
+    }
+    items
+}
+
+fn is_request_counter(item: &Item) -> bool {
+    item.get("type").and_then(|kind| kind.as_s().ok()).is_some_and(|kind| kind == "rate")
+}
+
+/// The same text for equal values. `last_used_at` is left out, because even a refused request may write it.
+fn render(value: &AttributeValue) -> String {
+    match value {
+        AttributeValue::M(map) => {
+            let shown = map.iter().filter(|(name, _)| *name != "last_used_at");
+            let mut members: Vec<String> = shown.map(|(name, value)| format!("{name}: {}", render(value))).collect();
+            members.sort();
+            format!("{{{}}}", members.join(", "))
+        }
+        AttributeValue::L(list) => format!("[{}]", list.iter().map(render).collect::<Vec<_>>().join(", ")),
+        other => format!("{other:?}"),
+    }
+}
+
+fn wire_json(item: &Item) -> Value {
+    let value = |value: &AttributeValue| match value {
+        AttributeValue::S(text) => json!({"S": text}),
+        AttributeValue::N(number) => json!({"N": number}),
+        AttributeValue::Bool(flag) => json!({"BOOL": flag}),
+        other => panic!("the index has {other:?}"),
+    };
+    item.iter().map(|(name, attribute)| (name.clone(), value(attribute))).collect()
+}
+
+/// Every item of a tenant at a moment. Creating sample resources takes a hundred requests; going back to them takes two.
+pub struct Snapshot {
+    tenant: TenantId,
+    items: HashMap<Key, Item>,
+}
+
+impl Snapshot {
+    pub async fn of(api: &Api, tenant: TenantId) -> Self {
+        let mut items = HashMap::new();
+        for partition in api.store.tenant(tenant).partitions().await.unwrap() {
+            let query = api.dynamo.query().table_name(&api.table).consistent_read(true).key_condition_expression("PK = :pk");
+            let mut pages = query.expression_attribute_values(":pk", partition).into_paginator().send();
+            while let Some(page) = pages.next().await {
+                items.extend(page.unwrap().items.unwrap_or_default().into_iter().map(|item| (Key::of(&item).unwrap(), item)));
+            }
+        }
+        Self { tenant, items }
+    }
+
+    pub fn events(&self) -> usize {
+        self.items.keys().filter(|key| key.sort().starts_with("EVENT#")).count()
+    }
+
+    /// Brings the table back to this snapshot from the tenant's present items.
+    pub async fn restore(&self, api: &Api, now: &Self) {
+        assert_eq!(self.tenant, now.tenant);
+        let added = now.items.keys().filter(|key| !self.items.contains_key(key));
+        let deletions = added.map(|key| {
+            let deletion = DeleteRequest::builder().set_key(Some(key.item())).build().unwrap();
+            WriteRequest::builder().delete_request(deletion).build()
+        });
+        let lost = self.items.iter().filter(|(key, item)| now.items.get(key) != Some(item));
+        let puts = lost.map(|(_, item)| {
+            let put = PutRequest::builder().set_item(Some(item.clone())).build().unwrap();
+            WriteRequest::builder().put_request(put).build()
+        });
+        let writes: Vec<WriteRequest> = deletions.chain(puts).collect();
+        for batch in writes.chunks(MAX_BATCH_ITEMS) {
+            let written = api.dynamo.batch_write_item().request_items(&api.table, batch.to_vec()).send().await.unwrap();
+            assert!(written.unprocessed_items().is_none_or(HashMap::is_empty), "the engine left items out");
+        }
+        api.store.forget_list_indexes();
+    }
+}
 
 /// The hash of an entry as a reader computes it who has nothing but the response.
 pub fn readers_hash(entry: &Value) -> String {

@@ -1,4 +1,0 @@
-//! The template and its policies.
-
-pub mod policies;
-pub mod template;

@@ -1,4 +1,0 @@
-//! Receipts and their keys.
-
-pub mod page;
-pub mod signed;

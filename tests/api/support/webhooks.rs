@@ -1,0 +1,459 @@
+//! Webhooks, and the functions that deliver events to them ([`Pipeline`]), with a stream, a queue, receivers and an encryption of
+//! keys under the control of a test.
+
+use super::queue::{self, TestQueue, VISIBILITY};
+use super::{Api, Client, Disturbance, dropped_after};
+use aws_lambda_events::event::dynamodb::Event;
+use aws_sdk_dynamodb::Client as Dynamo;
+use aws_sdk_dynamodb::types::AttributeValue;
+use base64_simd::STANDARD;
+use chrono::TimeDelta;
+use deliver::{Deliver, SignedDelivery, Transport};
+use fanout::Fanout;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use shared::domain::record::Stored;
+use shared::domain::values::id::{EventId, Id, TenantId, WebhookId};
+use shared::domain::values::time::Timestamp;
+use shared::domain::webhooks::{
+    Attempt, AttemptFailure, Delivery, DeliveryRequest, DeliveryStatus, EncryptedSecret, Message, ReplayRequest, Webhook,
+    WebhookSecret,
+};
+use shared::key_encryption::{KeyBytes, KeyEncryption, KeyEncryptionError, Purpose};
+use shared::queue::Queue;
+use shared::store::keys::Item;
+use shared::store::{ChangeContext, Store, StoreError, UnitOfWork};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::task::yield_now;
+
+/// The address of most webhooks.
+pub const URL: &str = "https://example.com/hook";
+/// A permitted address without a receiver.
+pub const PUBLIC_URL: &str = "https://hooks.example.com/assets";
+
+#[derive(Clone)]
+pub struct TestWebhook {
+    pub id: WebhookId,
+    pub tenant: TenantId,
+    pub url: String,
+    pub secret: WebhookSecret,
+    store: Store,
+}
+
+impl TestWebhook {
+    pub async fn read(&self) -> Stored<Webhook> {
+        self.store.tenant(self.tenant).get(self.id).await.unwrap().unwrap()
+    }
+
+    pub async fn change(&self, change: impl FnOnce(Webhook) -> Webhook) {
+        let (store, context) = (self.store.tenant(self.tenant), ChangeContext::operator(self.store.now()));
+        let old = self.read().await;
+        let mut unit = UnitOfWork::new(&store, &context);
+        unit.update(&old, change(old.value.clone())).unwrap();
+        unit.commit().await.unwrap();
+    }
+
+    pub async fn activate(&self, is_active: bool) {
+        let active_since = self.store.now();
+        self.change(|webhook| Webhook { is_active, disabled_reason: None, active_since, ..webhook }).await;
+    }
+
+    pub async fn delete(&self) {
+        let context = ChangeContext::operator(self.store.now());
+        self.store.tenant(self.tenant).delete(&self.read().await, &context).await.unwrap();
+    }
+
+    pub async fn delivery(&self, event: &str) -> Option<Delivery> {
+        let event: EventId = event.parse().unwrap();
+        loop {
+            match self.store.tenant(self.tenant).delivery(self.id, event).await {
+                // A faulty table throttles the test as well.
+                Err(StoreError::Unavailable(_)) => {}
+                read => return read.unwrap(),
+            }
+        }
+    }
+}
+
+pub async fn webhook(api: &Api, tenant: TenantId, url: &str, events: &[&str]) -> TestWebhook {
+    let store = api.store.tenant(tenant);
+    let secret = WebhookSecret::new(api.store.random().unwrap());
+    let encrypted = encrypted(api.key_encryption.as_ref(), tenant, &secret).await;
+    let at = api.store.now();
+    let slot = store.count::<Webhook>().await.unwrap();
+    let id: WebhookId = store.new_id(at).unwrap();
+    let webhook = json!({
+        "id": id, "url": url, "description": "", "events": events, "is_active": true, "active_since": at, "slot": slot, "secret": encrypted
+    });
+    let context = ChangeContext::operator(at);
+    let mut unit = UnitOfWork::new(&store, &context);
+    unit.create::<Webhook>(serde_json::from_value(webhook).unwrap()).unwrap();
+    unit.commit().await.unwrap();
+    TestWebhook { id, tenant, url: url.to_owned(), secret, store: api.store.clone() }
+}
+
+pub async fn encrypted(key_encryption: &dyn KeyEncryption, tenant: TenantId, secret: &WebhookSecret) -> EncryptedSecret {
+    let bytes = key_encryption.encrypt_key(Purpose::WebhookSecret, tenant, secret.bytes()).await.unwrap();
+    EncryptedSecret(bytes)
+}
+
+/// The functions that deliver events to webhooks, with queue and receivers.
+pub struct Pipeline {
+    pub stream: Stream,
+    pub fanout: Fanout,
+    pub queue: Arc<TestQueue>,
+    pub deliver: Deliver,
+    pub receivers: Receivers,
+}
+
+impl Pipeline {
+    /// On the tests' table. Earlier events are not delivered.
+    pub async fn start(api: &Api) -> Self {
+        Self::with_key_encryption(api, Arc::clone(&api.key_encryption)).await
+    }
+
+    /// [`Pipeline::start`] with another key encryption.
+    pub async fn with_key_encryption(api: &Api, key_encryption: Arc<dyn KeyEncryption>) -> Self {
+        let mut stream = Stream::default();
+        stream.skip(&api.dynamo, &api.table).await;
+        let queue = Arc::new(TestQueue::new(api.store.clone()));
+        let as_queue = || Arc::clone(&queue) as Arc<dyn Queue>;
+        let receivers = Receivers::default();
+        let fanout = Fanout::new(api.store.clone(), as_queue());
+        let deliver = Deliver::new(api.store.clone(), as_queue(), key_encryption, receivers.clone());
+        Self { stream, fanout, queue, deliver, receivers }
+    }
+
+    /// Fans out the events since the last call. Returns the IDs of the events, oldest first.
+    pub async fn fan_out(&mut self, api: &Api) -> Vec<String> {
+        let records = self.stream.new_records(&api.dynamo, &api.table).await;
+        let response = self.fanout.handle(stream_batch(&records)).await;
+        assert_eq!(response.batch_item_failures, []);
+        records.iter().map(event_id).collect()
+    }
+
+    pub async fn run(&self) {
+        while let Some(event) = self.queue.receive() {
+            let response = self.deliver.handle(event.clone()).await;
+            self.queue.delete(&event, &response);
+        }
+    }
+
+    /// Handles the next message with at most so many polls, and waits until unfinished messages are visible again. Returns
+    /// whether that is the message.
+    async fn run_dropped_after(&self, api: &Api, polls: usize) -> bool {
+        let event = self.queue.receive().unwrap();
+        let response = dropped_after(polls, self.deliver.handle(event.clone())).await;
+        if let Some(response) = &response {
+            self.queue.delete(&event, response);
+        }
+        settle_calls().await;
+        api.advance_clock(VISIBILITY.num_seconds());
+        response.is_none()
+    }
+
+    /// Handles what is due while that is disturbed, and then everything else. Returns whether it was disturbed.
+    pub async fn run_disturbed(&self, api: &Api, place: usize, way: Disturbance) -> bool {
+        let is_disturbed = match way {
+            Disturbance::IsDropped => self.run_dropped_after(api, place + 1).await,
+            Disturbance::Fails(failure) => {
+                api.faults.fail_call(place, failure);
+                self.run().await;
+                api.faults.stop_failing()
+            }
+        };
+        self.run_to_end(api).await;
+        is_disturbed
+    }
+
+    /// Delivers until the queue is empty: moves the clock to the time when the next message is visible.
+    pub async fn run_to_end(&self, api: &Api) {
+        // A delivery that waits for 24 hours is a message that is sent 96 times.
+        for _ in 0..10_000 {
+            self.run().await;
+            let Some(next) = self.queue.next_visible() else { return };
+            api.advance_clock_millis(next.since(api.now()).num_milliseconds().max(0));
+        }
+        panic!("the queue never becomes empty");
+    }
+
+    /// Fans out and delivers everything, with all repetitions. Returns the IDs of the events, oldest first.
+    pub async fn finish(&mut self, api: &Api) -> Vec<String> {
+        let events = self.fan_out(api).await;
+        self.run_to_end(api).await;
+        events
+    }
+}
+
+pub fn event_id(record: &Value) -> String {
+    let entry: Value = serde_json::from_str(record["dynamodb"]["NewImage"]["entry"]["S"].as_str().unwrap()).unwrap();
+    entry["id"].as_str().unwrap().to_owned()
+}
+
+/// Moves the clock so far that the feed has everything.
+pub fn settle(api: &Api) {
+    api.advance_clock_millis(TimeDelta::seconds(11).num_milliseconds());
+}
+
+/// An API with a tenant, and the functions that deliver its events.
+pub async fn delivering() -> (Api, Client, Pipeline) {
+    let (api, client) = Api::with_tenant().await;
+    let pipeline = Pipeline::start(&api).await;
+    (api, client, pipeline)
+}
+
+/// A tenant with a webhook for these events, and the functions, which have delivered all earlier ones.
+pub async fn with_webhook(events: &[&str]) -> (Api, Client, Pipeline, TestWebhook) {
+    let (api, client, mut pipeline) = delivering().await;
+    let hook = webhook(&api, client.tenant, URL, events).await;
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    (api, client, pipeline, hook)
+}
+
+/// Creates an asset. Returns its ID and the event's.
+pub async fn created(api: &Api, client: &Client, pipeline: &mut Pipeline) -> (String, String) {
+    let asset = client.asset(json!({"name": "Laptop"})).await;
+    (asset, pipeline.fan_out(api).await.remove(0))
+}
+
+pub fn delivery(hook: &TestWebhook, event: &str, requested_at: Timestamp) -> DeliveryRequest {
+    DeliveryRequest::first(hook.tenant, hook.id, event.parse().unwrap(), requested_at)
+}
+
+/// A replay of these types, asked for now.
+pub fn replay(api: &Api, hook: &TestWebhook, since: Timestamp, until: Timestamp, types: &[&str]) -> ReplayRequest {
+    ReplayRequest {
+        tenant_id: hook.tenant,
+        webhook_id: hook.id,
+        after: EventId::new(since.plus(TimeDelta::milliseconds(-1)), [u8::MAX; 10]),
+        until,
+        events: serde_json::from_value(json!(types)).unwrap(),
+        requested_at: api.now(),
+    }
+}
+
+/// As the API, when it repeats a delivery.
+pub async fn send(pipeline: &Pipeline, message: impl Into<Message>) {
+    pipeline.queue.send(vec![message.into().into()]).await.unwrap();
+}
+
+/// Lets the calls that a dropped future sent take effect, as they do long before a message is visible again.
+async fn settle_calls() {
+    for _ in 0..20 {
+        yield_now().await;
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    pub url: String,
+    pub id: String,
+    pub seconds: i64,
+    pub signatures: String,
+    pub body: String,
+    pub at: Timestamp,
+}
+
+impl Arrival {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    pub fn entry(&self) -> &str {
+        let (_, entry) = self.body.split_once("\"data\":").unwrap();
+        entry.strip_suffix('}').unwrap()
+    }
+}
+
+/// The status of the response to a request; 0 if there is none.
+type Script = Box<dyn FnMut(&Arrival) -> u16 + Send>;
+
+/// Receivers of all addresses. Cheap to clone.
+#[derive(Clone)]
+pub struct Receivers {
+    received: Arc<Mutex<Vec<Arrival>>>,
+    script: Arc<Mutex<Script>>,
+    /// Addresses whose receivers take two seconds, by their word.
+    slow: Arc<Mutex<HashSet<String>>>,
+}
+
+impl Default for Receivers {
+    fn default() -> Self {
+        Self { received: Arc::default(), script: Arc::new(Mutex::new(Box::new(|_| 204))), slow: Arc::default() }
+    }
+}
+
+impl Receivers {
+    /// Lets the receivers respond with what this returns: a status, or 0 for no response.
+    pub fn respond(&self, script: impl FnMut(&Arrival) -> u16 + Send + 'static) {
+        *self.script.lock().unwrap() = Box::new(script);
+    }
+
+    /// Lets the first request to each webhook about each event fail.
+    pub fn fail_first(&self) {
+        let mut seen = HashSet::new();
+        self.respond(move |sent| if seen.insert((sent.url.clone(), sent.id.clone())) { 500 } else { 200 });
+    }
+
+    pub fn set_slow(&self, urls: &[&str]) {
+        *self.slow.lock().unwrap() = urls.iter().map(|url| (*url).to_owned()).collect();
+    }
+
+    pub fn take(&self) -> Vec<Arrival> {
+        std::mem::take(&mut *self.received.lock().unwrap())
+    }
+
+    pub fn got(&self) -> HashSet<(String, String)> {
+        self.received.lock().unwrap().iter().map(|received| (received.url.clone(), received.id.clone())).collect()
+    }
+
+    pub fn len(&self) -> usize {
+        self.received.lock().unwrap().len()
+    }
+}
+
+impl Transport for Receivers {
+    /// The future may be dropped before the request arrives, or after it.
+    fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
+        Box::pin(async move {
+            yield_now().await;
+            let SignedDelivery { url, id, seconds, signatures, body } = delivery;
+            let received = Arrival { url: url.as_str().to_owned(), id, seconds, signatures, body, at };
+            let duration_ms = if self.slow.lock().unwrap().contains(&received.url) { 2_000 } else { 0 };
+            let status = (self.script.lock().unwrap())(&received);
+            self.received.lock().unwrap().push(received);
+            yield_now().await;
+            let (status, error) = if status == 0 { (None, Some(AttemptFailure::TimedOut)) } else { (Some(status), None) };
+            Attempt { at, status, error, duration_ms }
+        })
+    }
+}
+
+/// The table's stream, made from the table: events as Lambda hands them over (AWS Lambda guide, "Example event").
+/// Reads committed events, each once.
+#[derive(Default)]
+pub struct Stream {
+    seen: HashSet<String>,
+}
+
+impl Stream {
+    /// Of events since the last call, oldest first.
+    pub async fn new_records(&mut self, dynamo: &Dynamo, table: &str) -> Vec<Value> {
+        let mut pages = dynamo.scan().table_name(table).consistent_read(true).into_paginator().send();
+        let mut items = Vec::new();
+        while let Some(page) = pages.next().await {
+            items.extend(page.unwrap().items.unwrap_or_default());
+        }
+        items.retain(|item| sort_key(item).starts_with("EVENT#") && self.seen.insert(sort_key(item).to_owned()));
+        items.sort_by(|a, b| sort_key(a).cmp(sort_key(b)));
+        items.iter().map(|item| record("INSERT", item)).collect()
+    }
+
+    /// Regards all events so far as read.
+    pub async fn skip(&mut self, dynamo: &Dynamo, table: &str) {
+        self.new_records(dynamo, table).await;
+    }
+}
+
+fn sort_key(item: &Item) -> &str {
+    item["SK"].as_s().unwrap()
+}
+
+fn attribute(value: &AttributeValue) -> Value {
+    match value {
+        AttributeValue::S(text) => json!({"S": text}),
+        AttributeValue::N(number) => json!({"N": number}),
+        AttributeValue::B(bytes) => json!({"B": STANDARD.encode_to_string(bytes.as_ref())}),
+        AttributeValue::M(values) => {
+            json!({"M": values.iter().map(|(name, value)| (name.clone(), attribute(value))).collect::<Map<_, _>>()})
+        }
+        other => panic!("an event has {other:?}"),
+    }
+}
+
+pub fn stream_record(event_name: &str, item: &Item) -> Value {
+    let image: Map<String, Value> = item.iter().map(|(name, value)| (name.clone(), attribute(value))).collect();
+    json!({
+        "eventID": "7de3041dd709b024af6f29e4fa13d34c", "eventName": event_name, "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb", "awsRegion": "us-east-1",
+        "dynamodb": {
+            "ApproximateCreationDateTime": 1_772_704_800, "Keys": {"PK": image["PK"], "SK": image["SK"]}, "NewImage": image,
+            "SequenceNumber": format!("42{}", sort_key(item)), "SizeBytes": 112, "StreamViewType": "NEW_IMAGE"
+        },
+        "eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/assets/stream/2026-01-01T00:00:00.000"
+    })
+}
+
+pub fn stream_batch(records: &[Value]) -> Event {
+    serde_json::from_value(json!({"Records": records})).unwrap()
+}
+
+impl Client {
+    pub async fn webhook(&self, events: Value) -> Value {
+        self.post("/webhooks", json!({"url": PUBLIC_URL, "events": events})).await.data()
+    }
+}
+
+pub fn webhook_path(webhook: &Value) -> String {
+    format!("/webhooks/{}", webhook["id"].as_str().unwrap())
+}
+
+pub fn webhook_id(webhook: &Value) -> WebhookId {
+    webhook["id"].as_str().unwrap().parse().unwrap()
+}
+
+/// Creates a webhook, and a delivery to it. Returns the paths of the webhook and of the retry, and the delivery.
+pub async fn with_delivery(api: &Api, client: &Client, status: DeliveryStatus) -> (String, String, Delivery) {
+    let webhook = client.webhook(json!(["*"])).await;
+    let delivery = queue::delivery(webhook["id"].as_str().unwrap(), api.now(), status);
+    api.queue.put(client.tenant, &delivery).await;
+    (webhook_path(&webhook), format!("{}/deliveries/{}/retry", webhook_path(&webhook), delivery.event_id), delivery)
+}
+
+/// Key encryption that counts its calls, and fails when it is told to.
+pub struct ObservedKeyEncryption {
+    inner: Arc<dyn KeyEncryption>,
+    encryptions: AtomicUsize,
+    fails: AtomicBool,
+    has_failed: AtomicBool,
+}
+
+impl ObservedKeyEncryption {
+    pub fn new(api: &Api) -> Self {
+        let inner = Arc::clone(&api.key_encryption);
+        Self { inner, encryptions: AtomicUsize::new(0), fails: AtomicBool::new(false), has_failed: AtomicBool::new(false) }
+    }
+
+    pub fn encryptions(&self) -> usize {
+        self.encryptions.load(Ordering::Relaxed)
+    }
+
+    pub fn fail_to_decrypt(&self) {
+        self.fails.store(true, Ordering::Relaxed);
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+}
+
+impl KeyEncryption for ObservedKeyEncryption {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn encrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, secret: &'a [u8]) -> KeyBytes<'a> {
+        self.encryptions.fetch_add(1, Ordering::Relaxed);
+        self.inner.encrypt_key(purpose, tenant, secret)
+    }
+
+    fn decrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, ciphertext: &'a [u8]) -> KeyBytes<'a> {
+        if self.fails.swap(false, Ordering::Relaxed) {
+            self.has_failed.store(true, Ordering::Relaxed);
+            return Box::pin(async { Err(KeyEncryptionError::Unavailable("injected".into())) });
+        }
+        self.inner.decrypt_key(purpose, tenant, ciphertext)
+    }
+}
