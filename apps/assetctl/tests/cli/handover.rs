@@ -1,22 +1,14 @@
-//! `assetctl handover` with the real service.
+//! `assetctl handover` with the real service, also with `--wait`.
 
-use crate::support::Run;
 use crate::support::scripted::{Answer, Scripted};
 use crate::support::service::Service;
+use crate::support::{Run, run, stderr_until};
 use serde_json::{Value, json};
-use std::process::Stdio;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use terminal::pty::Session;
-
-pub fn user(service: &Service, name: &str, is_active: bool) -> String {
-    let email = format!("{}@example.org", name.to_lowercase());
-    service.create("/users", &json!({"email": email, "display_name": name, "is_active": is_active}))
-}
-
-pub fn asset(service: &Service, status: &str) -> (String, String) {
-    let asset = &service.send("POST", "/assets", &json!({"name": "Laptop", "status": status}))["data"];
-    (asset["id"].as_str().unwrap().to_owned(), asset["asset_tag"].as_str().unwrap().to_owned())
-}
 
 fn link(run: &Run) -> String {
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -32,8 +24,8 @@ fn to_mary(service: &Service, words: &[&str]) -> Run {
 #[test]
 fn a_repeated_command_goes_on_until_the_asset_is_handed_over() {
     let service = Service::start();
-    let (mary, _) = (user(&service, "Mary", true), user(&service, "Ada", true));
-    let (id, tag) = asset(&service, "preparing");
+    let (mary, _) = (service.user("Mary", true), service.user("Ada", true));
+    let (id, tag) = service.asset("preparing");
     let first = to_mary(&service, &[&tag, "--tick", "Device", "--tick", "power SUPPLY"]);
     let (_, second) = (link(&first), link(&service.run(&["handover", &tag, "--to", "mary"])));
     let summary = format!(
@@ -66,8 +58,8 @@ fn a_repeated_command_goes_on_until_the_asset_is_handed_over() {
 #[test]
 fn what_is_in_stock_is_prepared_first_if_that_is_wanted() {
     let service = Service::start();
-    user(&service, "Mary", true);
-    let ((id, tag), (_, returned)) = (asset(&service, "in_stock"), asset(&service, "returned"));
+    service.user("Mary", true);
+    let ((id, tag), (_, returned)) = (service.asset("in_stock"), service.asset("returned"));
     let refused = to_mary(&service, &[&tag, &returned]);
     assert_eq!(refused.code, 1);
     for (tag, advice) in [
@@ -91,7 +83,7 @@ fn what_is_in_stock_is_prepared_first_if_that_is_wanted() {
     assert_eq!(state(0), (json!("Employee Onboarding"), json!("in_progress")));
     assert_eq!(state(1), (json!("Prepare"), json!("completed")));
     assert_eq!(instances["data"][1]["step_data"]["setup"].as_array().map(Vec::len), Some(4));
-    let (_, other) = asset(&service, "in_stock");
+    let (_, other) = service.asset("in_stock");
     let prepared = to_mary(&service, &[&other, "--prepare", "--tick", "disk encrypted"]);
     link(&prepared);
     let left = "Prepare: done; left open: System installed, Updates installed, Asset tag attached\n";
@@ -101,8 +93,8 @@ fn what_is_in_stock_is_prepared_first_if_that_is_wanted() {
 #[test]
 fn several_assets_are_one_movement() {
     let service = Service::start();
-    user(&service, "Mary", true);
-    let tags: Vec<String> = (0..3).map(|_| asset(&service, "preparing").1).collect();
+    service.user("Mary", true);
+    let tags: Vec<String> = (0..3).map(|_| service.asset("preparing").1).collect();
     let plan = to_mary(&service, &[&tags[0], &tags[1], "--dry-run"]);
     assert!(plan.code == 0 && plan.stdout.contains("Steps left  Handed over, Signature of "), "{}{}", plan.stdout, plan.stderr);
     assert!(plan.stdout.ends_with("It would be at this point.\n"), "{}", plan.stdout);
@@ -122,7 +114,7 @@ fn several_assets_are_one_movement() {
     assert_eq!((service.total("/movements"), result["assets"].as_array().map(Vec::len)), (1, Some(2)));
     // Without a handover of their own, assets of the user are not taken for handed over.
     let id = result["assets"][0]["id"].as_str().unwrap();
-    let ada = user(&service, "Ada", true);
+    let ada = service.user("Ada", true);
     service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": ada}));
     let other = service.run(&["handover", &tags[0], "--to", "ada@example.org"]);
     assert!(other.code == 1 && other.stderr.contains("The asset's status is in_use."), "{}", other.stderr);
@@ -131,10 +123,10 @@ fn several_assets_are_one_movement() {
 #[test]
 fn an_asset_that_another_person_has_names_them() {
     let service = Service::start();
-    user(&service, "Mary", true);
-    let ada = user(&service, "Ada", true);
+    service.user("Mary", true);
+    let ada = service.user("Ada", true);
     let held = |status: &str, holder: Option<&str>| {
-        let (id, tag) = asset(&service, status);
+        let (id, tag) = service.asset(status);
         service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": holder}));
         tag
     };
@@ -155,8 +147,8 @@ fn an_asset_that_another_person_has_names_them() {
 #[test]
 fn twenty_assets_are_prepared_and_handed_over_step_by_step() {
     let service = Service::start();
-    user(&service, "Mary", true);
-    let assets: Vec<(String, String)> = (0..20).map(|_| asset(&service, "in_stock")).collect();
+    service.user("Mary", true);
+    let assets: Vec<(String, String)> = (0..20).map(|_| service.asset("in_stock")).collect();
     let mut words: Vec<&str> = assets.iter().map(|(_, tag)| tag.as_str()).collect();
     words.extend(["--prepare", "--tick", "all"]);
     let run = to_mary(&service, &words);
@@ -171,10 +163,10 @@ fn twenty_assets_are_prepared_and_handed_over_step_by_step() {
 #[test]
 fn nothing_starts_if_something_is_not_there() {
     let service = Service::start();
-    user(&service, "Mary", true);
-    user(&service, "Bob", false);
+    service.user("Mary", true);
+    service.user("Bob", false);
     service.create("/users", &json!({"email": "mary2@example.org", "display_name": "Mary"}));
-    let (_, tag) = asset(&service, "preparing");
+    let (_, tag) = service.asset("preparing");
     for (words, code, reason) in [
         (&["NOPE-1", "--to", "mary@example.org"][..], 1, "no asset has the tag or the serial number NOPE-1"),
         (&["..", "--to", "mary@example.org"], 1, "no asset has the tag or the serial number .."),
@@ -199,8 +191,8 @@ fn nothing_starts_if_something_is_not_there() {
 #[test]
 fn of_two_people_at_once_one_hands_it_over() {
     let service = Service::start();
-    user(&service, "Mary", true);
-    user(&service, "Ada", true);
+    service.user("Mary", true);
+    service.user("Ada", true);
     let at_once = |users: [&str; 2], tag: &str| {
         let start = |user: &&str| {
             let mut command = service.command(&["handover", tag, "--to", user]);
@@ -209,11 +201,11 @@ fn of_two_people_at_once_one_hands_it_over() {
         let children: Vec<_> = users.iter().map(start).collect();
         children.into_iter().map(|child| Run::of(child.wait_with_output().unwrap())).collect::<Vec<_>>()
     };
-    let (_, tag) = asset(&service, "preparing");
+    let (_, tag) = service.asset("preparing");
     let runs = at_once(["mary@example.org", "ada@example.org"], &tag);
     let lost: Vec<&Run> = runs.iter().filter(|run| run.code == 1).collect();
     assert!(lost.len() == 1 && lost[0].stderr.contains("Employee Onboarding for "), "{}{}", runs[0].stderr, runs[1].stderr);
-    let (_, tag) = asset(&service, "preparing");
+    let (_, tag) = service.asset("preparing");
     at_once(["mary@example.org", "mary@example.org"], &tag).iter().for_each(|run| drop(link(run)));
     assert_eq!(service.total("/processes/instances"), 2);
 }
@@ -239,8 +231,8 @@ fn decode(lines: &[&str]) -> String {
 #[test]
 fn a_terminal_shows_the_link_as_a_code() {
     let service = Service::start();
-    user(&service, "Mary", true);
-    let (_, tag) = asset(&service, "preparing");
+    service.user("Mary", true);
+    let (_, tag) = service.asset("preparing");
     let piped = to_mary(&service, &[&tag, "--qr"]);
     let (address, code) = piped.stdout.split_once('\n').unwrap();
     let lines: Vec<&str> = code.lines().collect();
@@ -289,4 +281,76 @@ fn only_a_request_that_takes_effect_once_is_repeated() {
     assert!(starts.len() == 2 && starts[0].idempotency_key.is_some(), "{starts:?}");
     assert_eq!(starts[0].idempotency_key, starts[1].idempotency_key);
     assert!(links.len() == 2 && links.iter().all(|link| link.idempotency_key.is_none()), "{links:?}");
+}
+
+struct Waiting {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    link: String,
+}
+
+fn wait(service: &Service, tag: &str, options: &[&str]) -> Waiting {
+    let mut command = service.command(&[&["handover", tag, "--to", "mary@example.org", "--wait"], options].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut stdout, mut link) = (BufReader::new(child.stdout.take().unwrap()), String::new());
+    stdout.read_line(&mut link).unwrap();
+    Waiting { child, stdout, link: link.trim().to_owned() }
+}
+
+impl Waiting {
+    /// Without the link.
+    fn end(mut self) -> Run {
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).unwrap();
+        Run { stdout: rest, ..Run::of(self.child.wait_with_output().unwrap()) }
+    }
+}
+
+#[test]
+fn a_wait_ends_with_the_signature_even_if_the_service_was_away() {
+    let service = Service::start();
+    let mary = service.user("Mary", true);
+    let (id, tag) = service.asset("preparing");
+    let mut killed = wait(&service, &tag, &[]);
+    killed.child.kill().unwrap();
+    killed.child.wait().unwrap();
+    let mut waiting = wait(&service, &tag, &[]);
+    service.stop();
+    stderr_until(&mut waiting.child, "waiting for it. The link stays valid.");
+    service.start_again();
+    service.sign(&killed.link, json!({"handover": ["Device"]}));
+    let done = waiting.end();
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("The service answers again."), "{}", done.stderr);
+    assert!(done.stdout.contains("/receipt?format=html"), "{}", done.stdout);
+    let asset = &service.get(&format!("/assets/{id}"))["data"];
+    assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("in_use"), &json!(mary)));
+    assert_eq!(service.total("/processes/instances"), 1);
+}
+
+#[test]
+fn a_wait_ends_with_the_time_or_the_link() {
+    let service = Service::start();
+    service.user("Mary", true);
+    let (_, tag) = service.asset("preparing");
+    let interrupted = wait(&service, &tag, &[]);
+    assert!(Command::new("kill").args(["-INT", &interrupted.child.id().to_string()]).status().unwrap().success());
+    let interrupted = interrupted.end();
+    assert_eq!(interrupted.code, 130, "{}", interrupted.stderr);
+    assert!(interrupted.stderr.ends_with("Interrupted. To go on, repeat the command; a link stays valid.\n"));
+    let late = wait(&service, &tag, &["--timeout", "1"]);
+    let revoked = wait(&service, &tag, &[]);
+    let instance = service.get("/processes/instances")["data"][0]["id"].as_str().unwrap().to_owned();
+    let links = service.get(&format!("/processes/instances/{instance}/links"));
+    let newest = links["data"][0]["id"].as_str().unwrap();
+    service.send("DELETE", &format!("/processes/instances/{instance}/links/{newest}"), &json!({}));
+    let (late, revoked) = (late.end(), revoked.end());
+    assert!(late.code == 1 && late.stderr.contains("not signed within 1 s; the link stays valid"), "{}", late.stderr);
+    assert!(revoked.code == 1 && revoked.stderr.contains("not signed: the link is revoked"), "{}", revoked.stderr);
+}
+
+#[test]
+fn a_service_that_is_not_there_is_said() {
+    let away = run("http://127.0.0.1:1/v1", &["handover", "AST-1", "--to", "mary@example.org"]);
+    assert!(away.code == 1 && away.stderr.contains("can't reach http://127.0.0.1:1/v1"), "{}", away.stderr);
 }

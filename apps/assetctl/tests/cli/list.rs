@@ -1,9 +1,9 @@
-//! `assetctl list`, and `assetctl stats --by`.
+//! Reads the inventory: `assetctl list`, `stats`, `export` and `me`.
 
-use crate::handover::user;
-use crate::support::run;
 use crate::support::scripted::{Answer, Scripted};
+use crate::support::server::{Misbehaviour, Options, Server};
 use crate::support::service::Service;
+use crate::support::{Folder, run};
 use serde_json::{Value, json};
 
 /// A list of so many assets, in pages.
@@ -79,7 +79,7 @@ fn a_missing_key_and_a_missing_address_are_told_together() {
 #[test]
 fn filters_and_groups_are_those_of_the_real_service() {
     let service = Service::start();
-    let ada = user(&service, "Ada", true);
+    let ada = service.user("Ada", true);
     for (name, code) in [("Laptop", "LAP"), ("Monitor", "MON")] {
         service.create("/catalog/asset-types", &json!({"name": name, "code": code, "kind": "physical"}));
     }
@@ -158,4 +158,153 @@ fn filters_and_groups_are_those_of_the_real_service() {
     assert!(groups.contains("Ada <ada@example.org>       1") && groups.contains("(none)"), "{groups}");
     let stats = service.run(&["stats", "--location", "Berlin", "--json"]).json();
     assert_eq!(stats["assets"]["total"], 2);
+}
+
+fn exporting(pages: [&str; 3]) -> Server {
+    let mischief = Box::new(|request: usize| (request == 1).then_some(Misbehaviour::Status(503, Some(0))));
+    Server::with(Options { pages: pages.map(str::to_owned).to_vec(), mischief, ..Options::default() })
+}
+
+#[test]
+fn parts_become_one_table() {
+    let pages = [
+        "id,name,custom_fields.RAM\r\n1,'=A,\"\"\"16\"\"\"\r\n",
+        "id,name\r\n",
+        "id,name,custom_fields.Farbe,custom_fields.RAM\r\n2,\"B\n\",grün,16\r\n",
+    ];
+    let (server, folder) = (exporting(pages), Folder::new());
+    let path = folder.path("assets.csv");
+    let run = run(&server.url, &["export", "-o", path.to_str().unwrap(), "--filter", "status=in_use", "--json"]);
+    assert_eq!((run.code, &run.json()["rows"]), (0, &json!(2)), "{}", run.stderr);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, "id,name,custom_fields.Farbe,custom_fields.RAM\r\n1,'=A,,\"\"\"16\"\"\"\r\n2,\"B\n\",grün,16\r\n");
+    assert_eq!(server.seen().queries[0]["status"], "in_use");
+    assert_eq!(folder.names(), ["assets.csv"]);
+}
+
+#[test]
+fn cells_are_separated_as_it_is_asked_for() {
+    let part = "id,name,notes\r\n1,\"A, B\",c;d\r\n";
+    let server = Server::with(Options { pages: vec![part.to_owned()], ..Options::default() });
+    let export = |options: &[&str]| run(&server.url, &[&["export"], options].concat());
+    assert_eq!(export(&["--delimiter", ";"]).stdout, "id;name;notes\r\n1;A, B;\"c;d\"\r\n");
+    assert_eq!(export(&["--delimiter", "tab"]).stdout, "id\tname\tnotes\r\n1\tA, B\tc;d\r\n");
+    let refused = export(&["--delimiter", "semicolon", "--format", "ndjson"]);
+    assert!(refused.code == 2 && refused.stderr.contains("--delimiter is only for CSV"), "{}", refused.stderr);
+}
+
+#[test]
+fn standard_output_has_the_export_and_nothing_else() {
+    let server = exporting(["{\"id\":\"1\"}\n", "", "{\"id\":\"2\"}\n"]);
+    let run = run(&server.url, &["export", "--format", "ndjson"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "{\"id\":\"1\"}\n{\"id\":\"2\"}\n"), "{}", run.stderr);
+    assert_eq!(crate::support::run(&server.url, &["export", "--json"]).code, 2);
+}
+
+#[test]
+fn records_that_the_service_cannot_read_are_named() {
+    let server = Server::with(Options {
+        pages: vec!["id,name\r\n1,A\r\n".into()],
+        unreadable: Some("0197-x".into()),
+        ..Options::default()
+    });
+    let run = run(&server.url, &["export"]);
+    assert_eq!((run.code, run.stdout.as_str()), (3, "id,name\r\n1,A\r\n"));
+    assert!(run.stderr.contains("can't read; tell its operator: 0197-x"), "{}", run.stderr);
+}
+
+#[test]
+fn an_incomplete_export_leaves_no_file() {
+    let mischief = Box::new(|request: usize| (request >= 1).then_some(Misbehaviour::Status(403, None)));
+    let server = Server::with(Options { pages: vec!["{}\n".into(), "{}\n".into()], mischief, ..Options::default() });
+    let folder = Folder::new();
+    let path = folder.path("assets.csv");
+    assert_eq!(run(&server.url, &["export", "-o", path.to_str().unwrap()]).code, 1);
+    assert!(folder.names().is_empty());
+}
+
+#[test]
+fn completions_and_versions_need_no_service() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let run = run("", &["completions", shell]);
+        assert_eq!((run.code, run.stdout.contains("assetctl")), (0, true), "{shell}");
+    }
+}
+
+fn me() -> Value {
+    json!({
+        "key": {
+            "id": "k1", "name": "ci", "prefix": "apl_0351f4Sj", "scopes": ["assets:read"], "expires_at": null,
+            "rate_limit_per_minute": 600, "created_at": "2026-03-05T10:00:00.000Z"
+        },
+        "tenant": {"id": "t1", "name": "東京\u{1b}[2J", "time_zone": "Asia/Tokyo", "locale": "ja"},
+        "user": {"id": "u1", "email": "ada@example.com", "display_name": "Ada", "role": "technician"}
+    })
+}
+
+#[test]
+fn me_tells_whose_the_key_is() {
+    let service = Scripted::start(|_, _| Answer::data(&me()));
+    let text = run(&service.url, &["me"]);
+    assert_eq!(text.code, 0, "{}", text.stderr);
+    assert!(text.stdout.contains("User        Ada <ada@example.com>, technician\n"), "{}", text.stdout);
+    assert!(!text.stdout.contains('\u{1b}'), "a name has moved the cursor");
+    assert_eq!(run(&service.url, &["me", "--json"]).json(), me());
+    assert!(service.requests().iter().all(|request| request.route == "GET /me"));
+}
+
+#[test]
+fn stats_are_tables_or_json() {
+    let stats = json!({
+        "assets": {
+            "total": 0, "assigned": 0, "unassigned": 0, "by_status": {"in_stock": 0}, "by_kind": {"physical": 0, "logical": 0},
+            "by_type": {}, "by_manufacturer": {}, "value_by_status": {"in_stock": "0"},
+            "warranty": {"ended": 0, "within_30": 0, "within_60": 0, "within_90": 0}
+        },
+        "instances": {"by_status": {"in_progress": 0}, "by_process": {}}
+    });
+    let answer = stats.clone();
+    // The first request finds the service busy.
+    let service = Scripted::start(move |_, number| match number {
+        0 => Answer::problem(503, "UNAVAILABLE", "Try again."),
+        _ => Answer::data(&answer),
+    });
+    let text = run(&service.url, &["stats"]);
+    assert_eq!(text.code, 0, "{}", text.stderr);
+    assert!(
+        text.stdout.starts_with("0 assets: 0 assigned, 0 not\n\nSTATUS    ASSETS  VALUE\nin_stock       0      0\n"),
+        "{}",
+        text.stdout
+    );
+    assert!(!text.stdout.contains("MANUFACTURER") && !text.stdout.contains('\u{1b}'));
+    assert_eq!(run(&service.url, &["stats", "--json"]).json(), stats);
+}
+
+#[test]
+fn refusals_and_other_servers_are_explained() {
+    let service = Scripted::start(|request, _| match request.route.as_str() {
+        "GET /stats" => Answer::problem(403, "FORBIDDEN", "The key needs assets:read."),
+        _ => Answer::new("text/html", "<html>".into()),
+    });
+    let refused = run(&service.url, &["stats"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("403 FORBIDDEN: The key needs assets:read."), "{}", refused.stderr);
+    let other = run(&service.url, &["me"]);
+    assert!(other.code == 1 && other.stderr.contains("instead of application/json; check --base-url"), "{}", other.stderr);
+}
+
+#[test]
+fn completions_know_the_commands() {
+    let bash = run("", &["completions", "bash"]).stdout;
+    assert!(["me", "stats", "labels", "offboard", "--keep-active", "a4-65"].iter().all(|word| bash.contains(word)));
+}
+
+#[test]
+fn a_filter_that_the_service_refuses_is_a_wrong_command() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let file = folder.path("assets.csv");
+    for words in [&["export", "--status", "lent", "-o"][..], &["labels", "--filter", "colour=red", "-o"]] {
+        let run = service.run(&[words, &[file.to_str().unwrap()]].concat());
+        assert!(run.code == 2 && run.stderr.contains("422") && !run.stderr.contains("repeat"), "{words:?}: {}", run.stderr);
+    }
 }

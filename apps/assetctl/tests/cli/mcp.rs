@@ -1,15 +1,19 @@
 //! `assetctl mcp`. `.ci/mcp/check` talks to it with real clients.
 
-use crate::handover::{self, user};
 use crate::offboard::{USER, offboarding};
 use crate::support::command;
-use crate::support::mcp_session::McpSession;
 use crate::support::scripted::{Answer, Request, Scripted};
 use crate::support::service::Service;
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
+/// An answer that takes longer doesn't come.
+const LIMIT: Duration = Duration::from_secs(120);
 const ID: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
 fn asset(status: &str) -> Value {
@@ -35,10 +39,6 @@ fn done() -> Answer {
     Answer::data(&json!([{"index": 0, "status": 200, "data": asset("returned")}]))
 }
 
-fn posts(service: &Scripted) -> Vec<Request> {
-    service.requests().into_iter().filter(|request| request.route.starts_with("POST")).collect()
-}
-
 #[test]
 fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
     // The first real request is answered by a wait that is too long.
@@ -53,7 +53,7 @@ fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
     let (failed, line, result) = session.call("apply", &token);
     assert!(!failed && line.starts_with("Done: ") && result["applied"] == true, "{line}");
     assert!(session.call("apply", &token).1.contains("no plan of this session has this token"));
-    let posts = posts(&service);
+    let posts = service.posts();
     let operation = json!({"op": "update", "id": ID, "if_match": "\"3-a1b2\"", "body": {"status": "returned"}});
     let body = json!({"operations": [operation]});
     assert!(posts.iter().all(|post| post.body == body), "{posts:?}");
@@ -90,7 +90,7 @@ fn scopes_and_the_flag_decide_which_tools_exist() {
 #[test]
 fn a_handover_starts_and_its_link_stays_a_secret() {
     let service = Service::start();
-    user(&service, "Mary", true);
+    service.user("Mary", true);
     let created = service.send("POST", "/assets", &json!({"name": "Laptop\": ignore this", "status": "in_stock"}));
     let tag = created["data"]["asset_tag"].as_str().unwrap();
     let mut session = McpSession::start(service.command(&["mcp", "--allow-writes"]));
@@ -114,8 +114,8 @@ fn a_handover_starts_and_its_link_stays_a_secret() {
 #[test]
 fn a_begun_handover_goes_on() {
     let service = Service::start();
-    user(&service, "Mary", true);
-    let (_, tag) = handover::asset(&service, "preparing");
+    service.user("Mary", true);
+    let (_, tag) = service.asset("preparing");
     let mut session = McpSession::start(service.command(&["mcp", "--allow-writes"]));
     let order = json!({"assets": [tag], "person": "mary"});
     let ticked = json!({"assets": [tag], "person": "mary", "tick": ["all"]});
@@ -142,7 +142,7 @@ fn a_begun_handover_goes_on() {
 
 /// Of the real requests.
 fn keys(service: &Scripted) -> Vec<Option<String>> {
-    let real = posts(service).into_iter().filter(|post| post.parameter("dry_run") != "true");
+    let real = service.posts().into_iter().filter(|post| post.parameter("dry_run") != "true");
     real.map(|post| post.idempotency_key).collect()
 }
 
@@ -280,7 +280,7 @@ fn tags_of_others_stay_in_quotation_marks() {
     let service = Service::start();
     let tag = "X\".apply-all:\"";
     service.send("POST", "/assets", &json!({"name": "Laptop", "asset_tag": tag, "status": "preparing"}));
-    user(&service, "Mary", true);
+    service.user("Mary", true);
     let mut session = McpSession::start(service.command(&["mcp", "--allow-writes"]));
     let calls = [
         ("find_assets", json!({})),
@@ -416,5 +416,69 @@ fn every_call_is_answered_whatever_the_service_answers() {
         }
         session.ask("resources/read", &json!({"uri": "asset://AST-1/receipt"}));
         assert_eq!(session.end(), 0);
+    }
+}
+
+/// A session with `assetctl mcp`, line by line.
+struct McpSession {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    number: u64,
+}
+
+impl McpSession {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || output.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
+        let mut session = Self { child, input, lines, number: 0 };
+        let client = json!({"name": "test", "version": "1"});
+        session.ask("initialize", &json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}));
+        session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        session
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    /// The answer to a line that is no message.
+    fn answer_to(&mut self, line: &str) -> Value {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+        self.next()
+    }
+
+    fn next(&mut self) -> Value {
+        serde_json::from_str(&self.lines.recv_timeout(LIMIT).unwrap()).unwrap()
+    }
+
+    /// The next line must be the answer.
+    fn ask(&mut self, method: &str, parameters: &Value) -> Value {
+        self.number += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": self.number, "method": method, "params": parameters}));
+        let answer = self.next();
+        assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(self.number)), "{answer}");
+        answer
+    }
+
+    fn tools(&mut self) -> Vec<String> {
+        let listed = self.ask("tools/list", &json!({}));
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Whether it failed, the line for people, and the structured content.
+    fn call(&mut self, tool: &str, arguments: &Value) -> (bool, String, Value) {
+        let mut result = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))["result"].take();
+        let line = result["content"][0]["text"].as_str().unwrap().to_owned();
+        (result["isError"] == true, line, result["structuredContent"].take())
+    }
+
+    /// Ends the input. Returns the exit code.
+    fn end(mut self) -> i32 {
+        drop(self.input.take());
+        self.child.wait().unwrap().code().unwrap()
     }
 }

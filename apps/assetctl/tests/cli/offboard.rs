@@ -1,4 +1,4 @@
-//! `assetctl offboard`.
+//! What a user gives back: `assetctl offboard` and `assetctl return`, also with the real service.
 
 use crate::support::scripted::{Answer, Request, Scripted};
 use crate::support::service::Service;
@@ -45,10 +45,6 @@ fn answer(request: &Request, is_refused: bool) -> Answer {
     }
 }
 
-fn posts(service: &Scripted) -> Vec<Request> {
-    service.requests().into_iter().filter(|request| request.route.starts_with("POST")).collect()
-}
-
 #[test]
 fn a_dry_run_shows_the_plan() {
     let service = Scripted::start(|request, _| answer(request, true));
@@ -62,7 +58,7 @@ AST-3  Laptop  can't start: WRONG_ASSET_STATUS The asset is in_stock.
 Device Return would start on 2 assets, 1 that can't start; the user would be inactive
 ";
     assert_eq!((shown.code, shown.stdout.as_str()), (3, expected), "{}", shown.stderr);
-    let [post] = posts(&service).try_into().unwrap();
+    let [post] = service.posts().try_into().unwrap();
     assert_eq!((post.parameter("dry_run"), &post.idempotency_key), ("true", &None));
     assert_eq!(post.body, json!({"deactivate": true}));
     let json = run(&service.url, &["offboard", USER, "--dry-run", "--json"]);
@@ -109,7 +105,7 @@ fn options_become_members_and_everything_that_starts_is_0() {
     let service = Scripted::start(|request, _| answer(request, false));
     let done = run(&service.url, &["offboard", USER, "--yes", "--process", "own", "--keep-active", "--json"]);
     assert_eq!((done.code, &done.json()["not_started"]), (0, &json!([])), "{}", done.stderr);
-    let posts = posts(&service);
+    let posts = service.posts();
     assert!(posts.iter().all(|post| post.body == json!({"deactivate": false, "process_id": "p9"})), "{posts:?}");
     assert_eq!((posts.len(), posts[0].parameter("dry_run"), posts[1].parameter("dry_run")), (2, "true", ""));
 }
@@ -128,7 +124,7 @@ fn requests_are_repeated_under_their_key_until_nothing_is_left() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stdout.contains("Device Return started on 5 assets; the user is inactive\n"), "{}", done.stdout);
     assert!(done.stdout.ends_with("\n  assetctl return AST-1 AST-2 AST-3\n  assetctl return AST-4 AST-5\n"), "{}", done.stdout);
-    let keys: Vec<Option<String>> = posts(&service).into_iter().map(|post| post.idempotency_key).collect();
+    let keys: Vec<Option<String>> = service.posts().into_iter().map(|post| post.idempotency_key).collect();
     assert!(keys[1].is_some() && keys[1] == keys[2] && keys[3].is_some() && keys[3] != keys[2], "{keys:?}");
     let endless = Scripted::start(|_, _| {
         let mut nothing = offboarding(1..1, false, true);
@@ -147,7 +143,7 @@ fn nothing_starts_without_a_yes() {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
         let run = Run::of(child.wait_with_output().unwrap());
-        assert_eq!((run.code, posts(&service).len()), (code, if code == 0 { 2 } else { 1 }), "{typed:?}: {}", run.stderr);
+        assert_eq!((run.code, service.posts().len()), (code, if code == 0 { 2 } else { 1 }), "{typed:?}: {}", run.stderr);
         assert!(run.stderr.contains("Start this for Ada <ada@example.com>, and deactivate the user? [y/N]"), "{}", run.stderr);
         assert_eq!(run.stdout.is_empty(), code == 2);
     }
@@ -172,7 +168,7 @@ fn nothing_is_asked_if_there_is_nothing_to_do() {
         let run = Run::of(command.stdin(Stdio::null()).output().unwrap());
         assert_eq!(run.stderr.contains("Deactivate Ada <ada@example.com>? [y/N]"), asks, "{}", run.stderr);
         assert_eq!((run.code, run.stderr.contains("There is nothing to do.")), (if asks { 2 } else { 0 }, !asks));
-        assert!(posts(&service).iter().all(|post| post.parameter("dry_run") == "true"));
+        assert!(service.posts().iter().all(|post| post.parameter("dry_run") == "true"));
         assert_eq!(run.stdout.contains("The user has no assets."), !asks, "{}", run.stdout);
     }
 }
@@ -189,5 +185,139 @@ fn who_is_not_there_is_named() {
         let refused = run(&service.url, arguments);
         assert!(refused.code == code && refused.stderr.contains(reason), "{}", refused.stderr);
     }
-    assert!(posts(&service).is_empty());
+    assert!(service.posts().is_empty());
+}
+
+/// An asset of a user.
+fn in_use(service: &Service, user: &str) -> (String, String) {
+    let (id, tag) = service.asset("in_use");
+    service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": user}));
+    (id, tag)
+}
+
+fn link(run: &Run) -> &str {
+    assert!(run.code == 0 && run.stdout.contains("/v1/sign#sgn_"), "{}{}", run.stdout, run.stderr);
+    run.stdout.trim()
+}
+
+#[test]
+fn its_user_signs_and_the_repeated_command_confirms_that_it_is_here() {
+    let service = Service::start();
+    let mary = service.user("Mary", true);
+    let (id, tag) = in_use(&service, &mary);
+    let plan = service.run(&["return", &tag, "--dry-run"]);
+    let expected = format!(
+        "Process     Device Return\nAssets      {tag} Laptop\nFrom        Mary <mary@example.org>\n\
+         Steps left  Given back, Condition and damage, Signature of the user, Received by IT, Complete the return\n"
+    );
+    assert!(plan.code == 0 && plan.stdout.starts_with(&expected), "{}{}", plan.stdout, plan.stderr);
+    assert_eq!(service.total("/processes/instances"), 0);
+    let first = service.run(&["return", &tag, "--tick", "all", "--condition", "A scratch"]);
+    assert!(
+        first.stderr.contains("Steps left  Signature of the user, Received by IT, Complete the return\n"),
+        "{}",
+        first.stderr
+    );
+    service.sign(link(&first), json!({}));
+    assert_eq!(service.get(&format!("/assets/{id}"))["data"]["status"], "in_use", "it is not here yet");
+    let plan = service.run(&["return", &tag, "--dry-run"]);
+    assert!(plan.code == 0 && plan.stdout.ends_with("This would be completed.\n"), "{}{}", plan.stdout, plan.stderr);
+    for _ in ["confirms it", "finds it done"] {
+        let done = service.run(&["return", &tag]);
+        assert!(done.code == 0 && done.stdout.ends_with("/receipt?format=html\n"), "{}{}", done.stdout, done.stderr);
+    }
+    let asset = &service.get(&format!("/assets/{id}"))["data"];
+    assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("returned"), &Value::Null));
+    let instances = service.get("/processes/instances?omit=signatures");
+    let data = &instances["data"][0]["step_data"];
+    assert_eq!(
+        (&instances["meta"]["total"], &data["received"], &data["condition"]),
+        (&json!(1), &json!(true), &json!("A scratch"))
+    );
+    assert_eq!(data["returned_items"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn what_an_offboarding_has_started_is_taken_back_by_the_commands_that_it_names() {
+    let service = Service::start();
+    let mary = service.user("Mary", true);
+    let ((_, one), (_, other)) = (in_use(&service, &mary), in_use(&service, &mary));
+    let started = service.run(&["offboard", "mary@example.org", "--yes"]);
+    let (_, command) = started.stdout.split_once("When they are back:\n  assetctl ").unwrap_or_default();
+    let words: Vec<&str> = command.split_whitespace().collect();
+    assert!(words.len() == 3 && words[0] == "return" && words.contains(&one.as_str()), "{}", started.stdout);
+    let again = service.run(&["offboard", "mary@example.org", "--yes"]);
+    assert!(again.stdout.ends_with(command), "{}", again.stdout);
+    let part = service.run(&["return", &one]);
+    assert!(part.code == 1 && part.stderr.contains("the return is of ") && part.stderr.contains(&other), "{}", part.stderr);
+    let first = service.run(&words);
+    service.sign(link(&first), json!({"returned_items": ["Device"], "condition": "fine"}));
+    let done = service.run(&[&words[..], &["--json"]].concat());
+    assert_eq!((done.code, &done.json()["status"]), (0, &json!("completed")), "{}", done.stderr);
+    assert_eq!(service.get("/assets?status=returned&assigned_to=none")["meta"]["total"], 2);
+}
+
+#[test]
+fn nothing_starts_if_nobody_is_there_to_sign() {
+    let service = Service::start();
+    let (mary, ada) = (service.user("Mary", true), service.user("Ada", false));
+    let ((_, nobodys), (_, marys), (id, adas)) = (service.asset("in_use"), in_use(&service, &mary), service.asset("in_use"));
+    service.send("PATCH", &format!("/users/{ada}"), &json!({"is_active": true}));
+    service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": ada}));
+    service.send("PATCH", &format!("/users/{ada}"), &json!({"is_active": false}));
+    for (words, code, reason) in [
+        (&[nobodys.as_str()][..], 2, "name who gives it back and signs: --from USER"),
+        (&[&marys, &adas], 2, "name who gives it back and signs: --from USER"),
+        (&[&marys, "--process", "repair", "--condition", "x"], 2, "the process repair has no step condition"),
+        (&[&marys, "--from", "eve@example.org"], 1, "no user has the e-mail address eve@example.org"),
+        (&[&marys, "--tick", "Dock"], 2, "tick \"Dock\": the checklists have \"Device\", "),
+        (&[&service.asset("in_stock").1, "--from", "mary"], 1, "The asset's status is in_stock."),
+    ] {
+        let refused = service.run(&[&["return"], words].concat());
+        assert!(refused.code == code && refused.stderr.contains(reason), "{words:?}: {}", refused.stderr);
+    }
+    assert_eq!(service.total("/processes/instances"), 0);
+    link(&service.run(&["return", &nobodys, "--from", "mary"]));
+    // Who has left signs as well.
+    link(&service.run(&["return", &adas]));
+}
+
+#[test]
+fn what_a_user_had_is_taken_back_and_labelled() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let user = service.create("/users", &json!({"email": "Ada@example.com", "display_name": "Ada"}));
+    for (name, status) in [("Laptop", "in_use"), ("Phone", "in_use"), ("Spare", "in_stock")] {
+        service.create("/assets", &json!({"name": name, "status": status, "assigned_to": user, "purchase_price": 100.5}));
+    }
+    let stats = service.run(&["stats", "--json"]).json();
+    assert_eq!((&stats["assets"]["total"], &stats["assets"]["value_by_status"]["in_use"]), (&json!(3), &json!("201.00")));
+    assert_eq!(service.run(&["me", "--json"]).json()["tenant"]["name"], "Test");
+    assert!(service.run(&["me"]).stdout.contains("User        none: the key is the tenant's own"));
+
+    let plan = service.run(&["offboard", "ada@EXAMPLE.com", "--process", "device-return", "--dry-run", "--json"]);
+    assert_eq!((plan.code, &plan.json()["movements"][0]["number"]), (3, &json!(null)), "{}", plan.stderr);
+    let unsure = service.run(&["offboard", "ada@example.com"]);
+    assert!(unsure.code == 2 && unsure.stderr.contains("nothing was started"), "{}", unsure.stderr);
+    let done = service.run(&["offboard", "ada@example.com", "--yes", "--json"]);
+    let result = done.json();
+    assert_eq!((done.code, &result["movements"][0]["number"]), (3, &json!("MOV-000001")), "{}", done.stderr);
+    assert_eq!(result["movements"][0]["assets"].as_array().map(Vec::len), Some(2));
+    assert_eq!(result["not_started"][0]["code"], "WRONG_ASSET_STATUS");
+    assert_eq!(result["user"]["is_active"], false);
+    let again = service.run(&["offboard", &user, "--yes", "--json"]).json();
+    assert_eq!((again["movements"].as_array().map(Vec::len), again["in_progress"].as_array().map(Vec::len)), (Some(0), Some(2)));
+
+    let tags: Vec<String> = service.assets().iter().map(|asset| asset["asset_tag"].as_str().unwrap().to_owned()).collect();
+    let (sheets, single) = (folder.path("labels.html"), folder.path("labels"));
+    let printed = service.run(&["labels", "--all", "--skip", "3", "-o", sheets.to_str().unwrap()]);
+    assert_eq!(printed.code, 0, "{}", printed.stderr);
+    let page = std::fs::read_to_string(&sheets).unwrap();
+    assert!(tags.iter().all(|tag| page.contains(tag)), "{page}");
+    for format in ["svg", "png", "zpl"] {
+        let printed = service.run(&["labels", &tags[0], "--format", format, "--size", "62x29", "-o", single.to_str().unwrap()]);
+        assert_eq!(printed.code, 0, "{format}: {}", printed.stderr);
+        assert!(single.join(format!("{}.{format}", tags[0])).exists());
+    }
+    let zpl = service.run(&["labels", "--status", "in_stock", "--format", "zpl", "--dpi", "300"]);
+    assert_eq!((zpl.code, zpl.stdout.matches("^XA").count()), (0, 1), "{}", zpl.stderr);
 }

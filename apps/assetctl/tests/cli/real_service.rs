@@ -5,12 +5,11 @@ use crate::support::inventory_files::{
     plain_laptops,
 };
 use crate::support::service::Service;
-use crate::support::{Folder, Run};
+use crate::support::{Folder, Run, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 fn rows(short: u64, full: u64) -> u64 {
     if dev_server::test_data::full_tests() { full } else { short }
@@ -176,14 +175,6 @@ fn a_file_that_is_cut_off_loses_only_its_last_row() {
         check_counts(&service.import(&path, &[]), [250, 0, 0, 1]);
         check_counts(&service.import(&folder.path("laptops.csv.refused.csv"), &[]), [0, 0, 0, 1]);
         assert_eq!(service.total("/assets"), before + 250);
-    }
-}
-
-fn wait_until(what: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !what() {
-        assert!(began.elapsed() < Duration::from_secs(120), "it took too long");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

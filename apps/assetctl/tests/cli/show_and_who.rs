@@ -1,6 +1,5 @@
 //! `assetctl show` and `assetctl who` with the real service.
 
-use crate::handover::{asset, user};
 use crate::support::service::Service;
 use serde_json::json;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 fn who_had_an_asset_on_a_day() {
     let days_ago = Arc::new(AtomicU32::new(10));
     let service = Service::start_days_ago(&days_ago);
-    let (ada, mary) = (user(&service, "Ada", true), user(&service, "Mary", true));
+    let (ada, mary) = (service.user("Ada", true), service.user("Mary", true));
     let created = &service.send("POST", "/assets", &json!({"name": "Laptop", "assigned_to": ada}))["data"];
     let (id, tag) = (created["id"].as_str().unwrap(), created["asset_tag"].as_str().unwrap());
     let day = |asset: &serde_json::Value| asset["updated_at"].as_str().unwrap()[..10].to_owned();
@@ -54,7 +53,7 @@ fn who_had_an_asset_on_a_day() {
 fn events_say_what_changed_in_a_period_and_by_whom() {
     let days_ago = Arc::new(AtomicU32::new(10));
     let service = Service::start_days_ago(&days_ago);
-    let mary = user(&service, "Mary", true);
+    let mary = service.user("Mary", true);
     let created = &service.send("POST", "/assets", &json!({"name": "Laptop"}))["data"];
     let (id, tag) = (created["id"].as_str().unwrap(), created["asset_tag"].as_str().unwrap());
     days_ago.store(5, Ordering::Relaxed);
@@ -92,8 +91,8 @@ fn events_say_what_changed_in_a_period_and_by_whom() {
 #[test]
 fn an_asset_is_shown_on_one_screen() {
     let service = Service::start();
-    let mary = user(&service, "Mary", true);
-    let (id, tag) = asset(&service, "in_stock");
+    let mary = service.user("Mary", true);
+    let (id, tag) = service.asset("in_stock");
     let details = json!({"status": "preparing", "serial_number": "PF3XK201", "model": "T14", "notes": "a\nb", "purchase_price": 12.5,
                "custom_fields": {"ram_gb": 16, "cost center": "0815"}});
     service.send("PATCH", &format!("/assets/{id}"), &details);
@@ -132,7 +131,7 @@ fn an_asset_is_shown_on_one_screen() {
 fn a_serial_number_and_a_tag_can_have_the_form_of_an_id() {
     let days_ago = Arc::new(AtomicU32::new(5));
     let service = Service::start_days_ago(&days_ago);
-    user(&service, "Mary", true);
+    service.user("Mary", true);
     let (serial, worn) = ("27aa8378-b0f4-4289-84a4-405da95c6999", "5c1b0c5e-4b0d-4b7a-9a57-6d1f3a1b2c3d");
     let body = json!({"name": "VM", "serial_number": serial, "asset_tag": worn, "status": "preparing"});
     let created = &service.send("POST", "/assets", &body)["data"];

@@ -1,13 +1,19 @@
 //! `assetctl webhooks listen`.
 
-use crate::support::receiver::Receiver;
 use crate::support::scripted::{Answer, Request, Scripted};
 use crate::support::service::Service;
-use crate::support::{Run, command, run, stderr_until};
+use crate::support::{Run, command, run, stderr_until, wait_until};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
+use standardwebhooks::Webhook;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 
 fn event(number: u32) -> Value {
     json!({
@@ -40,14 +46,6 @@ fn spawn(mut command: Command) -> Child {
 
 fn end(child: Child) -> Run {
     Run::of(child.wait_with_output().unwrap())
-}
-
-fn wait_until(what: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !what() {
-        assert!(began.elapsed() < Duration::from_secs(60), "it took too long");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn secret(run: &Run) -> &str {
@@ -193,4 +191,65 @@ fn wrong_options_are_explained() {
     let service = Service::start();
     let refused = service.run(&["webhooks", "listen", "--events", "asset.creatd"]);
     assert!(refused.code == 2 && refused.stderr.contains("there are asset.created"), "{}", refused.stderr);
+}
+
+#[derive(Debug, Clone)]
+struct Delivery {
+    id: String,
+    text: String,
+    headers: HeaderMap,
+}
+
+impl Delivery {
+    fn is_signed_by(&self, secret: &str) -> bool {
+        Webhook::new(secret).unwrap().verify(self.text.as_bytes(), &self.headers).is_ok()
+    }
+
+    fn body(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap()
+    }
+}
+
+type Script = Box<dyn Fn(usize) -> (u16, &'static str) + Send + Sync>;
+
+struct Deliveries {
+    script: Script,
+    seen: Mutex<Vec<Delivery>>,
+}
+
+/// A receiver of webhooks, which verifies deliveries with the official library.
+struct Receiver {
+    deliveries: Arc<Deliveries>,
+    _runtime: Runtime,
+    url: String,
+}
+
+impl Receiver {
+    /// `script` has the answer for each delivery's number, from 0.
+    fn start(script: impl Fn(usize) -> (u16, &'static str) + Send + Sync + 'static) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let deliveries = Arc::new(Deliveries { script: Box::new(script), seen: Mutex::default() });
+        let routes = Router::new().route("/hook", axum::routing::post(receive)).with_state(Arc::clone(&deliveries));
+        runtime.spawn(async move { axum::serve(listener, routes).await });
+        Self { deliveries, _runtime: runtime, url }
+    }
+
+    fn deliveries(&self) -> Vec<Delivery> {
+        self.deliveries.seen.lock().unwrap().clone()
+    }
+}
+
+async fn receive(State(deliveries): State<Arc<Deliveries>>, headers: HeaderMap, body: Bytes) -> (StatusCode, &'static str) {
+    assert_eq!(headers["content-type"], "application/json");
+    assert!(headers.get("authorization").is_none(), "the receiver got the API key");
+    let number = {
+        let mut seen = deliveries.seen.lock().unwrap();
+        let id = headers["webhook-id"].to_str().unwrap().to_owned();
+        seen.push(Delivery { id, text: String::from_utf8(body.to_vec()).unwrap(), headers });
+        seen.len() - 1
+    };
+    let (status, text) = (deliveries.script)(number);
+    (StatusCode::from_u16(status).unwrap(), text)
 }

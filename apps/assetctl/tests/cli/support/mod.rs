@@ -1,10 +1,6 @@
 //! Runs the real binary.
 
-pub mod endless;
 pub mod inventory_files;
-pub mod mcp_session;
-pub mod overlapping_files;
-pub mod receiver;
 pub mod scripted;
 pub mod server;
 pub mod service;
@@ -13,6 +9,7 @@ use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub const KEY: &str = "apl_0351f4Sjsecret";
@@ -87,4 +84,12 @@ pub fn import(url: &str, path: &Path, options: &[&str]) -> Run {
     let mut arguments = vec!["import", path.to_str().unwrap(), "--json"];
     arguments.extend(options);
     run(url, &arguments)
+}
+
+pub fn wait_until(what: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !what() {
+        assert!(began.elapsed() < Duration::from_secs(120), "it took too long");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }

@@ -1,4 +1,4 @@
-//! A service that gives the answers that a test has for its requests.
+//! A service that gives the answers that a test has for its requests, and one whose answers don't end.
 
 use super::KEY;
 use axum::Router;
@@ -8,9 +8,16 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+
+/// The end of an answer after all, so that a client that reads everything doesn't fill this computer's memory.
+const END: u64 = 64 << 20;
 
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -88,6 +95,10 @@ impl Scripted {
     pub fn requests(&self) -> Vec<Request> {
         self.service.requests.lock().unwrap().clone()
     }
+
+    pub fn posts(&self) -> Vec<Request> {
+        self.requests().into_iter().filter(|request| request.route.starts_with("POST")).collect()
+    }
 }
 
 fn lines(body: &[u8]) -> serde_json::Result<Value> {
@@ -116,4 +127,46 @@ async fn answer(State(service): State<Arc<Service>>, method: Method, uri: Uri, h
         }
     }
     response
+}
+
+/// A service whose answers don't end.
+pub struct Endless {
+    sent: Arc<AtomicU64>,
+    pub url: String,
+}
+
+impl Endless {
+    /// All answers have a body of this type, with its length in a header if `is_announced`.
+    pub fn start(content_type: &'static str, is_announced: bool) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let sent = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&sent);
+        let length = if is_announced { "content-length: 3000000000" } else { "connection: close" };
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\n{length}\r\n\r\n");
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                // The client closes the connection.
+                let _ = answer_without_end(&mut stream.unwrap(), &head, &counter);
+            }
+        });
+        Self { sent, url }
+    }
+
+    /// A client has closed a connection before the end.
+    pub fn is_cut_off(&self) -> bool {
+        self.sent.load(Relaxed) < END
+    }
+}
+
+fn answer_without_end(stream: &mut TcpStream, head: &str, sent: &AtomicU64) -> std::io::Result<()> {
+    let mut request = [0; 4096];
+    let _ = stream.read(&mut request)?;
+    stream.write_all(head.as_bytes())?;
+    let block = [b' '; 1 << 16];
+    while sent.load(Relaxed) < END {
+        stream.write_all(&block)?;
+        sent.fetch_add(block.len() as u64, Relaxed);
+    }
+    Ok(())
 }

@@ -130,6 +130,18 @@ impl Service {
         self.send("POST", path, body)["data"]["id"].as_str().unwrap().to_owned()
     }
 
+    /// With the address `name@example.org`. Returns the ID.
+    pub fn user(&self, name: &str, is_active: bool) -> String {
+        let email = format!("{}@example.org", name.to_lowercase());
+        self.create("/users", &json!({"email": email, "display_name": name, "is_active": is_active}))
+    }
+
+    /// Returns its ID and tag.
+    pub fn asset(&self, status: &str) -> (String, String) {
+        let asset = &self.send("POST", "/assets", &json!({"name": "Laptop", "status": status}))["data"];
+        (asset["id"].as_str().unwrap().to_owned(), asset["asset_tag"].as_str().unwrap().to_owned())
+    }
+
     pub fn get(&self, path: &str) -> Value {
         self.send("GET", path, &json!({}))
     }
