@@ -1,5 +1,5 @@
-//! The service in this process, with an engine, a table and a tenant of its own. The dev server as a process of its own, with an
-//! empty tenant.
+//! The service in this process, with its own engine, table and tenant, and the dev server as a separate process with an empty
+//! tenant.
 
 use crate::generated_index::GeneratedIndex;
 use anyhow::{Context, Result, bail};

@@ -1,6 +1,4 @@
-//! Checks a tenant's items against one another, and repairs what follows from the records.
-//!
-//! Removes records that can't be read.
+//! Checks a tenant's items against one another, repairs what follows from the records, and removes records that can't be read.
 
 use crate::output::{Field, Output, cell};
 use crate::tenants::mark_dry_run;

@@ -1,16 +1,22 @@
-//! Deletion of a tenant with all of its items.
+//! Deletion of a tenant with all of its items, and with its snapshots of list indexes in S3.
 
 use crate::output::Output;
-use crate::snapshots::{self, Bucket};
-use crate::tenants;
-use anyhow::{Result, bail};
+use crate::{environment, tenants};
+use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
+use shared::app::system_clock;
+use shared::aws::environment::{endpoint, operator_environment};
+use shared::aws::object_store::ObjectStore;
+use shared::aws::s3::S3;
 use shared::domain::tenants::tenant::Tenant;
 use shared::store::{Store, StoreError, TenantStore};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use terminal::{clean, print_note};
+
+/// The functions have the same variable.
+const SNAPSHOTS_URL: &str = "SNAPSHOTS_URL";
 
 pub struct Deletion {
     /// Skips the confirmation.
@@ -73,8 +79,7 @@ async fn plan(store: &TenantStore, has_bucket: bool) -> Result<Plan> {
 }
 
 fn stays(has_bucket: bool) -> Vec<String> {
-    let snapshots =
-        format!("snapshots of lists in S3, which expire within 7 days: set {} to delete them, too", snapshots::VARIABLE);
+    let snapshots = format!("snapshots of lists in S3, which expire within 7 days: set {} to delete them, too", SNAPSHOTS_URL);
     let mut stays = vec![
         "backups: the table's point-in-time recovery (35 days) and any exports or copies".to_owned(),
         "logs, until they expire; they have ids, and no names".to_owned(),
@@ -101,6 +106,30 @@ fn is_confirmed(name: &str) -> Result<bool> {
         bail!("nothing was deleted: type the tenant's name, or use --yes");
     };
     Ok(typed.trim() == name)
+}
+
+/// The bucket with snapshots of list indexes.
+pub struct Bucket(S3);
+
+impl Bucket {
+    /// `None` if the environment names no bucket.
+    pub async fn from_env() -> Result<Option<Self>> {
+        let Some(url) = endpoint(SNAPSHOTS_URL)? else { return Ok(None) };
+        let config = environment::load().await?;
+        let (Some(region), Some(provider)) = (config.region(), config.credentials_provider()) else {
+            bail!("no AWS region or no AWS credentials");
+        };
+        let credentials = environment::credentials(&provider).await?;
+        let environment = operator_environment(region.clone(), credentials);
+        Ok(Some(Self(S3::new(&url, &environment, system_clock()))))
+    }
+
+    pub async fn delete(&self, store: &TenantStore) -> Result<()> {
+        for key in store.snapshot_keys() {
+            self.0.delete(&key).await.with_context(|| format!("can't delete the snapshot {key} in {SNAPSHOTS_URL}"))?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

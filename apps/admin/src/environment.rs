@@ -1,9 +1,8 @@
-//! AWS region and credentials, from the environment.
+//! AWS region and credentials from the environment, and the check of this computer's clock.
 //!
-//! Refuses to change anything while this computer's clock differs from the service's.
-//!
-//! Events are sorted by the time in their ids, and readers of the change feed rely on an id being recent when the event is
-//! written. The functions' clocks are set by AWS; the operator's computer may have any time.
+//! Events are sorted by the time in their IDs, and readers of the change feed rely on an ID being recent when the event is
+//! written. AWS sets the functions' clocks, but the operator's computer may have any time, so nothing is changed while the clocks
+//! differ.
 
 use anyhow::{Context, Result, bail};
 use aws_config::{BehaviorVersion, SdkConfig};

@@ -1,7 +1,7 @@
 //! Erasures of people: lists them, erases a person, and repeats erasures after a restore.
 
+use crate::deletion::Bucket;
 use crate::output::{Field, Output, cell};
-use crate::snapshots::Bucket;
 use crate::tenants;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};

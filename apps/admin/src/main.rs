@@ -13,7 +13,6 @@ mod keys;
 mod options;
 mod output;
 mod receipts;
-mod snapshots;
 mod tenants;
 mod verify;
 

@@ -1,5 +1,4 @@
-//! The command line's commands and options. The doc comments are its help texts. Values of the command line, and the errors of
-//! wrong ones. The commands.
+//! The commands and options, the values that they accept, and how each command is run. The doc comments are the help texts.
 
 use crate::deletion::{self, Deletion};
 use crate::environment::{self, ServiceDate};

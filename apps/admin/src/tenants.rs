@@ -1,6 +1,4 @@
-//! Tenants: finding, creating, listing, limiting and upgrading them.
-//!
-//! Tenants by their name.
+//! Tenants: finding them by ID or name, creating, listing, limiting and upgrading them.
 
 use crate::output::{Field, Output, cell};
 use anyhow::{Result, bail};
@@ -151,7 +149,7 @@ const MAX_NAMES: usize = 5;
 const MAX_SAME: usize = 20;
 
 /// Ignores case, spelling of characters and white space around the names.
-pub fn is_same(one: &str, other: &str) -> bool {
+fn is_same(one: &str, other: &str) -> bool {
     let form = |name: &str| fold(&composed(name.trim()));
     form(one) == form(other)
 }

@@ -18,7 +18,7 @@ pub enum CliError {
     Interrupted(String),
 }
 
-pub type Result<T> = std::result::Result<T, CliError>;
+pub type Result<T, E = CliError> = std::result::Result<T, E>;
 
 /// Every row is fine.
 pub const EXIT_SUCCESS: u8 = 0;

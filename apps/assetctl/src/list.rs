@@ -41,7 +41,7 @@ pub struct List {
     limit: Option<u64>,
 }
 
-pub fn at_least_one(text: &str) -> std::result::Result<u64, String> {
+pub fn at_least_one(text: &str) -> Result<u64, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "must be a number from 1 on".to_owned())
 }
 

@@ -1,5 +1,4 @@
-//! Results on standard output, and files that appear when they are complete. The formats of files. Texts without regard to case.
-//! The progress of an import: a bar on a terminal, plain lines elsewhere.
+//! Output: results on standard output, files that appear when they are complete, and the progress of an import.
 
 use crate::error::{CliError, Result};
 use crate::import::rows::ndjson_rows::Members;
@@ -65,7 +64,7 @@ pub fn digits(value: &Value) -> Option<&str> {
 struct Exact<'a>(&'a Value);
 
 impl Serialize for Exact<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Object(members) => serializer.collect_map(members.iter().map(|(name, value)| (name, Self(value)))),
             Value::Array(values) => serializer.collect_seq(values.iter().map(Exact)),

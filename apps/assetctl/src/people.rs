@@ -53,7 +53,7 @@ impl<'c> Directory<'c> {
     }
 
     /// The ID of the one active user with this name, or the candidates.
-    pub async fn find(&self, name: &str) -> Result<std::result::Result<String, String>> {
+    pub async fn find(&self, name: &str) -> Result<Result<String, String>> {
         let (words, longest) = search(name);
         if words.is_empty() || name.chars().count() > MAX_CHARS || name.contains(char::is_control) {
             return Ok(decide(name, &[], &[]));
@@ -93,7 +93,7 @@ impl<'c> Directory<'c> {
 
 /// The one active user with this display name, in either order, or with this e-mail address. `users` have all of its words, and
 /// `similar` some.
-fn decide(name: &str, users: &[User], similar: &[User]) -> std::result::Result<String, String> {
+fn decide(name: &str, users: &[User], similar: &[User]) -> Result<String, String> {
     let called: Vec<&User> = users.iter().filter(|user| is_called(user, name)).collect();
     let active: Vec<&User> = called.iter().copied().filter(|user| user.is_active).collect();
     Err(match (active.as_slice(), called.as_slice()) {
@@ -144,7 +144,7 @@ mod tests {
         User { id: id.into(), display_name: display_name.into(), email: format!("{id}@example.com"), is_active }
     }
 
-    fn decide(name: &str) -> std::result::Result<String, String> {
+    fn decide(name: &str) -> Result<String, String> {
         let users = [
             user("ada", "Ada Lovelace", true),
             user("old", "Ada Lovelace", false),

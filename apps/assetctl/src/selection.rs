@@ -273,7 +273,7 @@ fn unreadable(error: &serde_json::Error) -> CliError {
     CliError::Failed(format!("can't read the service's answer; check --base-url: {error}"))
 }
 
-fn filter(text: &str) -> std::result::Result<(String, String), String> {
+fn filter(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE, such as status=in_use")?;
     Ok((name.to_owned(), value.to_owned()))
 }

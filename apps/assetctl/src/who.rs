@@ -71,7 +71,7 @@ pub fn time_on(day: Option<Date>, zone: &Value) -> Result<(Option<String>, Strin
     day.map_or_else(|| Ok((None, "now".to_owned())), |day| end_of(day, zone, now()?))
 }
 
-pub fn day(text: &str) -> std::result::Result<Date, String> {
+pub fn day(text: &str) -> Result<Date, String> {
     let day = text.parse().ok().filter(|day: &Date| day.to_string() == text);
     day.ok_or_else(|| "must be a date, such as 2026-03-01".to_owned())
 }

@@ -1,5 +1,5 @@
-//! Measures what requests cost in DynamoDB, by the consumed capacity that the table reports. The processor time of a thread,
-//! which doesn't depend on other work of the machine. A token bucket, as each partition of a table has one for its capacity.
+//! Measures what requests cost: the capacity that the table reports as consumed, and the processor time of a thread, which
+//! doesn't depend on other work of the machine. Also has the token bucket of a partition's capacity.
 
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::operation::{batch_get_item, delete_item, get_item, put_item, query, transact_write_items, update_item};

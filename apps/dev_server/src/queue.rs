@@ -1,6 +1,6 @@
-//! The dev server's queues of deliveries and of retries: a channel of messages, and a heap of those that wait. They are in memory,
-//! and lost with the process. The next one goes on from the records of deliveries, and from the table's stream, whose events stay
-//! until nothing of them is here only. A test, a retry or a replay that was only asked for is lost.
+//! The dev server's queues of deliveries and of retries: a channel of messages, and a heap of those that wait. They are lost with
+//! the process. The next one goes on from the records of deliveries and from the table's stream, which keeps its events until
+//! they are handled. A test, a retry or a replay that was only asked for is lost.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -1,5 +1,5 @@
-//! Serves connections within limits: strangers in the network reach a dev server that listens on all addresses. Addresses to
-//! listen on.
+//! Serves connections within limits, since strangers in the network reach a dev server that listens on all addresses; and checks
+//! the addresses to listen on.
 
 use axum::Router;
 use axum::body::Body;

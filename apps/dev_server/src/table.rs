@@ -1,7 +1,6 @@
-//! Creates the table as template.yaml declares it, so that the two can't differ. The stream of the table in the embedded engine:
-//! every change of an item, in order. It is enabled only where somebody reads it, since every change is stored twice until it has
-//! been read. docs/adr/0004 lists where it differs from DynamoDB Streams. Calls of the APIs of DynamoDB and DynamoDB Streams,
-//! executed by the embedded engine.
+//! The table in the embedded engine: created as template.yaml declares it, so that the two can't differ, and its API calls,
+//! executed by the engine. Its stream is enabled only where somebody reads it, since every change is stored twice until then
+//! (docs/adr/0004 lists where it differs from DynamoDB Streams).
 
 use crate::engine;
 use anyhow::{Context, Result, bail};

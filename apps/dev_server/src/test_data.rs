@@ -1,5 +1,5 @@
-//! Sample data for the tests of several programs. The choice of cases of an exhaustive test: a sample every day, all of them in
-//! the full run.
+//! Sample data for the tests of several programs, and the choice of cases of an exhaustive test: a sample every day, all of them
+//! in the full run.
 
 use fastrand::Rng;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Manual pages and completions as files, which `.ci/release` puts into its archives. The arguments of a program.
+//! The arguments of a program, and its manual pages and completions as files, which `.ci/release` puts into its archives.
 
 use crate::print::{print, print_error, print_note, print_styled, print_styled_note};
 use crate::style::{is_coloured, is_output_coloured};

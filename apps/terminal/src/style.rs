@@ -1,5 +1,5 @@
-//! Colours, where people want them: on a terminal, unless `NO_COLOR` is set (<https://no-color.org>). A line about an action,
-//! while it lasts.
+//! Colours, where people want them: on a terminal, unless `NO_COLOR` is set (<https://no-color.org>); and notices, lines that are
+//! shown while an action lasts.
 
 use crate::text::clean;
 use anstream::stream::RawStream;

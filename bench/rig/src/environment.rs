@@ -1,5 +1,5 @@
-//! The environment of a function: a table with a tenant in it, behind TLS. A TLS proxy in front of the embedded engine, which
-//! only speaks plain HTTP. Functions reach their table over TLS.
+//! The environment of a function: a table with a tenant in it, behind a TLS proxy, because functions reach their table over TLS
+//! and the embedded engine speaks plain HTTP.
 
 use crate::emulator::Emulator;
 use crate::function::{Function, binaries_dir};

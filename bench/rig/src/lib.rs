@@ -6,4 +6,3 @@ pub mod environment;
 pub mod events;
 pub mod fake_sqs;
 pub mod function;
-pub mod runtime_api;

@@ -1,7 +1,6 @@
 //! Compares two builds of a function, or of the dev server: what did a change cost? Both run at the same time and take turns, so
-//! that other load on the machine affects both alike. Each round starts both anew. What requests take and cost on Lambda, by the
-//! function's memory: from the processor time that was measured here. Figures of both builds, round by round. A running binary: a
-//! function behind the Runtime API, or the dev server.
+//! that other load on the machine affects both alike, and each round starts both anew. From the processor time, it estimates what
+//! requests take and cost on Lambda, by the function's memory.
 
 use crate::coldstart::FUNCTIONS;
 use crate::service::ServerProcess;
@@ -174,12 +173,12 @@ const PER_MILLION_REQUESTS: f64 = 0.20;
 const PER_GB_SECOND: f64 = 0.000_016_666_7;
 
 /// A kind of request, or the row of an import.
-pub struct Work {
-    pub label: &'static str,
-    pub cpu_ms: f64,
-    pub round_trips: f64,
+struct Work {
+    label: &'static str,
+    cpu_ms: f64,
+    round_trips: f64,
     /// The number of rows in a request.
-    pub weight: usize,
+    weight: usize,
 }
 
 impl Work {
@@ -190,7 +189,7 @@ impl Work {
     }
 }
 
-pub fn print(rows: &[Work]) -> Result<()> {
+fn print(rows: &[Work]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\nNEW on Lambda, with {ROUND_TRIP_MS} ms per round trip: milliseconds, and dollars of a million (x86_64)")?;
     writeln!(out, "{:<20}{}", "", SIZES_MB.map(|size| format!("{:>18}", format!("{size} MB"))).concat())?;
@@ -206,11 +205,11 @@ pub fn print(rows: &[Work]) -> Result<()> {
 
 /// The figures, in the order in which they were first added.
 #[derive(Default)]
-pub struct Figures(Vec<(String, [Vec<f64>; 2])>);
+struct Figures(Vec<(String, [Vec<f64>; 2])>);
 
 impl Figures {
     /// Adds the figure of a round: side 0 is the old build, side 1 the new one.
-    pub fn add(&mut self, label: &str, side: usize, value: f64) {
+    fn add(&mut self, label: &str, side: usize, value: f64) {
         let known = self.0.iter().position(|(known, _)| known == label);
         let index = known.unwrap_or_else(|| {
             self.0.push((label.to_owned(), Default::default()));
@@ -219,12 +218,12 @@ impl Figures {
         self.0[index].1[side].push(value);
     }
 
-    pub fn median(&self, label: &str, side: usize) -> Option<f64> {
+    fn median(&self, label: &str, side: usize) -> Option<f64> {
         self.0.iter().find(|(known, _)| known == label).map(|(_, sides)| quantile(&sides[side], 0.5))
     }
 
     /// Prints a line for each figure: the medians of both builds, and the ratios of the rounds.
-    pub fn print(&self, title: &str) -> Result<()> {
+    fn print(&self, title: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();
         writeln!(out, "{title}; medians, and new divided by old with its quartiles")?;
         writeln!(out, "{:<30}{:>10}{:>10}{:>8}   quartiles", "", "old", "new", "ratio")?;
@@ -254,14 +253,14 @@ fn quantile(values: &[f64], share: f64) -> f64 {
 
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-pub enum Target<'a> {
+enum Target<'a> {
     Function { function: Box<Function>, environment: &'a Environment },
     Server { process: ServerProcess, client: Box<Client<HttpConnector, Body>>, asset_id: String },
 }
 
 impl<'a> Target<'a> {
     /// Starts a binary and waits until it can be sent requests.
-    pub async fn start(binary: &Path, environment: &'a Environment) -> Result<Self> {
+    async fn start(binary: &Path, environment: &'a Environment) -> Result<Self> {
         if !binary.ends_with(dev_server::options::NAME) {
             let function = Box::new(environment.start_binary(binary).await?);
             return Ok(Self::Function { function, environment });
@@ -275,7 +274,7 @@ impl<'a> Target<'a> {
     }
 
     /// Time until the function requested its first event, or the server was ready.
-    pub fn start_time(&self) -> Duration {
+    fn start_time(&self) -> Duration {
         match self {
             Self::Function { function, .. } => function.init,
             Self::Server { process, .. } => process.start,
@@ -283,14 +282,14 @@ impl<'a> Target<'a> {
     }
 
     /// CPU time that the process has used so far, the engine's included if it is the server.
-    pub fn cpu_time(&self) -> Result<Duration> {
+    fn cpu_time(&self) -> Result<Duration> {
         match self {
             Self::Function { function, .. } => function.cpu_time(),
             Self::Server { process, .. } => cpu_time(process.pid()),
         }
     }
 
-    pub fn peak_memory_bytes(&self) -> Result<u64> {
+    fn peak_memory_bytes(&self) -> Result<u64> {
         match self {
             Self::Function { function, .. } => function.peak_memory_bytes(),
             Self::Server { process, .. } => Ok(memory_kilobytes(process.pid(), "VmHWM")? * 1024),
@@ -323,7 +322,7 @@ impl<'a> Target<'a> {
     }
 
     /// Ends the process, so that it doesn't slow down the next one's start.
-    pub async fn stop(self) -> Result<()> {
+    async fn stop(self) -> Result<()> {
         match self {
             Self::Function { function, .. } => function.kill().await,
             Self::Server { .. } => Ok(()),

@@ -1,5 +1,5 @@
-//! Measures the cost and latency of lists, by the number of assets in a tenant. Prints the measurements and compares them with
-//! the goals. Cold lists with snapshots: on one instance, and on many that start at once.
+//! Measures the cost and latency of lists, by the number of assets in a tenant, and of cold lists with snapshots: on one
+//! instance, and on many that start at once. Prints the measurements and compares them with the goals.
 
 mod fill;
 
@@ -48,21 +48,23 @@ pub struct Options {
     json: Option<PathBuf>,
 }
 
+/// Instances that start at once.
+const INSTANCES: usize = 13;
 /// Reading every row of the GSI with no list index in memory: the baseline.
-pub const FULL_QUERY: &str = "full index query";
+const FULL_QUERY: &str = "full index query";
 /// The first list of a function instance, which loads the list index.
-pub const COLD: &str = "first list of an instance";
+const COLD: &str = "first list of an instance";
 /// The first list of a function instance that takes the list index from a snapshot.
-pub const COLD_SNAPSHOT: &str = "first list, from a snapshot";
+const COLD_SNAPSHOT: &str = "first list, from a snapshot";
 /// A search that no asset matches.
-pub const SEARCH: &str = "search without matches";
-pub const FILTER: &str = "filter by status and kind";
-pub const EMPTY_FILTER: &str = "filter without matches";
+const SEARCH: &str = "search without matches";
+const FILTER: &str = "filter by status and kind";
+const EMPTY_FILTER: &str = "filter without matches";
 /// A search that matches a third of all assets and must compare their names: it gets slower with their number.
-pub const BROAD: &str = "a third of all, sorted by name";
-pub const SORTED: &str = "a status, sorted by name";
+const BROAD: &str = "a third of all, sorted by name";
+const SORTED: &str = "a status, sorted by name";
 
-pub const STATS: &str = "statistics";
+const STATS: &str = "statistics";
 
 fn lists(size: usize) -> Vec<(&'static str, String)> {
     let last_page = size.div_ceil(20);
@@ -121,7 +123,7 @@ async fn measure(report: &mut Report, size: usize, options: &Options) -> Result<
     report.add(Measurement::new(size, COLD, &cold, &baseline, Some(overhead)))?;
     report.add_index_bytes(size, service.store.list_index_bytes());
 
-    write(&service).await?;
+    write_snapshots(&service).await?;
     service.advance_clock(120_000);
     let cold = cold_lists(&service, size, cold_count.max(5)).await?;
     report.add(Measurement::new(size, COLD_SNAPSHOT, &cold, &baseline, None))?;
@@ -150,7 +152,7 @@ async fn measure_generated(report: &mut Report, size: usize, options: &Options) 
     let generator = fill::fill_newest(&service, size - 1).await?;
     service.generated_index.set(generator, size - 1);
     service.advance_clock(120_000);
-    write(&service).await?;
+    write_snapshots(&service).await?;
     service.advance_clock(120_000);
     let cold = cold_lists(&service, size, 5).await?;
     report.add(Measurement::new(size, COLD_SNAPSHOT, &cold, &cold, None))?;
@@ -159,13 +161,13 @@ async fn measure_generated(report: &mut Report, size: usize, options: &Options) 
     Ok(())
 }
 
-pub struct Samples {
+struct Samples {
     /// In ascending order.
-    pub durations: Vec<Duration>,
+    durations: Vec<Duration>,
     /// Processor times without the engine's, in ascending order.
-    pub cpu_times: Vec<Duration>,
+    cpu_times: Vec<Duration>,
     /// The most round trips and read units of any sample.
-    pub max_cost: Cost,
+    max_cost: Cost,
 }
 
 async fn sample(service: &Service, count: usize, action: impl AsyncFn() -> Result<()>) -> Result<Samples> {
@@ -243,7 +245,7 @@ const MILLION_GOALS: [(&str, f64); 6] =
 const MAX_BYTES_PER_ASSET: usize = 309;
 
 #[derive(Serialize)]
-pub struct Measurement {
+struct Measurement {
     assets: usize,
     scenario: &'static str,
     round_trips: usize,
@@ -261,13 +263,7 @@ pub struct Measurement {
 
 impl Measurement {
     /// Summarizes samples; `baseline` are those of the full index query.
-    pub fn new(
-        assets: usize,
-        scenario: &'static str,
-        samples: &Samples,
-        baseline: &Samples,
-        bytes_per_asset: Option<f64>,
-    ) -> Self {
+    fn new(assets: usize, scenario: &'static str, samples: &Samples, baseline: &Samples, bytes_per_asset: Option<f64>) -> Self {
         let (p50_ms, baseline_ms) = (quantile_ms(&samples.durations, 0.5), quantile_ms(&baseline.durations, 0.5));
         Self {
             assets,
@@ -294,8 +290,8 @@ fn quantile_ms(sorted: &[Duration], quantile: f64) -> f64 {
 }
 
 #[derive(Default)]
-pub struct Report {
-    pub measurements: Vec<Measurement>,
+struct Report {
+    measurements: Vec<Measurement>,
     /// By the number of assets: the time of the last answer of several instances that start at once.
     many_at_once: Vec<(usize, Duration)>,
     /// By the number of assets: the memory of the list index, with its texts.
@@ -303,7 +299,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn print_header(&self) -> Result<()> {
+    fn print_header(&self) -> Result<()> {
         let mut out = std::io::stdout().lock();
         writeln!(
             out,
@@ -313,7 +309,7 @@ impl Report {
         Ok(())
     }
 
-    pub fn add(&mut self, measurement: Measurement) -> Result<()> {
+    fn add(&mut self, measurement: Measurement) -> Result<()> {
         let bytes = measurement.bytes_per_asset.map_or(String::new(), |bytes| format!("{bytes:.0}"));
         let Measurement { assets, scenario, round_trips, read_units, p50_ms, p99_ms, cpu_p50_ms, ratio, .. } = &measurement;
         writeln!(
@@ -325,16 +321,16 @@ impl Report {
     }
 
     /// `last` is the time of the last answer of instances that started at once.
-    pub fn add_many_at_once(&mut self, assets: usize, last: Duration) {
+    fn add_many_at_once(&mut self, assets: usize, last: Duration) {
         self.many_at_once.push((assets, last));
     }
 
-    pub fn add_index_bytes(&mut self, assets: usize, bytes: usize) {
+    fn add_index_bytes(&mut self, assets: usize, bytes: usize) {
         self.index_bytes.push((assets, bytes));
     }
 
     /// Prints each goal and whether it was met. Goals that depend on the machine's speed are required only with a million assets.
-    pub fn check_goals(&self) -> Result<()> {
+    fn check_goals(&self) -> Result<()> {
         let mut out = std::io::stdout().lock();
         let mut missed = 0;
         let mut goal = |text: String, is_met: bool, is_required: bool| {
@@ -430,22 +426,21 @@ impl Report {
     }
 }
 
-const INSTANCES: usize = 13;
-
-pub async fn write(service: &Service) -> Result<()> {
+/// Writes snapshots of all list indexes.
+async fn write_snapshots(service: &Service) -> Result<()> {
     let report = service.store.write_snapshots(service.store.now().plus(TimeDelta::hours(1))).await?;
     ensure!(report.failed == 0 && report.written > 0, "{report:?}");
     Ok(())
 }
 
-pub async fn cold_lists(service: &Service, size: usize, count: usize) -> Result<Samples> {
+async fn cold_lists(service: &Service, size: usize, count: usize) -> Result<Samples> {
     let forget = || service.store.forget_list_indexes();
     sample_after(service, count, forget, async || request_page(service, "", size).await).await
 }
 
 /// Starts instances at once, at a table that allows 3,000 read units per second. Returns the time until the last one has listed,
 /// with all retries.
-pub async fn many_at_once(service: &Service) -> Result<Duration> {
+async fn many_at_once(service: &Service) -> Result<Duration> {
     let start = Instant::now();
     service.read_limit.set(true);
     let instances = (0..INSTANCES).map(async |_| {
@@ -459,7 +454,7 @@ pub async fn many_at_once(service: &Service) -> Result<Duration> {
             match retry_after {
                 _ if status.is_success() => return Ok::<_, anyhow::Error>(start.elapsed()),
                 Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
-                None => anyhow::bail!("status {status}"),
+                None => bail!("status {status}"),
             }
         }
     });

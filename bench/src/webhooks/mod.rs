@@ -1,7 +1,6 @@
-//! Deliveries to five receivers, three of which fail: the waiting time of the healthy ones, and lost events. The service runs in
-//! this process, with the functions `fanout` and `deliver` on the embedded engine's stream and the dev server's queue. The
-//! function `deliver` in a thread of its own, whose processor time is that of deliveries alone. Receivers of deliveries: healthy
-//! ones, and ones that are dead, slow, or fail half of the time until they recover. The report of the benchmark of deliveries.
+//! Delivers events to five receivers, three of which are dead, slow or fail for a while: how long the healthy ones wait, and
+//! whether events are lost. The service runs in this process, with the functions `fanout` and `deliver` on the embedded engine's
+//! stream and the dev server's queue; `deliver` has its own thread, whose processor time is that of deliveries alone.
 
 use crate::service::ApiClient;
 use crate::statistics::{millis, percentile};
@@ -172,7 +171,7 @@ async fn wait_for(receivers: &[&Receiver], records: &[String]) {
 type Invocation = ((Message, bool), oneshot::Sender<bool>);
 
 /// Dropping it ends the thread.
-pub struct DeliverThread {
+struct DeliverThread {
     invocations: mpsc::UnboundedSender<Invocation>,
     used: Arc<Mutex<Used>>,
 }
@@ -185,7 +184,7 @@ struct Used {
 
 impl DeliverThread {
     /// The function's connections must not be used by another thread.
-    pub fn start(deliver: Deliver) -> Result<Self> {
+    fn start(deliver: Deliver) -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (invocations, mut received) = mpsc::unbounded_channel::<Invocation>();
         let (deliver, used) = (Arc::new(deliver), Arc::<Mutex<Used>>::default());
@@ -209,13 +208,13 @@ impl DeliverThread {
     }
 
     /// Of each message so far: first attempts and repeated ones.
-    pub fn cpu_time_per_message(&self) -> Duration {
+    fn cpu_time_per_message(&self) -> Duration {
         let Used { messages, cpu_time } = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
         cpu_time / u32::try_from(messages).unwrap_or(u32::MAX).max(1)
     }
 
     /// Hands messages to the thread.
-    pub fn handler(&self) -> Arc<Handler> {
+    fn handler(&self) -> Arc<Handler> {
         let invocations = self.invocations.clone();
         Arc::new(move |message, is_retry| {
             let (respond, response) = oneshot::channel();
@@ -231,7 +230,7 @@ const SLOW: Duration = Duration::from_secs(10);
 
 /// The behaviour of a receiver until it recovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Behaviour {
+enum Behaviour {
     /// It responds at once, always.
     Healthy,
     /// Nothing listens at its port.
@@ -243,7 +242,7 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
-    pub const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
             Self::Dead => "dead",
@@ -261,8 +260,8 @@ struct Accepted {
 }
 
 /// A receiver with an address of its own.
-pub struct Receiver {
-    pub behaviour: Behaviour,
+struct Receiver {
+    behaviour: Behaviour,
     address: SocketAddr,
     state: Arc<ReceiverState>,
 }
@@ -290,7 +289,7 @@ struct Entry {
 
 impl Receiver {
     /// Starts a receiver. A dead one only reserves its port.
-    pub async fn start(behaviour: Behaviour) -> Result<Self> {
+    async fn start(behaviour: Behaviour) -> Result<Self> {
         let state = ReceiverState {
             clock: system_clock(),
             behaviour,
@@ -311,11 +310,11 @@ impl Receiver {
         tokio::spawn(async move { axum::serve(listener, router).await });
     }
 
-    pub fn url(&self) -> String {
+    fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    pub async fn recover(&self) -> Result<()> {
+    async fn recover(&self) -> Result<()> {
         self.state.has_recovered.store(true, Ordering::Relaxed);
         if self.behaviour == Behaviour::Dead {
             self.serve(TcpListener::bind(self.address).await.context("the port of the dead receiver was taken")?);
@@ -323,27 +322,27 @@ impl Receiver {
         Ok(())
     }
 
-    pub fn events(&self) -> usize {
+    fn events(&self) -> usize {
         self.state.accepted().len()
     }
 
     /// Accepted deliveries beyond the first of each event.
-    pub fn repetitions(&self) -> u64 {
+    fn repetitions(&self) -> u64 {
         self.state.accepted().values().map(|accepted| accepted.count - 1).sum()
     }
 
-    pub fn refused(&self) -> u64 {
+    fn refused(&self) -> u64 {
         self.state.refused.load(Ordering::Relaxed)
     }
 
     /// The number of records without an accepted delivery.
-    pub fn missing(&self, records: &[String]) -> usize {
+    fn missing(&self, records: &[String]) -> usize {
         let accepted = self.state.accepted();
         records.iter().filter(|record| !accepted.contains_key(*record)).count()
     }
 
     /// In ascending order.
-    pub fn latencies(&self) -> Vec<Duration> {
+    fn latencies(&self) -> Vec<Duration> {
         let mut latencies: Vec<Duration> = self.state.accepted().values().map(|accepted| accepted.latency).collect();
         latencies.sort_unstable();
         latencies
@@ -379,7 +378,7 @@ async fn receive(State(state): State<Arc<ReceiverState>>, headers: HeaderMap, bo
 }
 
 /// The measurements while three receivers failed.
-pub struct Report {
+struct Report {
     events: usize,
     created_in: Duration,
     /// Messages that were not finished.
@@ -396,7 +395,7 @@ struct Row {
 }
 
 impl Report {
-    pub fn new(receivers: &[Receiver], records: &[String], created_in: Duration, queued: usize) -> Self {
+    fn new(receivers: &[Receiver], records: &[String], created_in: Duration, queued: usize) -> Self {
         let row = |receiver: &Receiver| {
             let latencies = receiver.latencies();
             Row {
@@ -411,12 +410,12 @@ impl Report {
     }
 
     /// The longest 99th percentile of the healthy receivers.
-    pub fn slowest_healthy(&self) -> Duration {
+    fn slowest_healthy(&self) -> Duration {
         let healthy = self.receivers.iter().filter(|row| row.behaviour == Behaviour::Healthy);
         healthy.map(|row| row.latencies[1]).max().unwrap_or_default()
     }
 
-    pub fn print(&self) -> Result<()> {
+    fn print(&self) -> Result<()> {
         let seconds = self.created_in.as_secs_f64();
         let mut text = format!(
             "{} events in {seconds:.1} s ({:.0} a second), to 5 receivers, of which 3 fail:\n\n",
@@ -434,7 +433,7 @@ impl Report {
     }
 }
 
-pub fn print_end(receivers: &[Receiver], records: &[String], took: Duration, queued: usize) -> Result<()> {
+fn print_end(receivers: &[Receiver], records: &[String], took: Duration, queued: usize) -> Result<()> {
     let mut text = format!("\nafter all have recovered ({:.1} s):\n\n", took.as_secs_f64());
     text += &format!("{:<22}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "repeated", "lost");
     for receiver in receivers {
@@ -446,6 +445,6 @@ pub fn print_end(receivers: &[Receiver], records: &[String], took: Duration, que
 }
 
 /// Of the function `deliver`, without the engine and the receivers.
-pub fn print_cpu_time(per_message: Duration) -> Result<()> {
+fn print_cpu_time(per_message: Duration) -> Result<()> {
     Ok(terminal::print(&format!("processor time per attempt: {:.2} ms\n", millis(per_message)))?)
 }

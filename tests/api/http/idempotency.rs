@@ -1,4 +1,4 @@
-//! Idempotency keys: a repeated POST is executed once. `ETag`, `If-Match` and `If-None-Match`.
+//! Idempotency keys, by which a repeated POST is executed once, and `ETag`, `If-Match` and `If-None-Match`.
 
 use crate::support::bulk::outcomes;
 use crate::support::operations::{WRITE_METHODS, by_method, operations};

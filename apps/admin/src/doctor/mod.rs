@@ -1,5 +1,4 @@
-//! Says what the table lacks, and whether the account may run enough Lambda instances. The table's state and that of its indexes,
-//! and the settings that a restore doesn't copy.
+//! `admin doctor`: what the table, its indexes and its settings lack, and whether the account may run enough Lambda instances.
 
 mod concurrency;
 

@@ -1,5 +1,4 @@
-//! `assetctl export`. The command line of `export`. The parts of an export from the service, and the table that is made of CSV
-//! parts.
+//! `assetctl export`: reads the parts of an export, and makes one table of CSV parts with different columns.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
@@ -189,7 +188,7 @@ const CUSTOM_FIELD: &str = "custom_fields.";
 
 /// The parts so far. Only their columns and lengths stay in memory.
 #[derive(Debug, Default)]
-pub struct Parts {
+struct Parts {
     lengths: Vec<u64>,
     /// The columns that every part has, in their order.
     fields: Vec<String>,
@@ -199,7 +198,7 @@ pub struct Parts {
 
 impl Parts {
     /// Returns the number of rows. Fails if the part isn't CSV.
-    pub fn add(&mut self, part: &[u8]) -> csv::Result<u64> {
+    fn add(&mut self, part: &[u8]) -> csv::Result<u64> {
         let mut reader = Reader::from_reader(part);
         for name in reader.headers()? {
             if name.starts_with(CUSTOM_FIELD) {
@@ -218,7 +217,7 @@ impl Parts {
 
     /// Writes all parts, which `input` has one after another, as one table. Cells stay as they are; where a part lacks a column,
     /// they are empty.
-    pub fn write_table(&self, mut input: impl Read, output: impl Write, delimiter: u8) -> io::Result<()> {
+    fn write_table(&self, mut input: impl Read, output: impl Write, delimiter: u8) -> io::Result<()> {
         let columns: Vec<&String> = self.fields.iter().chain(&self.custom_fields).collect();
         let mut writer = WriterBuilder::new().delimiter(delimiter).terminator(Terminator::CRLF).from_writer(output);
         writer.write_record(&columns)?;

@@ -1,4 +1,4 @@
-//! `assetctl handover` and `assetctl return`. The command lines of `handover` and `return`. A QR code on a terminal.
+//! `assetctl handover` and `assetctl return`: their options, and what they do and print.
 
 pub mod order;
 pub mod running;
@@ -220,7 +220,7 @@ impl Order<'_> {
         let address = clean(text(&link["url"]));
         print(&address)?;
         if terminal::is_terminal() || self.errand.run.qr {
-            let code = code(&address, style::is_output_coloured());
+            let code = qr_code(&address, style::is_output_coloured());
             print_styled(&code.unwrap_or_else(|| "(too long for a QR code)".to_owned()))?;
         }
         Ok(EXIT_SUCCESS)
@@ -335,7 +335,7 @@ impl Return {
 /// A line of half blocks for every two rows of modules, with the quiet zone; `None` for a text that no code has room for. Light
 /// modules are drawn, and dark ones left out, because most terminals are dark; with colours, any terminal shows it so.
 #[must_use]
-pub fn code(text: &str, is_coloured: bool) -> Option<String> {
+fn qr_code(text: &str, is_coloured: bool) -> Option<String> {
     // On a screen nothing is smudged: the smallest code is the best.
     let code = QrCode::with_error_correction_level(text, EcLevel::L).ok()?;
     let drawn = code.render().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).module_dimensions(1, 1).build();

@@ -1,4 +1,5 @@
-//! What is to be handed over to whom or taken back from whom, and how far that is. What can be submitted before the signature.
+//! An order: what is to be handed over to whom, or taken back from whom, how far that is, and what can be submitted before the
+//! signature.
 
 use crate::error::{CliError, Result};
 use crate::handover::running::Running;
@@ -246,7 +247,7 @@ fn recipient(instance: &Value) -> &Value {
 /// # Errors
 ///
 /// Returns a text about a label that is neither `all` nor an entry of a checklist.
-pub fn check_labels<'s>(labels: &[String], steps: impl Iterator<Item = &'s Value>) -> std::result::Result<(), String> {
+fn check_labels<'s>(labels: &[String], steps: impl Iterator<Item = &'s Value>) -> Result<(), String> {
     let known: Vec<&str> = steps.flat_map(entries).collect();
     match labels.iter().find(|label| !is_same(label, "all") && !known.iter().any(|entry| is_same(label, entry))) {
         None => Ok(()),
@@ -284,7 +285,7 @@ pub fn is_of_type(step: &Value, kind: &str) -> bool {
 
 /// The step whose user gets the asset: the last one that picks a user.
 #[must_use]
-pub fn picker(steps: &[Value]) -> Option<&str> {
+fn picker(steps: &[Value]) -> Option<&str> {
     steps.iter().rfind(|step| is_of_type(step, "user_picker")).map(|step| text(&step["key"]))
 }
 

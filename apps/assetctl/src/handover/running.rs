@@ -1,4 +1,4 @@
-//! A process instance, or a movement, which is treated as an instance. Waiting for a signature.
+//! A process instance in progress, or a movement, which is treated like one, and the wait for its signature.
 
 use crate::error::{CliError, Result};
 use crate::handover::order::{entries, is_of_type, steps_of};

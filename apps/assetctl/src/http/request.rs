@@ -1,4 +1,4 @@
-//! Requests that are sent until the service answers them. The meaning of a response's status for the request.
+//! Sends requests until the service answers them, and says what a response's status means for the request.
 
 use crate::error::{CliError, Result};
 use crate::http::client::{Client, Reply, Request};
@@ -140,7 +140,7 @@ impl Patience {
     /// # Errors
     ///
     /// Waiting is of no use: the time is over, the service asks for a longer wait, or it fails at the request.
-    pub fn pause(&mut self, busy: &Busy, now: Instant) -> std::result::Result<Duration, String> {
+    pub fn pause(&mut self, busy: &Busy, now: Instant) -> Result<Duration, String> {
         self.attempts = self.attempts.saturating_add(1);
         let pause = pause(self.attempts, busy.retry_after, fastrand::f64());
         let Some(limit) = self.limit else { return Ok(pause.min(MAX_ENDLESS_PAUSE)) };
@@ -174,7 +174,7 @@ pub fn new_run_id() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-pub fn expect_type(reply: &Reply, url: &Url, content_type: &str) -> Result<()> {
+fn expect_type(reply: &Reply, url: &Url, content_type: &str) -> Result<()> {
     let found = reply.content_type.as_deref();
     if found.is_some_and(|found| found.starts_with(content_type)) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The command line of `import`. The options of an import, as a command repeats them.
+//! The options of `import`, and how a suggested command repeats them.
 
 use crate::import::columns::convert::{Constant, DateFormat, ValueMapping};
 use crate::import::columns::suggest::{as_option, quote};

@@ -1,4 +1,4 @@
-//! Groups rows to requests. The same file with the same options always makes the same chunks.
+//! Groups rows into requests. The same file with the same options always makes the same chunks.
 
 use crate::import::rows::csv_rows::CsvRows;
 use crate::import::rows::ndjson_rows::NdjsonRows;

@@ -1,5 +1,5 @@
-//! What became of the rows of a file, and the file of refused rows, which can be mended and sent again. The reasons of refused
-//! rows, each once.
+//! What became of the rows of a file: the refused ones go to a file, which can be mended and sent again, and each reason is told
+//! once.
 
 use crate::error::{CliError, Result};
 use crate::import::args::Import;

@@ -1,6 +1,4 @@
-//! Sends the chunks of a file, several at once, until all are settled.
-//!
-//! The fields that a dry run would change, summed up.
+//! Sends the chunks of a file, several at once, until all are settled, and sums up the fields that a dry run would change.
 
 use crate::error::{CliError, Result};
 use crate::http::client::{Client, MAX_AT_ONCE, Request};
@@ -222,7 +220,7 @@ pub struct FieldChange {
     new: Value,
 }
 
-fn exactly<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Value, D::Error> {
+fn exactly<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     exact(Box::<RawValue>::deserialize(deserializer)?.get()).map_err(serde::de::Error::custom)
 }
 

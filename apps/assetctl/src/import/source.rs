@@ -1,5 +1,4 @@
-//! The imported file: its format, and its rows from the beginning as often as they are needed. Looks up the users that a file has
-//! by their names.
+//! The imported file: its format, its rows as often as they are needed, and the users whom it names.
 
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
@@ -73,7 +72,11 @@ impl Source {
         let encoding = format!("{}: {} ({how})", self.path.display(), self.examination.encoding.name());
         match self.format {
             Format::Csv => {
-                format!("{encoding}, delimiter {}, {}", encoding::name(self.delimiter), count(self.names.len() as u64, "column"))
+                format!(
+                    "{encoding}, delimiter {}, {}",
+                    encoding::delimiter_name(self.delimiter),
+                    count(self.names.len() as u64, "column")
+                )
             }
             Format::Ndjson => format!("{encoding}, NDJSON"),
         }
@@ -94,9 +97,9 @@ impl Source {
         });
         let sample = decode_sample(&self.examination.sample, self.examination.encoding);
         let is_csv = self.format == Format::Csv && options.delimiter.is_some();
-        let better = is_csv.then(|| encoding::better(&sample, self.delimiter)).flatten();
+        let better = is_csv.then(|| encoding::better_delimiter(&sample, self.delimiter)).flatten();
         let of_delimiter = better.map(|(delimiter, columns)| {
-            let (given, better) = (encoding::name(self.delimiter), encoding::name(delimiter));
+            let (given, better) = (encoding::delimiter_name(self.delimiter), encoding::delimiter_name(delimiter));
             format!("Warning: with --delimiter {given} there is 1 column; with {better} there are {columns} columns.")
         });
         of_encoding.into_iter().chain(of_delimiter).collect()

@@ -1,4 +1,4 @@
-//! The summary at the end of an import. What became of the rows of a request.
+//! The result of each request's rows, and the summary at the end of an import.
 
 use crate::error::{CliError, Result};
 use crate::import::args::{Import, OnError};
@@ -148,7 +148,7 @@ fn as_json(
         "kind": summary.kind,
         "file": source.path,
         "encoding": source.examination.encoding.name(),
-        "delimiter": encoding::name(source.delimiter),
+        "delimiter": encoding::delimiter_name(source.delimiter),
         "dry_run": summary.is_dry_run,
         "written": has_written,
         "rows": counts.rows(),

@@ -1,5 +1,4 @@
-//! `assetctl labels`. The command line of `labels`. Single labels: a file for each asset, or one after another on standard
-//! output. The division of labels into pages of sheets.
+//! `assetctl labels`: pages of sheets, or single labels as files or one after another on standard output.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
@@ -201,7 +200,7 @@ impl LabelFormat {
     }
 }
 
-fn size(text: &str) -> std::result::Result<String, String> {
+fn size(text: &str) -> Result<String, String> {
     let is_length = |length: &str| length.parse::<f64>().is_ok_and(|length| length > 0.0 && length.is_finite());
     match text.split_once('x') {
         Some((width, height)) if is_length(width) && is_length(height) => Ok(text.to_owned()),
@@ -214,7 +213,7 @@ fn size(text: &str) -> std::result::Result<String, String> {
 /// # Errors
 ///
 /// Files that are complete stay.
-pub async fn to_folder(
+async fn to_folder(
     client: &Client,
     options: &Labels,
     format: LabelFormat,
@@ -243,7 +242,7 @@ pub async fn to_folder(
 }
 
 /// One after another, as a printer takes them.
-pub async fn to_standard_output(client: &Client, options: &Labels, format: LabelFormat, assets: &[Asset]) -> Result<()> {
+async fn to_standard_output(client: &Client, options: &Labels, format: LabelFormat, assets: &[Asset]) -> Result<()> {
     for asset in assets {
         let mut label = label(client, options, format, asset).await?;
         if label.last().is_some_and(|byte| *byte != b'\n') {
@@ -270,15 +269,15 @@ const MAX_LABELS: usize = 100;
 
 /// A page: as many whole sheets as the service makes at once.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Page<'a, T> {
-    pub labels: &'a [T],
+struct Page<'a, T> {
+    labels: &'a [T],
     /// Labels of the first sheet that are left out.
-    pub skip: usize,
+    skip: usize,
 }
 
 /// Divides labels into pages, so that no sheet but the last one stays partly empty. `sheet` is the number of labels on a sheet.
 /// The first sheet has `skip` used up.
-pub fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<Page<'_, T>> {
+fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<Page<'_, T>> {
     let whole = MAX_LABELS / sheet * sheet;
     let (mut rest, mut skip, mut pages) = (labels, skip, Vec::new());
     while !rest.is_empty() {
@@ -290,7 +289,7 @@ pub fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<Page<'_, T>> {
 }
 
 /// The names of the pages' files: the given one, or numbered ones if there are several.
-pub fn names(path: &Path, pages: usize) -> Vec<PathBuf> {
+fn names(path: &Path, pages: usize) -> Vec<PathBuf> {
     if pages <= 1 {
         return vec![path.to_owned(); pages];
     }
@@ -302,7 +301,7 @@ pub fn names(path: &Path, pages: usize) -> Vec<PathBuf> {
 }
 
 /// Tags can have characters that no file name has.
-pub fn file_name(tag: &str, ending: &str) -> String {
+fn file_name(tag: &str, ending: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "-_.".contains(character);
     let plain: String = tag.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
     let plain = plain.trim_start_matches('.');

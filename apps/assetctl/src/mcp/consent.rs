@@ -1,7 +1,5 @@
-//! Asks the person whether to apply a plan, where the client can: in a session by a request, and without one by an answer that
-//! the client completes.
-//!
-//! Who asks: the connection, what its key may do, and the names of people.
+//! The person's consent to apply a plan, where the client can ask for it (in a session by a request, without one by an answer
+//! that the client completes), and the asker's connection: what its key may do, and people by name.
 
 use crate::error::{CliError, Result};
 use crate::http::client::Client;
@@ -23,7 +21,7 @@ use terminal::clean_hidden;
 const QUESTION: &str = "apply";
 
 /// A question that is returned makes the client call again with the person's answer. The error says why there is no consent.
-pub type Consent = std::result::Result<Option<InputRequiredResult>, String>;
+pub type Consent = Result<Option<InputRequiredResult>, String>;
 
 /// A client without forms is trusted to confirm each call.
 pub async fn ask(effect: &str, request: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> Consent {
@@ -44,7 +42,7 @@ pub async fn ask(effect: &str, request: &CallToolRequestParams, context: &Reques
     Ok(Some(InputRequiredResult::from_input_requests([(QUESTION.to_owned(), question)].into())))
 }
 
-fn meaning(result: std::result::Result<ElicitResult, impl Display>) -> Consent {
+fn meaning(result: Result<ElicitResult, impl Display>) -> Consent {
     let answer = result.map_err(|error| format!("the person can't be asked: {error}"))?;
     // Without a form, the acceptance alone counts.
     let is_ticked = matches!(answer.content.unwrap_or_default()[QUESTION], Value::Null | Value::Bool(true));

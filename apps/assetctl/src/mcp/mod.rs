@@ -30,7 +30,7 @@ use transport::Lines;
 
 type Call = CallToolRequestParams;
 type Context = RequestContext<RoleServer>;
-type Answered<T> = std::result::Result<T, ErrorData>;
+type Answered<T> = Result<T, ErrorData>;
 type Page = Option<PaginatedRequestParams>;
 
 /// In seconds. Clients give up after about a minute, and a tool sends several requests.

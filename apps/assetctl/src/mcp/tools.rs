@@ -1,8 +1,4 @@
-//! The tools, as `tools.json` describes them.
-//!
-//! Documents about an asset, and the prompt.
-//!
-//! Questions about people, numbers and recent changes.
+//! The tools as `tools.json` describes them: documents about an asset, and questions about people, numbers and recent changes.
 
 use crate::error::{CliError, Result};
 use crate::http::client::Client;

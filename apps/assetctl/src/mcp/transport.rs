@@ -1,5 +1,5 @@
-//! The transport on standard input and output: a message on each line. What is no message gets an error with its id, and no more
-//! requests are read than can be answered.
+//! The transport on standard input and output, one message per line. A line that is no message gets an error with its ID, and no
+//! more requests are read than can be answered.
 
 use rmcp::model::{ClientRequest, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};

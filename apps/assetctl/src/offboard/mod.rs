@@ -1,4 +1,4 @@
-//! `assetctl offboard`. The command line of `offboard`. The plan of an offboarding for each asset of a user.
+//! `assetctl offboard`: starts the return of all assets of a user, and shows the plan for each.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};

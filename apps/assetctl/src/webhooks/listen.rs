@@ -1,5 +1,4 @@
-//! `assetctl webhooks listen`. The feed of all changes, page after page. The output of `webhooks listen`: a line for each event,
-//! and a summary.
+//! `assetctl webhooks listen`: follows the feed of all changes, page after page, and prints a line for each event and a summary.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_SUCCESS, Result};
@@ -132,28 +131,28 @@ impl Listener<'_> {
 const LIMIT: &str = "100";
 
 #[derive(Debug)]
-pub struct Event {
+struct Event {
     /// As the service wrote it.
-    pub entry: Box<RawValue>,
-    pub summary: Summary,
+    entry: Box<RawValue>,
+    summary: Summary,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Summary {
-    pub id: String,
-    pub at: String,
+struct Summary {
+    id: String,
+    at: String,
     #[serde(rename = "type")]
-    pub event_type: String,
-    pub entity_id: String,
-    pub entity_name: Option<String>,
-    pub entity_tag: Option<String>,
-    pub actor: Actor,
+    event_type: String,
+    entity_id: String,
+    entity_name: Option<String>,
+    entity_tag: Option<String>,
+    actor: Actor,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Actor {
-    pub key_name: String,
-    pub user_name: Option<String>,
+struct Actor {
+    key_name: String,
+    user_name: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -168,7 +167,7 @@ struct Meta {
     has_more: bool,
 }
 
-pub struct Feed<'a> {
+struct Feed<'a> {
     client: &'a Client,
     types: Option<String>,
     after: String,
@@ -181,7 +180,7 @@ impl<'a> Feed<'a> {
     /// # Errors
     ///
     /// As [`get_endlessly`]: a wrong parameter is an unknown type of events. It gives up a service that stays away.
-    pub async fn begin(client: &'a Client, types: Option<String>) -> Result<Self> {
+    async fn begin(client: &'a Client, types: Option<String>) -> Result<Self> {
         let mut feed = Self { client, types, after: "now".into(), has_more: false };
         feed.read(true).await?;
         Ok(feed)
@@ -192,12 +191,12 @@ impl<'a> Feed<'a> {
     /// # Errors
     ///
     /// As [`get_endlessly`].
-    pub async fn next(&mut self) -> Result<Vec<Event>> {
+    async fn next(&mut self) -> Result<Vec<Event>> {
         self.read(false).await?.into_iter().map(event).collect()
     }
 
     #[must_use]
-    pub fn has_more(&self) -> bool {
+    fn has_more(&self) -> bool {
         self.has_more
     }
 
@@ -235,7 +234,7 @@ struct Delivery<'a> {
 
 /// The JSON that receivers get; with the attempt to send it, if that is given.
 #[must_use]
-pub fn delivery(event: &Event, attempt: Option<&Attempt>) -> String {
+fn delivery(event: &Event, attempt: Option<&Attempt>) -> String {
     let Summary { event_type, at, .. } = &event.summary;
     let delivery = Delivery { event_type, timestamp: at, data: &event.entry, attempt };
     // Texts and what was JSON before can be written.
@@ -243,7 +242,7 @@ pub fn delivery(event: &Event, attempt: Option<&Attempt>) -> String {
 }
 
 #[must_use]
-pub fn line(event: &Summary, attempt: Option<&Attempt>, is_coloured: bool) -> String {
+fn line(event: &Summary, attempt: Option<&Attempt>, is_coloured: bool) -> String {
     let time = event.at.get(..19).unwrap_or(&event.at).replace('T', " ");
     let named = [&event.entity_tag, &event.entity_name].into_iter().flatten().map(String::as_str);
     let entity = named.collect::<Vec<_>>().join(" ");
@@ -271,15 +270,15 @@ fn outcome(attempt: &Attempt) -> String {
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Counts {
-    pub events: u64,
+struct Counts {
+    events: u64,
     /// Events that the receiver has not taken.
-    pub failed: u64,
+    failed: u64,
 }
 
 impl Counts {
     #[must_use]
-    pub fn summary(self, elapsed: Duration, is_forwarded: bool) -> String {
+    fn summary(self, elapsed: Duration, is_forwarded: bool) -> String {
         let Self { events, failed } = self;
         let forwarded = format!(": {} forwarded, {failed} failed", events - failed);
         format!("{} in {}{}", count(events, "event"), duration(elapsed), if is_forwarded { &forwarded } else { "" })

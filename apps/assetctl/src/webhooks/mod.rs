@@ -1,4 +1,4 @@
-//! Events as they come, sent to a receiver on this computer. The command line of `webhooks`.
+//! `assetctl webhooks`: sends events as they come to a receiver on this computer.
 
 pub mod listen;
 pub mod receiver;

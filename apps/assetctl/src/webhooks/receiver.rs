@@ -1,4 +1,4 @@
-//! The program that events are forwarded to. Secrets that sign deliveries, as [Standard
+//! The program that events are forwarded to, and the secrets that sign deliveries, as [Standard
 //! Webhooks](https://www.standardwebhooks.com) describes them.
 
 use crate::error::{CliError, Result};
@@ -129,7 +129,7 @@ impl Secret {
 impl FromStr for Secret {
     type Err = String;
 
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let bytes = text.strip_prefix(PREFIX).and_then(|encoded| STANDARD.decode_to_vec(encoded).ok());
         let bytes = bytes.filter(|bytes| BYTES.contains(&bytes.len()));
         bytes.map(Self).ok_or_else(|| format!("must be {PREFIX} and {} to {} bytes in base64", BYTES.start(), BYTES.end()))

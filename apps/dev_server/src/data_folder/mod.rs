@@ -1,5 +1,5 @@
-//! The dev server's data folder: the database of the engine, the demo tenant and the key that encrypts signing keys and webhooks'
-//! secrets. Snapshots of list indexes in the data folder, which stands in for the bucket.
+//! The dev server's data folder: the engine's database, the demo tenant, the key that encrypts signing keys and webhooks'
+//! secrets, and snapshots of list indexes, which are in a bucket on AWS.
 
 use crate::demo::{self, DemoClock, Handover};
 use crate::log::{self, Format};

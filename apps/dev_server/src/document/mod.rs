@@ -1,5 +1,4 @@
-//! The OpenAPI document of the whole API, made from the functions' parts of it. The request that webhooks get, in the document's
-//! `webhooks`: one for all events.
+//! The OpenAPI document of the whole API, made from the functions' parts of it, with the request that webhooks get in `webhooks`.
 
 mod examples;
 mod shape;
@@ -74,9 +73,9 @@ pub struct Document {
 /// Returns an error if the description of an operation can't be written as JSON.
 pub fn document() -> serde_json::Result<Document> {
     let mut document = merged();
-    shape::add_to(&mut document);
+    shape::add_headers(&mut document);
     let mut value = serde_json::to_value(&document)?;
-    add_to(&mut value);
+    add_webhooks(&mut value);
     shape::shape(&mut value);
     examples::add_to(&mut value);
     serde_json::from_value(value)
@@ -126,8 +125,8 @@ const TAKEN_TEXT: &str = "Taken, within 15 seconds. After any other response, th
 const HEADERS: [&str; 3] = ["webhook-id", "webhook-timestamp", "webhook-signature"];
 
 /// Adds the request and the components that it refers to.
-pub(super) fn add_to(document: &mut Value) {
-    document["webhooks"] = json!({"event": {"post": request()}});
+fn add_webhooks(document: &mut Value) {
+    document["webhooks"] = json!({"event": {"post": webhook_request()}});
     let components = &mut document["components"];
     components["schemas"][BODY] = json!({
         "type": "object",
@@ -140,7 +139,7 @@ pub(super) fn add_to(document: &mut Value) {
         }
     });
     add(&mut components["responses"], [(TAKEN, json!({"description": TAKEN_TEXT}))]);
-    add(&mut components["parameters"], HEADERS.into_iter().zip(headers()));
+    add(&mut components["parameters"], HEADERS.into_iter().zip(webhook_headers()));
 }
 
 fn add(section: &mut Value, parts: impl IntoIterator<Item = (&'static str, Value)>) {
@@ -150,7 +149,7 @@ fn add(section: &mut Value, parts: impl IntoIterator<Item = (&'static str, Value
     parts.into_iter().for_each(|(name, part)| section[name] = part);
 }
 
-fn request() -> Value {
+fn webhook_request() -> Value {
     json!({
         "tags": ["webhooks"],
         "summary": "Receive an event",
@@ -164,7 +163,7 @@ fn request() -> Value {
 }
 
 /// Of Standard Webhooks.
-fn headers() -> [Value; 3] {
+fn webhook_headers() -> [Value; 3] {
     let header = |name: &str, schema: Value, text: &str| json!({"name": name, "in": "header", "required": true, "schema": schema, "description": text});
     let [id, timestamp, signature] = HEADERS;
     [

@@ -1,5 +1,5 @@
-//! Gives the document the form that linters accept and from which generators of clients take readable names. Descriptions of the
-//! request and response headers, which the OpenAPI document has once.
+//! Gives the document the form that linters accept and from which client generators take readable names: shared schemas,
+//! responses and headers.
 
 use serde_json::{Map, Value, json};
 use shared::http::openapi::RESPONSE_NAME;
@@ -263,7 +263,7 @@ fn response_headers() -> [(&'static str, Header); 14] {
 }
 
 /// Adds the headers to the components. The types of requests and responses refer to them.
-pub(crate) fn add_to(document: &mut OpenApi) {
+pub(super) fn add_headers(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
     components.parameters.extend(request_headers().map(|(name, parameter)| (name.to_owned(), RefOr::T(parameter))));
     components.headers.extend(response_headers().map(|(name, header)| (name.to_owned(), RefOr::T(header))));

@@ -1,8 +1,9 @@
-//! The embedded DynamoDB-compatible engine, with a port and a thread of its own. Its SQLite calls block, so it must not run on
-//! the caller's threads. docs/adr/0004 lists where it differs from DynamoDB. It checks no credentials, so it refuses what a page
-//! in a browser could send: requests with an `Origin` and, if it can be reached only from this machine, those for another host,
-//! to whose name a page could give this machine's address. The engine's stream records, which it never deletes, through a
-//! connection of our own to its database.
+//! The embedded DynamoDB-compatible engine, with its own port and thread: its SQLite calls block, so it must not run on the
+//! caller's threads. docs/adr/0004 lists where it differs from DynamoDB.
+//!
+//! It checks no credentials, so it refuses what a page in a browser could send: requests with an `Origin` and, if it can be
+//! reached only from this machine, requests for another host, to whose name a page could give this machine's address. The engine
+//! never deletes its stream records, so they are read and trimmed through a second connection to its database.
 
 use crate::table::TableEngine;
 use anyhow::{Context, Result};

@@ -1,5 +1,4 @@
-//! Partitions of any table that each allow a limited number of units per second, as DynamoDB's do. The rest of each partition's
-//! capacity.
+//! Limits the units per second of each partition of a table, as DynamoDB does.
 
 use super::Weaknesses;
 use super::table::write_actions;

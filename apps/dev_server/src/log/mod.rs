@@ -1,5 +1,4 @@
-//! The dev server's log: lines for people on a terminal, and otherwise JSON, as the functions do. The fields of a log event. Log
-//! lines for people.
+//! The dev server's log: lines for people on a terminal, and otherwise JSON, as the functions write it.
 
 use chrono::{DateTime, Local};
 use std::fmt::{self, Debug, Write as _};

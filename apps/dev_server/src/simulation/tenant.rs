@@ -1,4 +1,4 @@
-//! A tenant, and the model that its clients share. The states of a tenant's records, as the clients know them.
+//! A tenant, and the model that its clients share: the possible states of its records, as the clients know them.
 
 use super::service::{ApiRequest, ApiResponse, Service};
 use crate::faulty_table::SeededRandom;

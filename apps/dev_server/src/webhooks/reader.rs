@@ -1,6 +1,5 @@
-//! Reads the table's stream, as Lambda's event source does, and gives the records that pass its filter to the function `fanout`.
-//! The events that Lambda's event source makes of stream records, in the JSON form that AWS documents ("Using AWS Lambda with
-//! Amazon DynamoDB", Lambda developer guide).
+//! Reads the table's stream like Lambda's event source, and passes the records that pass its filter to the function `fanout`, in
+//! the JSON form that AWS documents ("Using AWS Lambda with Amazon DynamoDB", Lambda developer guide).
 
 use super::wait;
 use crate::engine::{Engine, Trimmer};

@@ -1,5 +1,5 @@
-//! Dates and prices as people write them, converted to what the service reads. Values in other words, such as `Lager` for
-//! `in_stock`, and values that all rows get.
+//! Converts values to what the service reads: dates and prices as people write them, other words such as `Lager` for `in_stock`,
+//! and values that all rows get.
 
 use crate::import::columns::{Kind, OWNER_NAME, Target, sent_name};
 use crate::output::folded;

@@ -1,4 +1,4 @@
-//! The columns of a file and their fields. Users by their names in a file.
+//! The columns of a file: their fields, and users who are given by name.
 
 pub mod convert;
 pub mod fields;

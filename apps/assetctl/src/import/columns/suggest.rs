@@ -1,4 +1,4 @@
-//! Guesses the fields of columns from the names in other systems. Nothing is imported by a guess.
+//! Guesses the fields of columns from the names in other systems, for suggestions only: no import relies on a guess.
 
 use crate::import::columns::{Kind, LEVELS, Mapping, REASONS};
 

@@ -1,6 +1,4 @@
-//! Finds out a file's encoding and size in one pass.
-//!
-//! Finds out the delimiter of a file.
+//! Detects a file's encoding, size and delimiter.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use csv::ReaderBuilder;
@@ -156,7 +154,7 @@ pub fn delimiter(sample: &str) -> u8 {
 
 /// The delimiter with several columns, and their number, if the given one makes one column of the file.
 #[must_use]
-pub fn better(sample: &str, given: u8) -> Option<(u8, usize)> {
+pub fn better_delimiter(sample: &str, given: u8) -> Option<(u8, usize)> {
     let best = CANDIDATES.into_iter().rev().max_by_key(|candidate| score(sample, *candidate))?;
     let columns = score(sample, best).1;
     (score(sample, given).1 < 2 && columns > 1).then_some((best, columns))
@@ -185,7 +183,7 @@ fn score(sample: &str, delimiter: u8) -> (usize, usize) {
 }
 
 #[must_use]
-pub fn name(delimiter: u8) -> &'static str {
+pub fn delimiter_name(delimiter: u8) -> &'static str {
     match delimiter {
         b',' => "comma",
         b';' => "semicolon",
@@ -276,9 +274,9 @@ mod tests {
 
     #[test]
     fn a_wrong_delimiter_has_a_better_one() {
-        assert_eq!(better("a,b,c\n1,2,3\n", b';'), Some((b',', 3)));
-        assert_eq!(better("a,b;c\n1,2;3\n", b';'), None);
-        assert_eq!(better("a\nx, y\n", b';'), None);
+        assert_eq!(better_delimiter("a,b,c\n1,2,3\n", b';'), Some((b',', 3)));
+        assert_eq!(better_delimiter("a,b;c\n1,2;3\n", b';'), None);
+        assert_eq!(better_delimiter("a\nx, y\n", b';'), None);
     }
 
     #[test]

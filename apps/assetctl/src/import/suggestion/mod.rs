@@ -1,6 +1,5 @@
-//! `assetctl import --suggest`: the command that imports a file, as far as its columns and cells look familiar.
-//!
-//! Files of other things than assets, recognized by their headings.
+//! `assetctl import --suggest`: the command that imports a file, as far as its columns and cells look familiar, and notes about
+//! files of other things than assets.
 
 pub mod dates;
 mod matching;
@@ -222,7 +221,7 @@ pub fn is_list_of_users(names: &[String]) -> bool {
 }
 
 /// A note for a file whose rows are probably no assets.
-pub fn other_than_assets(options: &Import, names: &[String]) -> Option<String> {
+fn other_than_assets(options: &Import, names: &[String]) -> Option<String> {
     if !options.users && is_list_of_users(names) {
         return Some("This looks like a list of users: add --users. The command makes an asset of each row.".to_owned());
     }

@@ -1,8 +1,5 @@
-//! The cells of a file's columns, as far as they matter for a suggestion.
-//!
-//! Suggestions for values: users, and words for values of a vocabulary.
-//!
-//! Words for values of fields with a fixed vocabulary, in English, German, French and Spanish. Nothing is imported by a guess.
+//! Surveys the cells of a file's columns, and suggests values: users, and words for fields with a fixed vocabulary, in English,
+//! German, French and Spanish. No import relies on a guess.
 
 use crate::error::Result;
 use crate::import::args::Import;

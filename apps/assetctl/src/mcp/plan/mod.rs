@@ -1,6 +1,5 @@
-//! Changes in two steps: a plan is a dry run with a token, and `apply` sends the real request.
-//!
-//! The plans of this process: each can be applied once, and for some minutes.
+//! Changes in two steps: a plan is a dry run with a token, and `apply` sends the real request. Each plan can be applied once,
+//! within some minutes, by this process.
 
 mod change;
 mod handover;
