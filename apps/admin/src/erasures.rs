@@ -22,7 +22,7 @@ const LISTED: &[Field] = &[
     (Column::new("DONE (UTC)"), |row| cell(&row["done_at"])),
 ];
 
-/// With `since`, those that a table restored to that time lacks, or lacks in part.
+/// With `since`, the erasures that a table restored to that time lacks, or lacks in part.
 pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Output> {
     let erasures = store.erasures().await?.into_iter();
     let listed = erasures.filter(|erasure| since.is_none_or(|since| erasure.is_since(since)));

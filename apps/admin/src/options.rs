@@ -117,7 +117,7 @@ pub enum Command {
         /// Tenant ID or name.
         #[arg(long)]
         tenant: String,
-        /// List only those that ended at this time or later, or that have not ended, for example 2027-01-01T00:00:00Z.
+        /// List only erasures that ended at this time or later, or have not ended, for example 2027-01-01T00:00:00Z.
         #[arg(long, value_name = "TIME")]
         since: Option<Timestamp>,
     },

@@ -37,7 +37,7 @@ impl Filters {
     }
 }
 
-/// Which assets are meant: filters of the list, the common ones by names of their own.
+/// Which assets are meant: filters of the list. The common ones are options.
 #[derive(Debug, Args)]
 pub struct AssetFilters {
     /// Assets at this place and everywhere below it; `none` for assets without a place

@@ -77,7 +77,7 @@ const COST_CENTERS: [&str; 10] = ["0815", "0815", "0815", "0815", "1200", "1200"
 
 /// Days of history.
 const DAYS: i64 = 365;
-/// Assets that were there at the beginning, and those that are bought in each of the twelve months.
+/// Assets that were there at the beginning, and the ones bought in each of the twelve months.
 const FIRST: usize = 102;
 const MONTHLY: usize = 8;
 /// In use without an owner: one of so many.

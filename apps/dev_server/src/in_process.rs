@@ -62,7 +62,7 @@ impl HttpConnector for InProcessEngine {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let (operation, body) = table_call(&request);
         let engine = self.clone();
-        // A task of its own: a call that was sent takes effect even if the sender no longer waits.
+        // A separate task: a call that was sent takes effect even if the sender no longer waits.
         let executed = tokio::spawn(async move {
             engine.pass().await;
             let response = engine.engine.execute(&operation, body);

@@ -143,7 +143,7 @@ impl Meter {
     }
 }
 
-/// Of this thread: with that of an engine in the process, without that of one with a port, which has a thread of its own.
+/// Of this thread. Includes an engine in the process, but not one with a port, which has its own thread.
 #[must_use]
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);

@@ -243,7 +243,7 @@ mod tests {
         sleep(Duration::from_secs(1)).await;
         assert_eq!((queue.len(), queue.is_recorded()), (3, true), "a first attempt has no record");
         advance(Duration::from_secs(3)).await;
-        // Another one overtakes those that wait.
+        // Another one overtakes waiting ones.
         queue.send_retry(vec![delayed(message(2, 3), 6)]).await.unwrap();
         sleep(Duration::from_secs(1_000)).await;
         let times: Vec<_> = handled.lock().unwrap().iter().map(|(at, _, is_retry)| (at.as_secs(), *is_retry)).collect();

@@ -91,7 +91,7 @@ pub async fn serve(
     }
 }
 
-/// A thread of its own handles the request, so that one that computes for long doesn't hold up others. `place` is taken until it
+/// A separate thread handles the request, so that one that computes for long doesn't hold up others. `place` is taken until it
 /// ends, also if its connection ends before.
 async fn respond(
     router: Router,

@@ -17,7 +17,7 @@ pub const HOSTILE: &str = "A\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8m\u{9b}31m\u{7f}
 const TIMEOUT: Duration = Duration::from_secs(30);
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// A program on a terminal of its own. Dropping it kills the program.
+/// A program on a separate terminal. Dropping it kills the program.
 #[derive(Debug)]
 pub struct Session {
     child: Child,

@@ -1,4 +1,4 @@
-//! The tips in errors of a command line, without those that mislead.
+//! The tips in errors of a command line, without misleading ones.
 
 use clap::Error;
 use clap::error::{ContextKind, ContextValue};

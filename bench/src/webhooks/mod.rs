@@ -259,7 +259,7 @@ struct Accepted {
     count: u64,
 }
 
-/// A receiver with an address of its own.
+/// A receiver with its own address.
 struct Receiver {
     behaviour: Behaviour,
     address: SocketAddr,

@@ -268,7 +268,7 @@ async fn create(client: &Client, references: &References, path: &str, n: usize) 
     (format!("{collection}/{id}"), id)
 }
 
-/// Two values of a type without rules of its own.
+/// Two values of a type without special rules.
 fn values_of_type(schema: &Value) -> Option<[Value; 2]> {
     let values = match schema["anyOf"][0]["$ref"].as_str()?.rsplit('/').next()? {
         "Line" => ["one", "two"],

@@ -252,7 +252,7 @@ async fn measure() {
     }
 }
 
-/// The memory of a process is that of all its tests, so that these attacks have a process of their own.
+/// All tests of a process share its memory, so these attacks have a separate process.
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
 async fn no_attack_takes_much_time_or_memory() {

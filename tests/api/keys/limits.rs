@@ -13,7 +13,7 @@ async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
     let client = api.limited_tenant(5).await;
     let other = client.scoped(&["assets:read"]).await;
     let second = api.replica(0, usize::MAX).client(&client);
-    // The tests' clock starts at a full minute. In that of its creation, the other key shares this one's limit.
+    // The tests' clock starts at a full minute. In the minute of its creation, the other key shares this one's limit.
     api.advance_clock(60);
     client.get("/assets").await.data();
     let mut left = Vec::new();

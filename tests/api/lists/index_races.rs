@@ -142,7 +142,7 @@ async fn after_a_burst_events_that_are_applied_are_counted_and_not_read() {
     }
 }
 
-/// The event's id is older than those that are read, so the count tells that there is one more.
+/// The event's id is older than the ones that are read, so the count tells that there is one more.
 #[tokio::test(start_paused = true)]
 async fn a_late_write_among_many_is_listed() {
     let (api, client) = Api::with_tenant().await;

@@ -280,7 +280,7 @@ fn whatever_happens_at_once_a_link_and_its_process_agree() {
     assert!(revoked > 0 && revoked_after + outcomes[1] > 0, "{outcomes:?}");
 }
 
-/// Each link has idempotency keys of its own, and so has the API key that made it.
+/// Each link has its own idempotency keys, and so has the API key that made it.
 #[tokio::test(start_paused = true)]
 async fn idempotency_keys_of_links_and_api_keys_do_not_meet() {
     let client = over_http().await;

@@ -352,6 +352,6 @@ async fn there_are_at_most_100_links_however_many_are_created_at_once() {
     // A link counts in every state.
     client.delete(&first.path).await.data();
     client.post(&links, signer_named("Grace")).await.problem(409, "CONFLICT");
-    // Another process instance has links of its own.
+    // Another process instance has other links.
     Link::for_guest(&client, &started(&client, json!([signature_step()])).await).await;
 }

@@ -162,7 +162,7 @@ async fn only_the_steps_of_the_link_are_shown_and_accepted() {
     let session = reply.data();
     assert_eq!(keys(&session), ["own", "sign"]);
     assert_eq!((&session["steps"][0]["index"], &session["steps"][0]["value"]), (&json!(1), &json!("ahead")));
-    // The image of a signature is not shown, not even that of a link's own step.
+    // The image of a signature is not shown, not even of a link's own step.
     let signature = &session["steps"][1];
     assert_eq!((&signature["value"], &signature["is_stored"]), (&Value::Null, &json!(true)));
     let mut answers = vec![reply.text().to_owned()];

@@ -1,4 +1,4 @@
-//! The service with a table of its own.
+//! The service with its own table.
 
 use super::client::Client;
 use super::queue::TestQueue;
@@ -27,7 +27,7 @@ use std::time::Duration;
 /// 2026-03-05T10:00:00Z.
 const START: i64 = 1_772_704_800_000;
 
-/// The service with a table of its own.
+/// The service with its own table.
 pub struct Api {
     pub router: Router,
     pub store: Store,
@@ -196,7 +196,7 @@ impl Drop for Api {
     }
 }
 
-/// Another copy of every function on the same table, with list indexes of its own.
+/// Another copy of every function on the same table, with its own list indexes.
 #[derive(Clone)]
 pub struct Replica {
     pub router: Router,

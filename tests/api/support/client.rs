@@ -125,7 +125,7 @@ impl Client {
         self.post("/catalog/asset-types", json!({"name": name, "code": code, "kind": kind})).await.id()
     }
 
-    /// With a manufacturer of its own. Returns the new id.
+    /// With a new manufacturer. Returns the new id.
     pub async fn model(&self, manufacturer: &str, name: &str, asset_type: &str) -> String {
         let manufacturer = self.post("/catalog/manufacturers", json!({"name": manufacturer})).await.id();
         let body = json!({"name": name, "manufacturer_id": manufacturer, "asset_type_id": asset_type});

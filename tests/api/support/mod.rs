@@ -1,4 +1,4 @@
-//! The support of every test: the service with a table of its own, clients with keys, and sample resources.
+//! The support of every test: the service with its own table, clients with keys, and sample resources.
 
 mod api;
 pub mod bulk;

@@ -65,7 +65,7 @@ pub async fn operations(client: &Client) -> (Value, Vec<Operation>) {
     for (path, item) in document["paths"].as_object().unwrap() {
         let path = format!("{BASE}{path}");
         for (method, operation) in item.as_object().unwrap().iter().filter(|(_, value)| value.get("responses").is_some()) {
-            // Operations for signing links have tests of their own.
+            // Operations for signing links have separate tests.
             if operation["security"][0].get(SIGNING_LINK).is_some() {
                 continue;
             }

@@ -30,7 +30,7 @@ pub fn steps() -> Value {
     ])
 }
 
-/// A person who had an asset, signed for it through a link, typed and worked with a key of their own.
+/// A person who had an asset, signed for it through a link, typed and worked with their own key.
 pub async fn person(client: &Client) -> Person {
     let mark = |what: &str| format!("{MARK} {what}");
     let body = json!({"email": format!("{MARK}@example.com"), "display_name": mark("name"), "role": "technician"});

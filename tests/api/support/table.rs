@@ -149,7 +149,7 @@ impl Snapshot {
     }
 }
 
-/// The hash of an entry as a reader computes it who has nothing but the response.
+/// The hash of an entry, computed from the response alone.
 pub fn readers_hash(entry: &Value) -> String {
     let mut entry = entry.clone();
     entry.as_object_mut().unwrap().remove("hash");

@@ -4,7 +4,7 @@
 //!
 //! - `race`: the name.
 //! - `steps`: the keys of the process's steps. `sign` is a signature, all others are texts.
-//! - `rounds`: how often the race is run, each time for a tenant of its own. In every other round, a signing link was opened
+//! - `rounds`: how often the race is run, each time for a new tenant. In every other round, a signing link was opened
 //!   before.
 //! - `request`, `3 requests`: a request that is sent at once with the others, to function instances whose clocks differ.
 //!   `late`, `early`: the second request is answered while the first one's transaction is on its way, or the last read of a dry

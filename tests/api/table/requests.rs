@@ -148,7 +148,7 @@ async fn a_day_of_an_integration_takes_at_most_twenty_requests() {
     assert_eq!(stats["instances"]["by_process"], json!({"Device Return": 3, "Employee Onboarding": 10}));
 }
 
-/// Over a socket of its own. Returns the response.
+/// Over a new socket. Returns the response.
 fn send(engine: &Engine, method: &str, headers: &str) -> String {
     let address = engine.url.strip_prefix("http://").unwrap();
     let mut socket = TcpStream::connect(address).unwrap();

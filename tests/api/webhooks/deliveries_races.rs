@@ -81,7 +81,7 @@ impl Case {
 
 #[tokio::test(start_paused = true)]
 async fn a_delivery_survives_any_disturbance() {
-    // Each with a table of its own: the stream and the check read all that the table has.
+    // Each with its own table: the stream and the check read all that the table has.
     let case = async |place, (attempt, way): (Attempt, Disturbance)| {
         let (api, _, mut pipeline) = delivering().await;
         let case = case(&api, &mut pipeline).await;
@@ -233,7 +233,7 @@ impl Replayed {
 
 #[tokio::test(start_paused = true)]
 async fn a_replay_survives_any_disturbance() {
-    // Each with a table of its own: the stream is read from all that the table has.
+    // Each with its own table: the stream is read from all that the table has.
     let replayed = async |place, way| {
         let (api, _, mut pipeline) = delivering().await;
         let replayed = replayed(&api, &mut pipeline, if way == Disturbance::IsDropped { 11 } else { 2 }).await;

@@ -1,4 +1,4 @@
-//! Webhooks that fail or are slow: they delay no other, and the service disables those that nobody receives.
+//! Webhooks that fail or are slow: they delay no other, and the service disables the ones that nobody receives.
 
 use crate::support::webhooks::{Pipeline, TestWebhook, delivering, webhook, with_webhook};
 use crate::support::{Api, Client};

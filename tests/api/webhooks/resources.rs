@@ -145,7 +145,7 @@ async fn a_tenant_has_at_most_twenty_webhooks_however_many_are_created_at_once()
     client.delete(&webhook_path(&created[7])).await.data();
     client.post("/webhooks", body.clone()).await.data();
     client.post("/webhooks", body.clone()).await.problem(409, "CONFLICT");
-    // Another tenant has webhooks of its own.
+    // Another tenant has its own webhooks.
     let other = api.tenant().await;
     assert_eq!(other.total("/webhooks").await, 0);
     other.webhook(json!(["*"])).await;
@@ -340,7 +340,7 @@ async fn no_secret_is_stored_or_logged() {
             assert!(!everything.contains(trace), "a secret is written in form {number}");
         }
     }
-    // Nor is an address logged, which may have a secret of its own in its path.
+    // Nor is an address logged, whose path may have a secret.
     let own = log.lines().filter(|line| !line.contains("\"target\":\"aws")).filter(|line| line.contains("hooks.example.com"));
     assert_eq!(own.collect::<Vec<_>>(), [""; 0]);
 }

@@ -62,7 +62,7 @@ const FIELDS: &[Field] = &[
     (Column::text("FOUND"), |row| cell(&row["text"])),
 ];
 
-/// `limit` is that of the account's Lambda instances, `parameters` are those of the stack that aren't the template's defaults.
+/// `limit` is the account's limit of Lambda instances, `parameters` are the stack's that aren't the template's defaults.
 /// The exit code is 0 if no problem was found and everything could be read.
 pub async fn run(name: &str, limit: Option<u64>, parameters: &[(String, u64)]) -> Result<Output> {
     let concurrency = concurrency::check(parameters.to_vec(), limit)?;

@@ -130,7 +130,7 @@ impl Running {
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// `path` is that of the instance or movement, `seconds` the longest wait.
+/// `path` names the instance or movement, `seconds` is the longest wait.
 ///
 /// # Errors
 ///

@@ -154,7 +154,7 @@ fn option(name: &str, value: &str) -> String {
     format!("{name} {}", quote(value))
 }
 
-/// As they are typed, of those that decide about rows.
+/// The options that decide about rows, as they are typed.
 #[must_use]
 pub fn words(options: &Import) -> Vec<String> {
     let mut words: Vec<String> = options.users.then(|| "--users".to_owned()).into_iter().collect();

@@ -81,7 +81,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Adds the next rows of the file. `results`: of those that were sent.
+    /// Adds the next rows of the file. `results`: of the rows that were sent.
     pub fn add(&mut self, chunk: Chunk, results: Vec<RowResult>) -> Result<()> {
         if !results.is_empty() && results.iter().all(|row| row.outcome == Outcome::Refused) {
             self.refused_chunks.push(chunk.number);

@@ -69,7 +69,7 @@ fn joined(all: &[Value], number: usize, separator: &str, and: &str, in_words: im
     all.iter().take(number).map(in_words).chain(more).collect::<Vec<_>>().join(separator)
 }
 
-/// The fields that differ, by name; not those that every change changes. Custom fields differ one by one.
+/// The fields that differ, by name, without the ones that every change changes. Custom fields differ one by one.
 pub fn differences(from: &Value, to: &Value) -> Vec<Value> {
     let (from, to) = (from.as_object().cloned().unwrap_or_default(), to.as_object().cloned().unwrap_or_default());
     let names = from.keys().chain(to.keys().filter(|name| !from.contains_key(*name)));

@@ -64,7 +64,7 @@ fn row(asset: &Value) -> Value {
     row
 }
 
-/// Without who has it.
+/// Without its holder.
 pub fn row_of_owner(asset: &Value) -> Value {
     let members = LISTED.into_iter().map(|name| (name.to_owned(), asset[name].clone()));
     members.filter(|(_, value)| !value.is_null() && value != "").collect::<Map<_, _>>().into()

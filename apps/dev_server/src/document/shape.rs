@@ -164,7 +164,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Removes components that nothing refers to, which linters report, and then those that only they referred to.
+/// Removes components that nothing refers to, which linters report, and then what only they referred to.
 fn remove_unused(document: &mut Value) {
     loop {
         let mut used = BTreeSet::new();

@@ -153,7 +153,7 @@ impl Usage {
     }
 }
 
-/// The name is that of an index; `None` for the table.
+/// The name of an index, or `None` for the table; and the partition key.
 pub type Partition = (Option<String>, String);
 
 /// A token bucket for each partition. A call that finds any units left is executed, and its units are taken afterwards,

@@ -54,7 +54,7 @@ impl FaultyObjects {
         self.state().by_key.clear();
     }
 
-    /// Lets every request fail, or only those that the table's faults do.
+    /// Lets every request fail, or only as many as the table's faults say.
     pub fn set_down(&self, is_down: bool) {
         self.state().is_down = is_down;
     }

@@ -1,4 +1,4 @@
-//! The faulty table itself. The SDK calls it through an HTTP client of its own, which loses or delays requests and responses;
+//! The faulty table itself. The SDK calls it through a special HTTP client, which loses or delays requests and responses;
 //! each call is executed on copies of the engine's database, which show a change at different times.
 
 use super::capacity_limit::{Capacity, Partition, Usage};
@@ -63,7 +63,7 @@ impl FaultyTable {
         Ok(Self(Arc::new(Shared { databases, random, state: Mutex::default() })))
     }
 
-    /// Each client has its own quota of retries, as in a process of its own.
+    /// Each client has its own quota of retries, as in a separate process.
     #[must_use]
     pub fn config(&self) -> Builder {
         engine::config("http://faulty.invalid")
@@ -252,7 +252,7 @@ impl FaultyTable {
         }
     }
 
-    /// Lets queries see an item from `visible_at` on, and each index after a lag of its own.
+    /// Lets queries see an item from `visible_at` on, and each index after its own lag.
     fn publish(&self, action: &WriteAction, visible_at: Instant, weaknesses: &Weaknesses) {
         let request = json!({"TableName": action.table, "Key": action.key.to_json()});
         let mut read = self.0.databases.execute(View::Committed, "GetItem", &request).body;
@@ -323,7 +323,7 @@ impl HttpConnector for FaultyTable {
         let (operation, body) = table_call(&request);
         let (mut sender, receiver) = oneshot::channel();
         let table = self.clone();
-        // A task of its own: what was sent takes effect even if the sender no longer waits.
+        // A separate task: what was sent takes effect even if the sender no longer waits.
         tokio::spawn(async move {
             let response = table.carry(operation, body).await;
             let is_reset = response.is_none() && table.random().below(2) == 0;

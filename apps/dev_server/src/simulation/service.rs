@@ -57,7 +57,7 @@ pub struct ApiResponse {
     pub headers: Vec<String>,
 }
 
-/// One instance of all functions, with memory and a clock of its own.
+/// One instance of all functions, with its own memory and clock.
 struct ServiceInstance {
     number: u64,
     router: Router,

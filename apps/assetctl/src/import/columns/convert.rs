@@ -247,7 +247,7 @@ impl Values {
         values
     }
 
-    /// The meaning of a cell: that of the same value, or else of the only one that differs in nothing but case.
+    /// The meaning of a cell: of the same value, or else of the only value that differs in nothing but case.
     ///
     /// # Errors
     ///

@@ -52,7 +52,7 @@ impl Surveyed {
         self.hashes.len() as u64
     }
 
-    /// The values, of those that differ only in case one.
+    /// The values, each once, case-insensitive.
     pub fn spellings(&self) -> impl Iterator<Item = &str> {
         let mut seen = HashSet::new();
         self.values.iter().map(String::as_str).filter(move |value| seen.insert(folded(value)))

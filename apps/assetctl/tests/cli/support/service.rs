@@ -1,4 +1,4 @@
-//! The real service in this process, with an engine, a table and a tenant of its own.
+//! The real service in this process, with its own engine, table and tenant.
 
 use super::Run;
 use aws_sdk_dynamodb::Client;
