@@ -1,4 +1,4 @@
-// A page that is watched: whatever it must never do is remembered, and fails the scenario at its end.
+// A monitored page: anything it must never do is recorded, and fails the scenario at the end.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

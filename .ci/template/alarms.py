@@ -26,8 +26,8 @@ METRICS = {
     "${AWS::StackName}": "UnreadableRecords FailedInvocations",
 }
 
-# By alarm: the values in a quiet time, in a fault that ends by itself, and in one that lasts, by minute. A minute without a
-# value has none. The number after each says how often the alarm may ring.
+# For each alarm: values by minute in a quiet period, in a fault that clears by itself, and in one that persists. A minute
+# without data has no value. The number after each is how often the alarm may ring.
 SCENARIOS = {
     "ServerErrorAlarm": {
         "an error an hour": ({minute: 1 for minute in range(0, DAY, HOUR)}, 0),
@@ -55,13 +55,13 @@ SCENARIOS = {
         "two seconds": ({minute: 2_000 for minute in range(0, DAY, 7)}, 0),
         "an import that takes a while": ({minute: 700_000 for minute in range(6)}, 0),
         "a queue that refuses everything": ({minute: minute * 60_000 for minute in range(0, 5 * HOUR, 4)}, 1),
-        # The function is repeated more and more seldom.
+        # Lambda retries the function less and less often.
         "a batch that fails": ({minute: minute * 60_000 for minute in range(11, 5 * HOUR, 9)}, 1),
     },
     "DeadLetterAlarm": {
         "an empty queue": ({minute: 0 for minute in range(0, DAY, 5)}, 0),
         "a message that somebody finds after a weekend": ({minute: 1 for minute in range(3 * DAY)}, 1),
-        # While somebody looks at it, it is invisible for half a minute, and sometimes for longer.
+        # While someone looks at it, it is invisible for half a minute, sometimes longer.
         "a message that somebody looks at": ({minute: 0 if minute % 40 in range(15) else 1 for minute in range(DAY)}, 1),
     },
 }
@@ -87,7 +87,7 @@ def rings(alarm, values):
 
 
 def replay(name, alarm):
-    # What `rings` assumes.
+    # Assumptions of `rings`.
     assumed = (alarm["ComparisonOperator"], alarm["TreatMissingData"]) == ("GreaterThanThreshold", "notBreaching")
     assert assumed, f"{name}: another comparison, or missing data with another meaning"
     # "PutMetricAlarm" in the API reference: an alarm looks back a day, or a week with periods of an hour.

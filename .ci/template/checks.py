@@ -58,7 +58,7 @@ def events():
     assert stream["StartingPosition"] == "TRIM_HORIZON", "events could be missed"
     assert stream["BisectBatchOnFunctionError"] is True, "one event keeps its whole batch from being sent"
     assert stream["DestinationConfig"]["OnFailure"]["Destination"] == failures, "events are lost without a trace"
-    # The stream keeps its records for 24 hours: some must be left to look at what failed.
+    # The stream keeps its records for 24 hours: some of that must be left to investigate failures.
     assert stream["MaximumRecordAgeInSeconds"] <= 12 * 3600, "failures are reported too late"
     with open("template.yaml", encoding="utf-8") as file:
         defaults = {name: parameter.get("Default") for name, parameter in yaml_parse(file.read())["Parameters"].items()}
@@ -103,7 +103,7 @@ def idle():
     assert modes == {str({"Fn::If": ["IsTraced", "Active", "PassThrough"]})}, f"functions are traced: {modes}"
 
 
-# For each type of resource, the action that creates it, and an address as CloudFormation generates it.
+# For each resource type, the action that creates it, and an ARN as CloudFormation generates it.
 CREATIONS = """
 ApiGatewayV2::Api           apigateway:POST                      arn:aws:apigateway:REGION::/apis
 ApiGatewayV2::ApiMapping    apigateway:POST                      arn:aws:apigateway:REGION::/domainnames/example.com/apimappings
@@ -137,7 +137,7 @@ SQS::QueuePolicy            sqs:SetQueueAttributes               arn:aws:sqs:REG
 SERVICE = "ops.apigateway.amazonaws.com"
 LINKED = f"arn:aws:iam::ACCOUNT:role/aws-service-role/{SERVICE}/AWSServiceRoleForAPIGateway"
 UPLOAD = "arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1/STACK/1"
-# Who deploys neither reads nor writes the data of tenants.
+# The deployer can neither read nor write tenant data.
 DATA = ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:PutItem", "dynamodb:DeleteTable", "sqs:ReceiveMessage"]
 DATA += ["kms:Decrypt", "kms:Encrypt", "lambda:InvokeFunction", "logs:FilterLogEvents"]
 
@@ -161,7 +161,7 @@ def deploy_policy():
         assert permits(action, resource), f"deploy.json does not permit {action} on {resource}"
     conditions = [it.get("Condition") for it in statements if "iam:CreateServiceLinkedRole" in it["Action"]]
     assert conditions == [{"StringEquals": {"iam:AWSServiceName": SERVICE}}], "deploy.json permits roles of other services"
-    # Nor snapshots, which have names.
+    # Nor snapshots, which contain names.
     assert not permits("s3:DeleteObject", "arn:aws:s3:::STACK-snapshotbucket-1/x"), "deploy.json permits to delete snapshots"
     for action in DATA:
         granted = any(fnmatchcase(action, pattern) for it in statements for pattern in it["Action"])

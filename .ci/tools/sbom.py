@@ -18,7 +18,7 @@ def component(line, type=ComponentType.LIBRARY):
     package, _, license = line.partition("|")
     name, version = package.split()[:2]
     url = PackageURL("cargo", name=name, version=version.removeprefix("v"))
-    # `(*)` says that the tree has the package before. Older manifests separate licenses by a slash.
+    # `(*)` marks a package that already appeared in the tree. Older manifests separate licenses with a slash.
     expression = license.removesuffix("(*)").strip().replace("/", " OR ")
     licenses = [LicenseFactory().make_from_string(expression)] if expression else []
     return Component(name=name, version=url.version, type=type, purl=url, bom_ref=str(url), licenses=licenses)

@@ -10,11 +10,11 @@ use crate::store::{Clock, Store};
 use crate::verified_keys::VerifiedKeys;
 use std::sync::Arc;
 
-/// The table, the compiled schemas, the keys verified lately, and the encryption of signing keys. Cheap to clone.
+/// The table, compiled schemas, recently verified keys, and signing key encryption. Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
-/// Shared by the clones: every route has one.
+/// Shared by all clones: every route has one.
 #[derive(Clone)]
 struct Parts {
     store: Store,
@@ -54,7 +54,7 @@ impl App {
         self.with(|parts| parts.queue = queue)
     }
 
-    /// Without this, webhooks' addresses must be public.
+    /// Without this, webhook addresses must be public.
     #[must_use]
     pub fn with_address_policy(self, address_policy: AddressPolicy) -> Self {
         self.with(|parts| parts.address_policy = address_policy)
@@ -92,7 +92,7 @@ impl App {
 
     #[must_use]
     pub fn request_id(&self) -> String {
-        // Without random bytes the ID still tells the millisecond.
+        // Even without random bytes, the ID has the millisecond.
         EventId::new(self.0.store.now(), self.0.store.random().unwrap_or_default()).to_string()
     }
 }

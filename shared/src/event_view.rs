@@ -72,7 +72,7 @@ pub struct CommitmentView {
 }
 
 impl EventView {
-    /// `None`, logged, if the entry can't be read.
+    /// Returns `None`, and logs it, if the entry can't be read.
     #[must_use]
     pub fn read(entry: HistoryEntry) -> Option<Self> {
         let event: Event = match serde_json::from_str(&entry.text) {
@@ -109,7 +109,7 @@ pub struct FeedEntry {
 }
 
 impl FeedEntry {
-    /// `names` are the changed record's.
+    /// `names` belong to the changed record.
     #[must_use]
     pub fn new(event: EventView, names: RecordNames) -> Self {
         Self { event, entity_name: names.name, entity_tag: names.tag }
@@ -125,7 +125,7 @@ fn record(event: &EventView) -> Option<(Kind, Uuid)> {
     Some((EventType::parse(&event.event_type)?.kind?, event.entity_id))
 }
 
-/// Returns the events with the names of their records. Those that can't be read are left out, and logged.
+/// Returns the events with the names of their records. Unreadable events are logged and omitted.
 ///
 /// # Errors
 ///

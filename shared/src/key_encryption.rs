@@ -1,5 +1,5 @@
-//! Envelope encryption of the keys and secrets that sign: the table stores them encrypted. The configuration names the provider;
-//! the crate `key_encryption` has them (docs/adr/0009-audit.md).
+//! Envelope encryption of signing keys and secrets: the table stores them encrypted. The configuration selects the provider; the
+//! crate `key_encryption` implements them (docs/adr/0009-audit.md).
 
 use crate::domain::values::id::TenantId;
 use futures_util::future::BoxFuture;
@@ -8,10 +8,10 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyEncryptionError {
-    /// The provider is throttled or did not respond in time. A later attempt may succeed.
+    /// The provider is throttled or did not respond in time. A retry may succeed.
     #[error("key encryption is unavailable")]
     Unavailable(#[source] Cause),
-    /// The provider rejected the request, or the ciphertext was not encrypted by it for this tenant.
+    /// The provider rejected the request, or did not encrypt this ciphertext for this tenant.
     #[error("key encryption failed")]
     Rejected(#[source] Cause),
 }
@@ -24,7 +24,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// A ciphertext is bound to this text, and permissions name it.
+    /// Ciphertexts are bound to this text, and permissions refer to it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -47,10 +47,10 @@ pub trait KeyEncryption: Send + Sync {
     /// Returns a [`KeyEncryptionError`] when the provider is unavailable or rejects the request.
     fn encrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, secret: &'a [u8]) -> KeyBytes<'a>;
 
-    /// The secret was encrypted for the same tenant and purpose.
+    /// The ciphertext must have been encrypted for the same tenant and purpose.
     ///
     /// # Errors
     ///
-    /// Returns a [`KeyEncryptionError`] when the provider is unavailable, or the ciphertext is not of this tenant and purpose.
+    /// Returns a [`KeyEncryptionError`] when the provider is unavailable, or the ciphertext is for another tenant or purpose.
     fn decrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, ciphertext: &'a [u8]) -> KeyBytes<'a>;
 }

@@ -29,23 +29,23 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Characters of a query that API Gateway passes on and `lambda_http` can't read.
+/// Query characters that API Gateway passes on but `lambda_http` can't parse.
 const QUERY_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>');
 /// Characters that would end or change a path. API Gateway passes on decoded paths, which may contain them.
 const PATH_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\');
 
-/// Below these paths, all the rest is one part. The gateway also decodes the slashes in it.
+/// Everything after these prefixes is a single segment. The gateway also decodes slashes in it.
 const ONE_PART: [&str; 2] = ["/v1/assets/by-serial/", "/v1/assets/by-tag/"];
 
-/// The time left for other work after the last snapshot, in addition to its own.
+/// The time reserved for other work, on top of the last snapshot's own.
 const RESERVE: Duration = Duration::from_secs(60);
 
-/// Serves `routes` on the table that `TABLE_NAME` names, until Lambda stops the function.
+/// Serves `routes` on the table `TABLE_NAME`, until Lambda stops the function.
 pub async fn run(routes: Router<App>) -> ExitCode {
     run_with_key_encryption(routes, Ok::<_, Infallible>(None)).await
 }
 
-/// [`run`] with key encryption. If that could not be set up, logs the error and fails.
+/// Like [`run`], with key encryption. Logs the error and fails if it can't be set up.
 pub async fn run_with_key_encryption<E>(
     routes: Router<App>,
     key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>,
@@ -56,8 +56,7 @@ where
     run_with_queue(routes, key_encryption, Ok::<_, Infallible>(None)).await
 }
 
-/// [`run_with_key_encryption`] with the queue of deliveries to webhooks. If that could not be set up, logs the error and
-/// fails.
+/// Like [`run_with_key_encryption`], with the webhook delivery queue. Logs the error and fails if it can't be set up.
 pub async fn run_with_queue<E, Q>(
     routes: Router<App>,
     key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>,
@@ -75,8 +74,8 @@ where
     })
 }
 
-/// [`run_with_key_encryption`] for a function whose responses have links to the API in them. They begin with `PUBLIC_URL`
-/// if that is set; if it can't be used, logs the error and fails.
+/// Like [`run_with_key_encryption`], for a function whose responses link to the API. Links begin with `PUBLIC_URL`, if set; logs
+/// the error and fails if it is invalid.
 pub async fn run_with_links<E>(routes: Router<App>, key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>) -> ExitCode
 where
     E: std::error::Error + Send + Sync + 'static,
@@ -88,13 +87,13 @@ where
     }
 }
 
-/// hyper's error when a connection is closed on which a response is awaited. Its type is not among our dependencies.
+/// hyper's error when a connection closes before its response. Its type is not among our dependencies.
 const CLOSED: &str = "connection closed before message completed";
 
 fn exit_code(ended: Result<(), Error>) -> ExitCode {
     match ended.map_err(|error| error_chain(&*error)) {
         Ok(()) => ExitCode::SUCCESS,
-        // So it is when a container of `sam local` is removed while the function waits for the next event.
+        // This happens when a `sam local` container is removed while the function waits for the next event.
         Err(cause) if cause.ends_with(CLOSED) => {
             tracing::info!("the Runtime API has closed the connection");
             ExitCode::SUCCESS
@@ -119,7 +118,7 @@ async fn serve(
     lambda_runtime::Runtime::new(service).run().await
 }
 
-/// Writes the snapshots of the table that `TABLE_NAME` names at every event, until Lambda stops the function.
+/// Writes snapshots of the table `TABLE_NAME` on every event, until Lambda stops the function.
 pub async fn write_snapshots() -> ExitCode {
     log::init_function();
     exit_code(match client::function_store(system_clock()) {
@@ -143,7 +142,7 @@ async fn run_writer(store: &Store, until: Timestamp) -> Result<(), Error> {
 }
 
 /// Escapes or removes everything that makes `lambda_http` panic or misread the URI: certain characters of the path and the query,
-/// and the scheme and host, which callers can make up. The URI gets another host, so that the gateway's domain stays where
+/// and the scheme and host, which callers can forge. The URI gets its own host, so that the gateway's domain stays where
 /// [`BaseUrl`] reads it.
 fn sanitized(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest> {
     if let LambdaRequest::ApiGatewayV2(request) = &mut event.payload {
@@ -161,7 +160,7 @@ fn sanitized(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest
     event
 }
 
-/// Escapes a path that may be decoded or not. A `%` that does not begin an escape stands for itself.
+/// Escapes a path that may already be decoded. A `%` that does not begin an escape is literal.
 fn escaped_path(path: &str) -> String {
     let is_escape = |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
     let mut parts = path.split('%');
@@ -172,12 +171,12 @@ fn escaped_path(path: &str) -> String {
 
 fn with_encoded_slashes(path: String) -> String {
     let Some((start, part)) = ONE_PART.iter().find_map(|start| Some((*start, path.strip_prefix(start)?))) else { return path };
-    // It could be part of the value, or one too many: two are a 404 instead of a redirect to another value.
+    // It could be part of the value, or superfluous: two are a 404 instead of a redirect to another value.
     let (part, end) = part.strip_suffix('/').map_or((part, ""), |part| (part, "//"));
     format!("{start}{}{end}", part.replace('/', "%2F"))
 }
 
-/// A response whose body goes to Lambda as text if it is UTF-8, and else in Base64.
+/// A response whose body goes to Lambda as text if it is UTF-8, and as Base64 otherwise.
 ///
 /// `lambda_http` decides by media type and charset, and links the tables of all charsets for that: 125 KB.
 struct Encoded(Response<axum::body::Body>);
@@ -207,7 +206,7 @@ mod tests {
     use lambda_http::Context;
     use serde_json::{Value, json};
 
-    /// The address of links in the response to a request through a gateway with this domain.
+    /// The base URL of links for a request through a gateway with this domain.
     async fn base_url(domain: Value, headers: Value) -> String {
         let event = json!({
             "version": "2.0", "routeKey": "GET /v1/a", "rawPath": "/v1/a", "rawQueryString": "b=c", "headers": headers,

@@ -1,4 +1,4 @@
-//! The common parts of all functions: key authentication, the table and HTTP.
+//! Code shared by all functions: key authentication, the table and HTTP.
 //!
 //! Dependencies go one way: functions → [`auth`] → [`http`] → [`store`] → [`domain`]. docs/architecture.md has the map.
 

@@ -8,7 +8,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Writes `timestamp` (RFC 3339), `level`, `message` and all fields of an event side by side.
+/// Writes `timestamp` (RFC 3339), `level`, `message` and all fields of an event at the top level.
 ///
 /// Lambda filters a line by its level only if it has both `timestamp` and `level` ("Configuring JSON and plain text log formats"
 /// in the AWS Lambda guide).
@@ -20,15 +20,14 @@ where
     tracing_subscriber::fmt::layer().json().flatten_event(true).with_current_span(false).with_span_list(false).with_writer(writer)
 }
 
-/// Starts logging to standard output, where Lambda reads it, at the level that `AWS_LAMBDA_LOG_LEVEL` names, but never
-/// below INFO.
+/// Starts logging to standard output, where Lambda reads it, at the level `AWS_LAMBDA_LOG_LEVEL`, but never below INFO.
 pub(crate) fn init_function() {
     let level = level(std::env::var("AWS_LAMBDA_LOG_LEVEL").ok().as_deref());
-    // For all layers, so that the SDK's spans cost nothing.
+    // Applies to all layers, so that the SDK's spans cost nothing.
     tracing_subscriber::registry().with(level).with(lines(std::io::stdout)).init();
 }
 
-/// Never below INFO, where the SDK logs requests with their contents.
+/// Never below INFO: there, the SDK logs request contents.
 fn level(named: Option<&str>) -> LevelFilter {
     match named {
         // tracing has no FATAL.

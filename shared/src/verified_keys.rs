@@ -1,7 +1,7 @@
-//! The API keys whose requests a function instance has lately found permitted.
+//! The API keys that a function instance has verified recently.
 //!
-//! They decide when the reads of a request may begin: with the check of its key, or after it. They never decide about a request's
-//! rights or response: for that, every request's key is verified in the table.
+//! They decide whether a request's reads may begin together with the check of its key, or only after it. They never affect a
+//! request's permissions or response: every request's key is verified in the table.
 
 use crate::domain::keys::api_key::SecretHash;
 use crate::domain::keys::scope::{Scope, Scopes};
@@ -12,18 +12,18 @@ use chrono::TimeDelta;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The time after a key's last verification in which reads begin early.
+/// How long after a key's last verification reads begin early.
 const EARLY_READS_FOR: TimeDelta = TimeDelta::minutes(15);
 /// Each takes less than a kilobyte.
 const MAX_KEYS: usize = 1_000;
 
 type VerifiedKey = (TenantId, ApiKeyId, SecretHash);
 
-/// The latest known values of a key, with which its check begins.
+/// The latest known values of a key, from which its check starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownKey {
     pub rate_limit: u32,
-    /// `None` for a key of the tenant.
+    /// `None` for a tenant key.
     pub owner: Option<UserId>,
 }
 
@@ -36,14 +36,14 @@ struct Permission {
     exhausted_until: Timestamp,
 }
 
-/// The keys with the times of their last verifications.
+/// The keys, with the time of their last verification.
 #[derive(Debug, Default)]
 pub struct VerifiedKeys(Mutex<HashMap<VerifiedKey, Permission>>);
 
 impl VerifiedKeys {
     /// Returns the key if its request, which needs these scopes, is likely to be permitted: the key was
-    /// verified with this secret and had the scopes not long ago, has not been refused since, and is not known to have exceeded
-    /// its rate.
+    /// recently verified with this secret and these scopes, has not been rejected since, and is not known to have exceeded its
+    /// rate limit.
     #[must_use]
     pub fn permits(&self, token: &Token, scopes: &[Scope], now: Timestamp) -> Option<KnownKey> {
         let is_permitted = |known: &Permission| {
@@ -62,7 +62,7 @@ impl VerifiedKeys {
         if keys.len() >= MAX_KEYS {
             keys.retain(|_, known| known.at.plus(EARLY_READS_FOR) > now);
         }
-        // Rare, and it costs each key one request whose reads begin late.
+        // This is rare, and costs each key one request whose reads begin late.
         if keys.len() >= MAX_KEYS {
             keys.clear();
         }

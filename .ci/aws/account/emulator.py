@@ -91,7 +91,7 @@ replace(iam_actions, "extract_iam_action", one_for_batches)
 replace(iam_actions, "request_tag_context", conditions.with_keys)
 # It compares the port, a number, with "443", and would bind it twice.
 app._port_is_bindable = lambda *_: False
-# With the host of a region, these services would be buckets.
+# With a regional host, these services would be taken for buckets.
 app._NON_S3_VHOST_NAMES |= {"acm", "apigateway", "cloudformation", "kms", "pipes", "xray"}
 
 sys.exit(app.main())

@@ -44,7 +44,7 @@ class Lifecycle:
         alarms += ["AlarmSubscription", "AlarmTopic", "FailedInvocations", "UnreadableRecords"]
         expect(new == sorted(["EventBusPipe", "EventBusRole", *alarms]), f"the update added {new}")
         kept = {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack()["Parameters"]}
-        # What isn't on the command line keeps its value, which was that of samconfig.toml and is not the template's.
+        # Parameters not on the command line keep their values, which came from samconfig.toml and not from the template.
         expect(kept["ThrottleRate"] == "50", f"ThrottleRate is {kept['ThrottleRate']}")
 
         days = {group["retentionInDays"] for group in pages("logs", "describe_log_groups", "logGroups")}
@@ -87,7 +87,7 @@ class Lifecycle:
     def without_webhooks(self, api):
         """Deploys the smallest stack: nobody can create webhooks, and everything else works as before."""
         parameters = {"Webhooks": "false", "AlarmEmail": "", "EventBusArn": "", "CorsOrigin": ORIGIN}
-        # As one value, or the CLI would take an empty one for the next.
+        # As one argument, or the CLI would drop an empty value.
         self.deploy("--parameter-overrides", " ".join(f"{name}='{value}'" for name, value in parameters.items()))
         left = {kind: resources(kind) for kind in ("AWS::SQS::Queue", "AWS::CloudWatch::Alarm", "AWS::Pipes::Pipe")}
         expect(not any(left.values()), f"without webhooks, alarms and a bus, the stack has {left}")
@@ -103,7 +103,7 @@ class Lifecycle:
         key = names["ReceiptKeyArn"].rpartition("/")[2]
         run("sam", "delete", "--no-prompts", cwd=self.folder)
         left = added(before, contents())
-        # The place of uploads, which the first `sam deploy` in an account and region makes for all stacks.
+        # The upload bucket, which the first `sam deploy` in an account and region creates for all stacks.
         uploads = left["AWS::S3::Bucket"] - {names["SnapshotBucketName"]}
         kept = {
             "AWS::CloudFormation::Stack": {"aws-sam-cli-managed-default"},

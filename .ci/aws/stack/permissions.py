@@ -52,6 +52,6 @@ def controls(api, other):
         wait(30, "a denial of sqs:SendMessage in a log", lambda: denied("sqs:"))
         time.sleep(2)
         expect(not deliveries(api, hook), "a delivery without sqs:SendMessage")
-    # Lambda would try the same event again; MiniStack takes it for done.
+    # Lambda would retry the event; MiniStack considers it done.
     api.post("/assets", {"name": "Announced"})
     wait(30, "a delivery, with the permission again", lambda: deliveries(api, hook))

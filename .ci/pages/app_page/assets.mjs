@@ -76,7 +76,7 @@ async function conflict(scene) {
   assert.equal((await api.get(`/assets/${id}`)).purchase_price, null, 'the preview changes something')
   await api.patch(`/assets/${id}`, { notes: 'meanwhile' })
   await visit.press('Save')
-  await sees(page.getByText('Somebody changed it meanwhile'), 'a conflict is not told')
+  await sees(page.getByText('Someone changed it in the meantime'), 'a conflict is not told')
   await sees(page.getByRole('alert').getByText('meanwhile', { exact: true }), 'what changed is not told')
   await visit.press('Preview')
   await visit.press('Save')

@@ -49,7 +49,7 @@ async function busy(scene) {
   for (const [status, code] of [[503, 'UNAVAILABLE'], [429, 'RATE_LIMITED']])
     await refuse(page, '**/v1/assets?*', { status, code }, { headers: { 'retry-after': '1' }, times: 1 })
   await visit.go('#/assets')
-  await sees(page.getByText(/Busy\. Again in/), 'nobody learns that the service is busy')
+  await sees(page.getByText(/Busy\. Retrying in/), 'nobody learns that the service is busy')
   await sees(page.locator('td.c-tag'), 'the page gives up')
   await refuse(page, '**/v1/users?*', { status: 500, code: 'INTERNAL_ERROR', request_id: 'r-1' })
   await visit.go('#/people?q=zzz')

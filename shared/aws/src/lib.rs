@@ -1,6 +1,6 @@
-//! Access to AWS besides the table: the parts that every function links.
+//! Access to AWS other than the table: the parts that every function links.
 //!
-//! KMS and SQS are separate crates, in `key_encryption` and `queue` beside this one: only some functions link their SDKs.
+//! KMS and SQS have separate crates, `key_encryption` and `queue`, because only some functions link their SDKs.
 
 pub mod environment;
 pub mod object_store;

@@ -1,13 +1,12 @@
-//! Fields of assets and users, as the service and assetctl know them: assetctl doesn't link the domain.
+//! Fields of assets and users, shared by the service and assetctl, which doesn't link the domain.
 
 pub mod compared;
 pub mod serial_number;
 
-/// The rows that an error names.
+/// Maximum number of rows that an error lists.
 const MAX_NAMED_ROWS: usize = 5;
 
-/// The error of a row whose value, by which it names what it updates, others have too. `rows` are all that have it, `own` is this
-/// one.
+/// The error of a row whose matching value also occurs in other rows. `rows` are all rows with the value, `own` is this one.
 #[must_use]
 pub fn same_value(rows: &[u64], own: u64) -> String {
     let others = rows.iter().filter(|row| **row != own).map(u64::to_string);
@@ -22,15 +21,15 @@ pub fn same_value(rows: &[u64], own: u64) -> String {
 /// The form of the cells of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellType {
-    /// A text. White space around it belongs to it.
+    /// Text, with surrounding whitespace.
     Text,
-    /// A text without the white space around it.
+    /// Text without surrounding whitespace.
     Word,
     /// A date, `YYYY-MM-DD`.
     Date,
     /// A decimal number.
     Number,
-    /// `true` or `false`, in upper case or lower case.
+    /// `true` or `false`, case-insensitive.
     Boolean,
     /// JSON.
     Json,
@@ -41,10 +40,10 @@ pub enum CellType {
 pub struct Column {
     pub name: &'static str,
     pub cell: CellType,
-    /// Whether exports have it, too.
+    /// Whether exports also have it.
     pub is_exported: bool,
-    /// Its headings in the files of other systems, in lower case and without spaces and punctuation, separated by spaces. Of
-    /// several columns for a field, the one that comes first here is the better.
+    /// Its headings in other systems' files, lowercase and without spaces or punctuation, separated by spaces. If several columns
+    /// match a field, the heading listed first wins.
     pub headings: &'static str,
 }
 
@@ -61,7 +60,7 @@ impl Column {
 
 /// The columns of assets, besides `custom_fields.<name>`.
 ///
-/// Headings are those in exports and import templates of Snipe-IT (sample file, importer's aliases, table exports), in device
+/// Headings come from exports and import templates of Snipe-IT (sample file, importer's aliases, table exports), in device
 /// exports of Intune (admin center and Graph), in searches and inventory preload of Jamf Pro, and in German, French and Spanish
 /// spreadsheets.
 pub const ASSET_COLUMNS: &[Column] = &[

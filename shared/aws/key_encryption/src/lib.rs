@@ -1,4 +1,4 @@
-//! Providers that encrypt the keys of receipts and the secrets of webhooks: AWS KMS or, without it, a key in a file.
+//! Providers that encrypt receipt keys and webhook secrets: AWS KMS or, without it, a key in a file.
 
 mod file;
 mod kms;
@@ -17,8 +17,8 @@ pub const KMS_KEY: &str = "RECEIPT_KMS_KEY_ID";
 /// The environment variable with the path of the key file, for machines without KMS.
 pub const KEY_FILE: &str = "RECEIPT_KEY_FILE";
 
-/// Returns the provider that the environment configures: KMS if both are set, and `None` if neither is. `connect`
-/// makes the client of KMS.
+/// Returns the provider configured in the environment: KMS if both are set, and `None` if neither is. `connect` creates the KMS
+/// client.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The queues of deliveries and of retries in Amazon SQS (docs/adr/0020-webhooks.md).
+//! The delivery and retry queues in Amazon SQS (docs/adr/0020-webhooks.md).
 
 mod batches;
 mod sqs;
