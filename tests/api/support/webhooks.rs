@@ -348,7 +348,7 @@ impl Stream {
         }
         items.retain(|item| sort_key(item).starts_with("EVENT#") && self.seen.insert(sort_key(item).to_owned()));
         items.sort_by(|a, b| sort_key(a).cmp(sort_key(b)));
-        items.iter().map(|item| record("INSERT", item)).collect()
+        items.iter().map(|item| stream_record("INSERT", item)).collect()
     }
 
     /// Regards all events so far as read.
