@@ -1,8 +1,7 @@
 //! The endpoints of process definitions, with their bodies, queries and views.
 
-use crate::subject::Subject;
-use crate::subject::advance::CancelSubject;
 use crate::subject::wire::{self, InstanceView};
+use crate::subject::{CancelSubject, Subject};
 use serde::Serialize;
 use serde_json::Value;
 use shared::auth::caller::{ProcessesRead, ProcessesWrite};

@@ -1,8 +1,8 @@
 //! The endpoints of process instances.
 
-use crate::subject::advance::{Submission, advance, cancel};
 use crate::subject::start::StartProcess;
 use crate::subject::wire::{self, Advance, Cancel, InstanceOrMovement, InstanceView, Omit, ShowQuery, Start};
+use crate::subject::{Submission, advance, cancel};
 use shared::auth::caller::{ProcessesRead, ProcessesWrite};
 use shared::auth::{Caller, Command};
 use shared::domain::processes::instance::{Instance, InstanceStatus};

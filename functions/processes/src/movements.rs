@@ -1,8 +1,7 @@
 //! The endpoints of movements: one process on several assets at once.
 
-use crate::subject::Subject;
-use crate::subject::advance::{advance, cancel};
 use crate::subject::wire::{self, Advance, Cancel, MovementView};
+use crate::subject::{Subject, advance, cancel};
 use shared::auth::Caller;
 use shared::auth::caller::{ProcessesRead, ProcessesWrite};
 use shared::domain::processes::instance::Instance;

@@ -1,8 +1,7 @@
 //! The endpoint that offboards a user: it starts the process that takes devices back on all of the user's assets.
 
-use crate::subject::advance::Submission;
 use crate::subject::start::StartProcess;
-use crate::subject::{Subject, process_error};
+use crate::subject::{Subject, Submission, process_error};
 use serde::Serialize;
 use shared::auth::caller::{AssetsRead, ProcessesWrite, UsersWrite};
 use shared::auth::{Caller, Command, VerifiedCaller};

@@ -1,22 +1,33 @@
 //! The subject of starts, submissions, cancellations and signatures: a process instance on its own, or a movement with all its
-//! instances.
+//! instances. Submitting step data, with a start or afterwards, and cancelling. All instances in progress change in one
+//! transaction, with their assets and images.
 
-pub(crate) mod advance;
 pub(crate) mod start;
 pub(crate) mod wire;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
+use shared::auth::caller::ProcessesWrite;
+use shared::auth::{Caller, Command, Principal};
 use shared::domain::assets::asset::Asset;
-use shared::domain::processes::instance::{Instance, InstanceStatus, ProcessError};
-use shared::domain::processes::movement::{Movement, position};
+use shared::domain::processes::instance::{AdvanceOutcome, Instance, InstanceStatus, ProcessError, Signed, candidate_users};
+use shared::domain::processes::movement::{Movement, data_for_instance, position};
 use shared::domain::processes::process::Step;
 use shared::domain::processes::subject::SubjectId;
 use shared::domain::record::Stored;
-use shared::domain::values::id::{AssetId, MovementId};
+use shared::domain::request::StoredResponse;
+use shared::domain::tenants::tenant::Language;
+use shared::domain::user::User;
+use shared::domain::values::field_error::{FieldError, pointer_token};
+use shared::domain::values::id::{AssetId, MovementId, UserId};
+use shared::domain::values::signature_image::{DecodedImages, SignatureImage};
+use shared::domain::values::text::Notes;
 use shared::http::error::{ApiError, ConflictCode};
+use shared::http::requests::body::StepData;
+use shared::http::requests::extract::{JsonBody, OptionalJsonBody};
 use shared::http::responses::or_not_found;
-use shared::store::{BatchGet, BatchResult, CommitFailure, TenantStore, WriteError};
-use std::collections::HashMap;
+use shared::store::{BatchGet, BatchResult, CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use wire::{Advance, Cancel, SubjectResponse};
 
 /// A process instance on its own, or a movement with its instances.
 #[derive(Clone)]
@@ -126,4 +137,367 @@ pub(crate) fn process_error(error: ProcessError) -> ApiError {
 pub(crate) fn part_of_movement(movement: MovementId, advice: &str) -> ApiError {
     let detail = format!("The instance is part of a movement. {advice}");
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement}))
+}
+
+pub(crate) async fn advance<R: SubjectResponse>(
+    caller: Caller<ProcessesWrite>,
+    id: SubjectId,
+    body: JsonBody<Advance>,
+) -> Result<R, ApiError> {
+    let submission = Submission::from(body.parse_with_errors(&caller)?);
+    let subject = caller.execute(&AdvanceSubject { id, submission }).await?;
+    wire::respond(&caller.store, subject, false).await
+}
+
+/// The submission of the open step of all instances in progress, and perhaps of following steps.
+pub(crate) struct AdvanceSubject {
+    pub(crate) id: SubjectId,
+    pub(crate) submission: Submission,
+}
+
+pub(crate) struct AdvanceInputs {
+    pub(crate) subject: Subject,
+    /// `None` unless the submission completes the instances.
+    assets: Option<OpenAssets>,
+    /// Users of the step data who can be picked.
+    active: BTreeSet<UserId>,
+    /// The step that was open at the first read.
+    step_at_first_read: Option<usize>,
+}
+
+impl AdvanceSubject {
+    /// Adds the changes of all instances in progress. Returns all instances after them.
+    fn add(
+        &self,
+        principal: &Principal,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &AdvanceInputs,
+        through: Option<&str>,
+    ) -> Result<Subject, CommitFailure<ApiError>> {
+        let Subject { movement, instances: before } = &inputs.subject;
+        let by = Signed::new(&principal.context.actor, principal.context.at);
+        let (mut instances, mut has_images) = (Vec::new(), false);
+        for instance in before {
+            if instance.value.status() != InstanceStatus::InProgress {
+                instances.push(instance.clone());
+                continue;
+            }
+            // More than one transaction holds is refused, so the rest need not be made.
+            if !unit.fits() {
+                break;
+            }
+            let own_data = data_for_instance(&instance.value, before, &self.submission.data);
+            let next = self.submission.advance(&instance.value, &own_data, through, &inputs.active, &by)?;
+            if next.instance.status() == InstanceStatus::Completed {
+                let assets = inputs.assets.as_ref().ok_or(CommitFailure::Outdated(WriteError::Stale))?;
+                change_asset(unit, assets.of(&instance.value)?, Vec::new(), &next.instance)?;
+            }
+            // All instances share the images, so only the first one adds them.
+            if !std::mem::replace(&mut has_images, true) {
+                put_images(principal, unit, &next.instance, &next.signatures);
+            }
+            instances.push(unit.update_in_steps(instance, next.versions())?);
+        }
+        Ok(Subject { movement: movement.clone(), instances })
+    }
+}
+
+impl Command for AdvanceSubject {
+    type Inputs = AdvanceInputs;
+    type Outcome = Subject;
+
+    async fn read(&self, reads: &TenantStore) -> Result<AdvanceInputs, ApiError> {
+        let (subject, batch) = Subject::read_with(reads, self.id, self.submission.with_users(BatchGet::new())).await?;
+        let active = self.submission.active_users(&batch)?;
+        let completes = subject.open_instances().any(|instance| self.submission.completes(&instance.value));
+        let assets = if completes { Some(OpenAssets::read(reads, &subject).await?) } else { None };
+        let step_at_first_read = subject.open_step(None).ok();
+        Ok(AdvanceInputs { subject, assets, active, step_at_first_read })
+    }
+
+    async fn reread(&self, previous: AdvanceInputs, principal: &Principal) -> Result<AdvanceInputs, ApiError> {
+        Ok(AdvanceInputs { step_at_first_read: previous.step_at_first_read, ..self.read(&principal.store).await? })
+    }
+
+    fn decide(
+        &self,
+        principal: &Principal,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &AdvanceInputs,
+    ) -> Result<Subject, CommitFailure<ApiError>> {
+        let (submission, subject) = (&self.submission, &inputs.subject);
+        if let Some(movement) = subject.part_of().filter(|_| submission.errors.is_empty()) {
+            return Err(part_of_movement(movement, "Advance the movement instead.").into());
+        }
+        let open_step = subject.open_step(inputs.step_at_first_read);
+        let open_step = open_step.or_else(|error| submission.result(Err(error)))?;
+        let empty = unit.trial();
+        let advanced = self.add(principal, unit, inputs, submission.through.as_deref())?;
+        if !unit.fits() {
+            let fits = |through: &str| {
+                let mut trial = empty.trial();
+                self.add(principal, &mut trial, inputs, Some(through)).is_ok() && trial.fits()
+            };
+            let instance = &subject.representative()?.value;
+            return Err(too_many_steps(submission.steps_through(instance, open_step), fits).into());
+        }
+        Ok(advanced)
+    }
+
+    fn stored_response(&self, subject: &Subject) -> Result<StoredResponse, StoreError> {
+        wire::stored_change(subject)
+    }
+
+    fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {
+        self.submission.classify_failure(error, subject)
+    }
+}
+
+pub(crate) async fn cancel<R: SubjectResponse>(
+    caller: Caller<ProcessesWrite>,
+    id: SubjectId,
+    body: OptionalJsonBody<Cancel>,
+) -> Result<R, ApiError> {
+    let command = CancelSubject { id, reason: None };
+    let inputs = command.read(&caller.store).await?;
+    let reason = body.parse(&caller)?.and_then(|body| body.reason.or(None));
+    let subject = caller.verified().await?.execute(&CancelSubject { reason, ..command }, inputs).await?;
+    wire::respond(&caller.store, subject, false).await
+}
+
+/// The cancellation of all instances in progress, which frees their assets.
+pub(crate) struct CancelSubject {
+    pub(crate) id: SubjectId,
+    pub(crate) reason: Option<Notes>,
+}
+
+impl Command for CancelSubject {
+    type Inputs = (Subject, OpenAssets);
+    type Outcome = Subject;
+
+    async fn read(&self, reads: &TenantStore) -> Result<Self::Inputs, ApiError> {
+        let subject = Subject::read(reads, self.id).await?;
+        let assets = OpenAssets::read(reads, &subject).await?;
+        Ok((subject, assets))
+    }
+
+    fn decide(
+        &self,
+        principal: &Principal,
+        unit: &mut UnitOfWork<'_>,
+        (subject, assets): &Self::Inputs,
+    ) -> Result<Subject, CommitFailure<ApiError>> {
+        subject.open_step(None).map_err(process_error)?;
+        let mut cancelled = subject.clone();
+        for instance in cancelled.instances.iter_mut().filter(|it| it.value.status() == InstanceStatus::InProgress) {
+            let asset = assets.of(&instance.value)?;
+            let next = instance.value.cancelled(self.reason.clone(), principal.context.at).map_err(process_error)?;
+            unit.update(asset, next.asset_after(&asset.value))?;
+            *instance = unit.update(instance, next)?;
+        }
+        Ok(cancelled)
+    }
+
+    fn stored_response(&self, subject: &Subject) -> Result<StoredResponse, StoreError> {
+        wire::stored_change(subject)
+    }
+}
+
+/// Step data, and which steps it submits.
+pub(crate) struct Submission {
+    pub(crate) data: Map<String, Value>,
+    /// The step that the client expects to be open.
+    pub(crate) expected_step: Option<usize>,
+    /// The key of the last step to submit. By default an advance submits one step, and a start none.
+    pub(crate) through: Option<String>,
+    /// Errors of the request that are known already. Those found later are reported together with them.
+    pub(crate) errors: Vec<FieldError>,
+    pub(crate) images: DecodedImages,
+    /// In which a signer reads statements. `None` for an API key.
+    pub(crate) language: Option<Language>,
+}
+
+impl From<(Advance, Vec<FieldError>)> for Submission {
+    fn from((body, errors): (Advance, Vec<FieldError>)) -> Self {
+        let expected_step = body.current_step.map(|step| step.0 as usize);
+        Self { expected_step, ..Self::at_start(Some(body.step_data), body.through, errors) }
+    }
+}
+
+/// An instance at its start.
+pub(crate) struct Beginning {
+    pub(crate) created: Instance,
+    /// The instance after each step that is submitted at once.
+    pub(crate) later: Vec<Instance>,
+    pub(crate) signatures: BTreeMap<String, SignatureImage>,
+}
+
+impl Beginning {
+    /// The instance after all submitted steps.
+    pub(crate) fn last(&self) -> &Instance {
+        self.later.last().unwrap_or(&self.created)
+    }
+}
+
+impl Submission {
+    pub(crate) fn at_start(step_data: Option<StepData>, through: Option<String>, errors: Vec<FieldError>) -> Self {
+        let data = step_data.map(|data| data.0).unwrap_or_default();
+        Self { data, expected_step: None, through, errors, images: DecodedImages::default(), language: None }
+    }
+
+    /// `typed` are the keys of the signature steps whose image shows a typed name.
+    pub(crate) fn by_signer(self, typed: Vec<String>, language: Language) -> Self {
+        Self { images: DecodedImages::with_typed(typed), language: Some(language), ..self }
+    }
+
+    /// Reports all errors of the request together.
+    fn result<T>(&self, decided: Result<T, ProcessError>) -> Result<T, ApiError> {
+        match decided {
+            Err(ProcessError::Invalid(more)) => {
+                // One error is enough for each field.
+                let more = more.into_iter().filter(|error| !self.errors.iter().any(|known| known.location == error.location));
+                Err(ApiError::Invalid(self.errors.iter().cloned().chain(more).collect()))
+            }
+            _ if !self.errors.is_empty() => Err(ApiError::Invalid(self.errors.clone())),
+            decided => decided.map_err(process_error),
+        }
+    }
+
+    /// Submits `data` to an instance: the open step, or all steps up to `through`.
+    fn advance(
+        &self,
+        instance: &Instance,
+        data: &Map<String, Value>,
+        through: Option<&str>,
+        active: &BTreeSet<UserId>,
+        by: &Signed,
+    ) -> Result<AdvanceOutcome, ApiError> {
+        let next = self.result(instance.advance(through, data, self.expected_step, active, &self.images, by.at))?;
+        let next = next.signed(instance, by);
+        Ok(match self.language {
+            Some(language) => next.stated(language),
+            None => next,
+        })
+    }
+
+    /// Submits the data with the start of an instance: all steps up to `through`. Without it, the values are only kept.
+    pub(crate) fn begin(
+        &self,
+        instance: Instance,
+        through: Option<&str>,
+        active: &BTreeSet<UserId>,
+        by: &Signed,
+    ) -> Result<Beginning, ApiError> {
+        if through.is_some() {
+            let next = self.advance(&instance, &self.data, through, active, by)?;
+            return Ok(Beginning { created: instance, later: next.versions(), signatures: next.signatures });
+        }
+        let kept = self.result(instance.clone().with_values(&self.data, active, &self.images))?;
+        let AdvanceOutcome { instance: created, signatures, .. } = kept.signed(&instance, by);
+        Ok(Beginning { created, later: Vec::new(), signatures })
+    }
+
+    /// Adds the users that the data may pick, so that they are read together with the instance, which knows the steps that pick them.
+    pub(crate) fn with_users(&self, batch: BatchGet) -> BatchGet {
+        batch.with_all::<User>(candidate_users(&self.data))
+    }
+
+    pub(crate) fn active_users(&self, batch: &BatchResult) -> Result<BTreeSet<UserId>, StoreError> {
+        let users = batch.get_all::<User>(candidate_users(&self.data))?;
+        Ok(users.iter().filter(|user| user.value.is_active).map(|user| user.value.id).collect())
+    }
+
+    /// The submission would complete an instance in progress, and so change its asset.
+    fn completes(&self, instance: &Instance) -> bool {
+        self.last_step(instance).is_some_and(|last| last + 1 == instance.steps.as_slice().len())
+    }
+
+    /// The index of the last step that the submission would close; `None` for an instance that has ended.
+    pub(crate) fn last_step(&self, instance: &Instance) -> Option<usize> {
+        let last = self.through.as_deref().and_then(|key| instance.index_of(key));
+        instance.open_step().ok().map(|open| open.max(last.unwrap_or(open)))
+    }
+
+    pub(crate) fn steps_through<'a>(&self, instance: &'a Instance, first: usize) -> &'a [Step] {
+        let last = self.through.as_deref().and_then(|key| instance.index_of(key));
+        last.and_then(|last| instance.steps.as_slice().get(first..=last)).unwrap_or_default()
+    }
+
+    /// The meaning of a failed commit: another attempt, or an error. `subject` is as it would have been.
+    pub(crate) fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {
+        let too_large = |field, detail: &str| invalid(field, detail.to_owned()).into();
+        match error {
+            WriteError::MissingReference("assigned_to") => {
+                let completed = subject.instances.iter().find(|it| it.value.status() == InstanceStatus::Completed);
+                recipient_inactive(completed.and_then(|instance| instance.value.recipient())).into()
+            }
+            WriteError::TooLarge if self.through.is_some() => {
+                too_large("through", "makes the changes too large for one transaction; submit fewer steps at once")
+            }
+            WriteError::TooLarge if subject.movement.is_some() => too_large(
+                "step_data",
+                "makes all instances together too large for one transaction; send less with this step, or cancel some instances",
+            ),
+            WriteError::TooLarge => too_large("step_data", "is too large for one transaction; send less at once"),
+            error => error.into(),
+        }
+    }
+}
+
+pub(crate) fn invalid(field: &str, detail: String) -> ApiError {
+    ApiError::Invalid(vec![FieldError::field(field, detail)])
+}
+
+pub(crate) fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
+    FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
+}
+
+/// The error if one transaction does not hold all `steps`. `fits` says whether the steps up to the one with this key fit.
+pub(crate) fn too_many_steps(steps: &[Step], fits: impl Fn(&str) -> bool) -> ApiError {
+    if steps.is_empty() {
+        let detail = "has too many users and signatures for one transaction; send less at once";
+        return invalid("step_data", detail.to_owned());
+    }
+    let most = steps.partition_point(|step| fits(&step.key));
+    let fitting = match most.checked_sub(1).and_then(|last| steps.get(last)) {
+        Some(last) if most == 1 => format!("the first one fits, {}", last.key),
+        Some(last) => format!("the first {most} fit, up to {}", last.key),
+        None => "not even one fits, so submit them later".to_owned(),
+    };
+    let count = if steps.len() == 1 { "1 step, which is".to_owned() } else { format!("{} steps, which are", steps.len()) };
+    invalid("through", format!("makes {count} too many changes for one transaction; {fitting}"))
+}
+
+/// Changes the asset of an instance: to each of `versions`, and to its state after the completed instance. The recipient must be
+/// active, even if the asset is assigned to them already.
+pub(crate) fn change_asset(
+    unit: &mut UnitOfWork<'_>,
+    asset: &Stored<Asset>,
+    mut versions: Vec<Asset>,
+    instance: &Instance,
+) -> Result<(), WriteError> {
+    if instance.status() == InstanceStatus::Completed {
+        if let Some(user) = instance.recipient() {
+            unit.require(User::reference("assigned_to", user));
+        }
+        versions.push(instance.asset_after(versions.last().unwrap_or(&asset.value)));
+    }
+    unit.update_in_steps(asset, versions).map(|_| ())
+}
+
+pub(crate) fn put_images(
+    principal: &Principal,
+    unit: &mut UnitOfWork<'_>,
+    instance: &Instance,
+    signatures: &BTreeMap<String, SignatureImage>,
+) {
+    for (step, image) in signatures {
+        unit.put_signature_image(&principal.store, &instance.image_name(step, image.hash()), image);
+    }
+}
+
+/// The recipient of the last step has become inactive.
+fn recipient_inactive(user: Option<UserId>) -> ApiError {
+    let detail = "The picked user is no longer active. Activate the user, or cancel the instance.";
+    ApiError::conflict(ConflictCode::Conflict, detail, json!({"user_id": user}))
 }

@@ -1,8 +1,7 @@
 //! Starting: one process on one asset, or on several at once. All instances start, or none does.
 
-use super::advance::{Submission, change_asset, invalid, put_images, too_many_steps};
 use super::wire::{self, InstanceOrMovement};
-use super::{Subject, process_error};
+use super::{Subject, Submission, change_asset, invalid, process_error, put_images, too_many_steps};
 use serde_json::{Map, Value, json};
 use shared::auth::{Command, Principal};
 use shared::domain::assets::asset::Asset;

@@ -1,22 +1,24 @@
-//! Process instances: a process on one asset, the values submitted so far, and its effect on the asset.
+//! Process instances: a process on one asset, the values submitted so far, and its effect on the asset. Advancing a process
+//! instance: checks the submitted values against the steps, and keeps who signed and what the signer read. A signature's image
+//! may show a typed name, for signers who can't draw; every later reader is told.
 
-mod advance;
 #[cfg(test)]
 mod tests;
 
 use crate::actor::Actor;
 use crate::assets::asset::{Asset, Status};
-use crate::processes::process::step::StepValues;
-use crate::processes::process::{Process, ProcessStatus, StepKind, Steps};
+use crate::processes::process::step::{CheckedValue, StepValues};
+use crate::processes::process::{Process, ProcessStatus, Step, StepKind, Steps};
 use crate::record::{Kind, Record, Reference, fields};
+use crate::tenants::tenant::Language;
 use crate::user::User;
-use crate::values::field_error::FieldError;
+use crate::values::field_error::{FieldError, ValueError, pointer_token};
 use crate::values::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
-use crate::values::signature_image::data_url_len;
+use crate::values::signature_image::{DecodedImages, SignatureImage, data_url_len};
 use crate::values::string_enum::string_enum;
+use crate::values::suggestions::unknown_name;
 use crate::values::text::{Name, Notes};
 use crate::values::time::Timestamp;
-pub use advance::{AdvanceOutcome, candidate_users, is_typed, read_statement};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -342,4 +344,324 @@ impl Signed {
     pub fn new(actor: &Actor, at: Timestamp) -> Self {
         Self { by: Starter::from(actor).name, at }
     }
+}
+
+/// The maximum size of an instance's step values in bytes of compact JSON, without images. They are one attribute of an
+/// item.
+const MAX_STEP_VALUES_BYTES: usize = 128 * 1024;
+
+#[derive(Debug, Clone)]
+pub struct AdvanceOutcome {
+    /// The process instance after each submitted step but the last, in order.
+    pub earlier: Vec<Instance>,
+    pub instance: Instance,
+    /// The submitted signatures, by step key.
+    pub signatures: BTreeMap<String, SignatureImage>,
+}
+
+impl AdvanceOutcome {
+    /// The process instance after each submitted step, in order.
+    #[must_use]
+    pub fn versions(&self) -> Vec<Instance> {
+        self.earlier.iter().chain([&self.instance]).cloned().collect()
+    }
+
+    /// Notes the author of each signature that was not there `before`.
+    #[must_use]
+    pub fn signed(mut self, before: &Instance, signed: &Signed) -> Self {
+        for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
+            let steps = instance.steps.as_slice().iter().filter(|step| step.is_signature()).map(|step| &step.key);
+            let signers = steps.filter_map(|step| {
+                let value = instance.step_values.0.get(step)?;
+                let signed = if before.step_values.0.get(step) == Some(value) { before.signed.get(step)? } else { signed };
+                Some((step.clone(), signed.clone()))
+            });
+            instance.signed = signers.collect();
+        }
+        self
+    }
+
+    /// Keeps with each submitted signature the statement that the signer read, if that is a translation.
+    #[must_use]
+    pub fn stated(mut self, language: Language) -> Self {
+        for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
+            for (key, image) in &self.signatures {
+                let step = instance.steps.as_slice().iter().find(|step| step.key == *key);
+                let statement = step.and_then(|step| step.translated_statement(language));
+                let value = instance.step_values.0.get_mut(key).filter(|value| value["sha256"] == image.hash());
+                if let (Some(statement), Some(value)) = (statement, value) {
+                    value["statement"] = json!(statement);
+                }
+            }
+        }
+        self
+    }
+}
+
+/// What the values are checked against, besides the steps.
+struct Checks<'a> {
+    active_users: &'a BTreeSet<UserId>,
+    images: &'a DecodedImages,
+}
+
+impl Checks<'_> {
+    fn check(&self, step: &Step, value: &Value) -> Result<CheckedValue, ValueError> {
+        step.check(value, self.active_users, self.images)
+    }
+}
+
+/// The values of a request, merged into those submitted before.
+struct MergedValues {
+    step_values: Map<String, Value>,
+    signatures: BTreeMap<String, SignatureImage>,
+    errors: Vec<FieldError>,
+    /// The key of a step that was submitted before with another value.
+    changed_key: Option<String>,
+}
+
+impl Instance {
+    /// Keeps values of steps before the first one is submitted.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProcessError::Invalid`] if a key is not a step's, a value is not acceptable, all values together are too
+    /// large, or the image of a typed signature is not sent.
+    pub fn with_values(
+        self,
+        step_data: &Map<String, Value>,
+        active_users: &BTreeSet<UserId>,
+        images: &DecodedImages,
+    ) -> Result<AdvanceOutcome, ProcessError> {
+        self.check_typed_signatures(images.typed(), step_data)?;
+        let mut merged = self.merged_values(step_data, 0, &Checks { active_users, images });
+        merged.check_size();
+        if !merged.errors.is_empty() {
+            return Err(ProcessError::Invalid(merged.errors));
+        }
+        let instance = Self { step_values: StepValues(merged.step_values), ..self };
+        Ok(AdvanceOutcome { earlier: Vec::new(), instance, signatures: merged.signatures })
+    }
+
+    /// Submits the current step and moves on to the next one, or completes the instance. With `through`, submits all steps up
+    /// to the one with this key in the same way, each with its own value.
+    ///
+    /// `step_data` may contain the current step's value, values of later steps, which are kept together with the last submitted
+    /// step, and unchanged values of earlier steps. `null` removes a value. `expected_step` is the step that the client expects to be
+    /// the current one, if it says so. `active_users` must contain the active ones of [`candidate_users`]. `images` decodes
+    /// the images of the same request, for all instances that it advances.
+    ///
+    /// # Errors
+    ///
+    /// The error of the first step that can't be submitted:
+    ///
+    /// - [`ProcessError::Closed`] if the instance is completed or cancelled.
+    /// - [`ProcessError::Moved`] if `expected_step` is not the current step.
+    /// - [`ProcessError::Invalid`] if `through` or a key is not a step's, a value is not acceptable, a required value is missing,
+    ///   all values together are too large, or the image of a typed signature is not sent.
+    /// - [`ProcessError::Submitted`] if the value of an earlier step would change, or `through` is an earlier step.
+    pub fn advance(
+        &self,
+        through: Option<&str>,
+        step_data: &Map<String, Value>,
+        expected_step: Option<usize>,
+        active_users: &BTreeSet<UserId>,
+        images: &DecodedImages,
+        at: Timestamp,
+    ) -> Result<AdvanceOutcome, ProcessError> {
+        let current = self.open_step()?;
+        if expected_step.is_some_and(|expected| expected != current) {
+            return Err(ProcessError::Moved(current));
+        }
+        let last = match through {
+            None => current,
+            Some(key) => self.index_of(key).ok_or_else(|| ProcessError::Invalid(vec![self.no_step_to_go_through()]))?,
+        };
+        if last < current {
+            return Err(ProcessError::Submitted(through.unwrap_or_default().to_owned()));
+        }
+        self.check_typed_signatures(images.typed(), step_data)?;
+        let checks = Checks { active_users, images };
+        let (mut instance, mut earlier, mut signatures) = (self.clone(), Vec::new(), BTreeMap::new());
+        for step in current..=last {
+            let is_of_step = |key: &str| self.index_of(key).unwrap_or(current).clamp(current, last) == step;
+            let own = step_data.iter().filter(|(key, _)| is_of_step(key));
+            let own = own.map(|(key, value)| (key.clone(), value.clone())).collect();
+            let next = instance.submit(step, &own, &checks, at)?;
+            signatures.extend(next.signatures);
+            earlier.push(std::mem::replace(&mut instance, next.instance));
+        }
+        // The first is the instance before all of them.
+        earlier.remove(0);
+        Ok(AdvanceOutcome { earlier, instance, signatures })
+    }
+
+    #[must_use]
+    pub fn index_of(&self, key: &str) -> Option<usize> {
+        self.steps.as_slice().iter().position(|step| step.key == key)
+    }
+
+    fn no_step_to_go_through(&self) -> FieldError {
+        FieldError::field("through", format!("must be the key of a step: {}", self.step_keys().join(", ")))
+    }
+
+    fn step_keys(&self) -> Vec<&str> {
+        self.steps.as_slice().iter().map(|step| step.key.as_str()).collect()
+    }
+
+    fn submit(
+        &self,
+        current: usize,
+        step_data: &Map<String, Value>,
+        checks: &Checks<'_>,
+        at: Timestamp,
+    ) -> Result<AdvanceOutcome, ProcessError> {
+        let mut merged = self.merged_values(step_data, current, checks);
+        merged.check_required(&self.steps.as_slice()[current]);
+        merged.check_size();
+        let MergedValues { step_values, signatures, errors, changed_key } = merged;
+        if !errors.is_empty() {
+            return Err(ProcessError::Invalid(errors));
+        }
+        if let Some(key) = changed_key {
+            return Err(ProcessError::Submitted(key));
+        }
+        let is_last = current + 1 == self.steps.as_slice().len();
+        let state = if is_last { State::Completed { at } } else { State::InProgress { step: current + 1 } };
+        let instance = Self { state, step_values: StepValues(step_values), ..self.clone() };
+        Ok(AdvanceOutcome { earlier: Vec::new(), instance, signatures })
+    }
+
+    /// Also checks `step_data`.
+    fn merged_values(&self, step_data: &Map<String, Value>, current: usize, checks: &Checks<'_>) -> MergedValues {
+        let (steps, keys) = (self.steps.as_slice(), self.step_keys());
+        let step_values = self.step_values.0.clone();
+        let mut merged = MergedValues { step_values, signatures: BTreeMap::new(), errors: Vec::new(), changed_key: None };
+        for (key, value) in step_data {
+            match steps.iter().enumerate().find(|(_, step)| step.key == *key) {
+                None => {
+                    let detail = unknown_name(key, &keys, "step key", merged.errors.len());
+                    merged.errors.push(step_error(key, detail));
+                }
+                Some((index, step)) if index < current => {
+                    if !self.has_value(step, value, checks) {
+                        merged.changed_key = Some(key.clone());
+                    }
+                }
+                Some(_) if value.is_null() => drop(merged.step_values.remove(key)),
+                Some((_, step)) => match checks.check(step, value) {
+                    Ok(checked) => merged.set(key, checked, checks.images),
+                    // A value that is the same as before stays acceptable: a user who was picked may be inactive by now.
+                    Err(_) if self.has_value(step, value, checks) => {}
+                    Err(error) => merged.errors.push(step_error(key, error.to_string())),
+                },
+            }
+        }
+        merged
+    }
+
+    /// Whether `value` is the step's present value, as submitted or as stored. A signature may also be the path of its image, or the
+    /// pseudonym that replaced it. It need not be marked as typed again.
+    fn has_value(&self, step: &Step, value: &Value, checks: &Checks<'_>) -> bool {
+        match (self.step_values.0.get(&step.key), &step.kind) {
+            (None, _) => value.is_null(),
+            (Some(erased), StepKind::Signature { .. }) if erased.is_string() => erased == value,
+            (Some(stored), StepKind::Signature { .. }) => {
+                let text = value.as_str().unwrap_or_default();
+                let is_same_image = text == self.signature_path(&step.key)
+                    || checks.images.image(text).is_ok_and(|image| stored["sha256"] == image.hash());
+                is_same_image && (is_typed(stored) || !checks.images.is_typed(&step.key))
+            }
+            (Some(stored), _) => {
+                let is_equal = |checked| matches!(checked, CheckedValue::Value(checked) if checked == *stored);
+                stored == value || checks.check(step, value).is_ok_and(is_equal)
+            }
+        }
+    }
+
+    /// Checks that each of the `typed` keys names a signature step whose image is in `step_data`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProcessError::Invalid`] with an error for each other key.
+    fn check_typed_signatures(&self, typed: &[String], step_data: &Map<String, Value>) -> Result<(), ProcessError> {
+        let signatures = self.steps.as_slice().iter().filter(|step| step.is_signature());
+        let keys: Vec<&str> = signatures.map(|step| step.key.as_str()).collect();
+        let mut errors = Vec::new();
+        for (index, key) in typed.iter().enumerate() {
+            let detail = if !keys.contains(&key.as_str()) {
+                unknown_name(key, &keys, "key of a signature step", errors.len())
+            } else if step_data.get(key).is_none_or(Value::is_null) {
+                "must be the key of a step whose image is in step_data".to_owned()
+            } else {
+                continue;
+            };
+            errors.push(FieldError::within("typed_signatures", &format!("/{index}"), detail));
+        }
+        if errors.is_empty() { Ok(()) } else { Err(ProcessError::Invalid(errors)) }
+    }
+}
+
+impl MergedValues {
+    fn set(&mut self, key: &str, value: CheckedValue, images: &DecodedImages) {
+        let value = match value {
+            CheckedValue::Value(value) => value,
+            CheckedValue::Signature(image) => {
+                let value = stored_signature(&image, images.is_typed(key), self.step_values.get(key));
+                self.signatures.insert(key.to_owned(), image);
+                value
+            }
+        };
+        self.step_values.insert(key.to_owned(), value);
+    }
+
+    fn check_required(&mut self, step: &Step) {
+        let error = step_error(&step.key, "is required");
+        let has_error = self.errors.iter().any(|known| known.location == error.location);
+        if step.is_required() && !self.step_values.contains_key(&step.key) && !has_error {
+            self.errors.push(error);
+        }
+    }
+
+    fn check_size(&mut self) {
+        if String::from(StepValues(self.step_values.clone())).len() > MAX_STEP_VALUES_BYTES {
+            let detail = format!("must have at most {MAX_STEP_VALUES_BYTES} bytes as JSON in all, without images");
+            self.errors.push(FieldError::field("step_data", detail));
+        }
+    }
+}
+
+fn step_error(key: &str, detail: impl Into<String>) -> FieldError {
+    FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
+}
+
+/// The ids in `step_data` that may pick users. They can be read together with the instance, before it is known which steps pick
+/// one.
+pub fn candidate_users(step_data: &Map<String, Value>) -> impl Iterator<Item = UserId> {
+    step_data.values().filter_map(|value| value.as_str()?.parse().ok())
+}
+
+/// The value of a step. Its image is stored separately. A drawn signature is not marked. `before` is the replaced value: if the same
+/// image is sent again, its marks stay.
+fn stored_signature(image: &SignatureImage, is_typed: bool, before: Option<&Value>) -> Value {
+    let before = before.filter(|before| before["sha256"] == image.hash());
+    let mut value = json!({"sha256": image.hash(), "bytes": image.bytes().len()});
+    if is_typed || before.is_some_and(self::is_typed) {
+        value["typed"] = json!(true);
+    }
+    if let Some(statement) = before.and_then(|before| before.get("statement")) {
+        value["statement"] = statement.clone();
+    }
+    value
+}
+
+/// `value` is the stored value of the step.
+#[must_use]
+pub fn is_typed(value: &Value) -> bool {
+    value["typed"] == true
+}
+
+/// The statement that the signer read, if it was a translation. `value` is the stored value of the step.
+#[must_use]
+pub fn read_statement(value: &Value) -> Option<&str> {
+    value["statement"].as_str()
 }
