@@ -87,7 +87,7 @@ pub enum Command {
         #[arg(long, value_name = "TIME")]
         since: Option<Timestamp>,
     },
-    /// Check that a tenant's items agree with one another, as after a restore. Exits with code 1 if something is open.
+    /// Check a tenant's items for consistency, for example after a restore. Exits with code 1 if there are open findings.
     ///
     /// A point-in-time restore may hold only a part of the last transactions. The check compares records, their history,
     /// processes, references, unique values and stored responses, and prints what contradicts, with its repair or what you
@@ -220,7 +220,7 @@ pub enum TenantCommand {
         #[command(flatten)]
         effect: Effect,
     },
-    /// Delete a tenant with everything that it has.
+    /// Delete a tenant and all its data.
     ///
     /// Says first what goes and what stays, and asks for the tenant's name. A deletion that is interrupted goes on when the
     /// command is repeated. Set SNAPSHOTS_URL to the value that the functions have, so that the tenant's snapshots in S3 are

@@ -169,7 +169,7 @@ pub enum Command {
     /// Let an assistant ask, plan and, if allowed, apply changes, by the Model Context Protocol
     #[command(after_help = examples("assetctl mcp\nassetctl mcp --allow-writes"))]
     Mcp(Mcp),
-    /// Show what there is: assets by status, type and manufacturer, their value and warranty, process instances
+    /// Show statistics: assets by status, type and manufacturer, their value and warranty, process instances
     #[command(after_help = examples("assetctl stats\nassetctl stats --by location --depth 2\nassetctl stats --by custom_fields.cost_center --status in_use --json"))]
     Stats(Stats),
     /// Show who owns the API key, and what it may do

@@ -534,6 +534,6 @@ fn process_running(instance: InstanceId) -> ApiError {
 /// For an ambiguous serial number.
 pub(crate) fn several_assets(assets: &[Stored<Asset>]) -> ApiError {
     let ids: Vec<AssetId> = assets.iter().map(|asset| asset.value.id).collect();
-    let detail = format!("{} assets have this serial number. Change one of them by its ID.", ids.len());
+    let detail = format!("{} assets have this serial number. Use the ID to change one of them.", ids.len());
     ApiError::conflict(ConflictCode::Duplicate, detail, json!({"field": "serial_number", "asset_ids": ids}))
 }

@@ -34,7 +34,7 @@ pub struct AssetProcessView {
     /// Code of the error that a start would return.
     #[schema(required)]
     code: Option<&'static str>,
-    /// The error in words.
+    /// Human-readable error.
     #[schema(required)]
     detail: Option<String>,
     /// Process instance that is in progress on the asset.

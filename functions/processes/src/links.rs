@@ -436,7 +436,7 @@ impl Command for CreateLink {
             if is_open { link_steps(subject.steps(), open, self.body.until.as_deref()).map_err(&mut noted).ok() } else { None };
         let (Ok(signer), true) = (signer, errors.is_empty()) else { return Err(ApiError::Invalid(errors).into()) };
         if let Some(movement) = subject.part_of() {
-            return Err(part_of_movement(movement, "Make a link for the movement instead.").into());
+            return Err(part_of_movement(movement, "Create a link for the movement instead.").into());
         }
         let Some(steps) = steps else { return Err(process_error(ProcessError::Closed(status)).into()) };
         let link = Link {

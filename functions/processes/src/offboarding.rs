@@ -327,7 +327,7 @@ pub struct NotStarted {
     status: Status,
     /// Code of the error that a start returns.
     code: &'static str,
-    /// The error in words.
+    /// Human-readable error.
     detail: String,
     /// Instance of another process that is in progress on the asset.
     #[schema(required)]

@@ -165,7 +165,7 @@ fn changed_user(old: &Stored<User>, write: &UserWrite) -> Result<User, ApiError>
         return Err(ApiError::Invalid(vec![error]));
     }
     if next != old.value && old.value.erased_at.is_some() {
-        let detail = "The user was erased, so nothing of it can be changed.";
+        let detail = "The user was erased and can't be changed.";
         return Err(ApiError::conflict(ConflictCode::Conflict, detail, json!({"erased": true})));
     }
     Ok(next)

@@ -83,7 +83,8 @@ pub struct StoredResponse {
 }
 
 /// The error of a repeated request whose response named a person who was erased since.
-pub const ERASED: &str = "The request took effect. Its response named a person who was erased since, so it is not kept.";
+pub const ERASED: &str =
+    "The request took effect, but its stored response was deleted because it named a person who has since been erased.";
 
 /// The placeholder of steps in a stored body. No submitted value is an object, so nothing else has this form.
 fn steps_by_hash(hash: &str) -> String {

@@ -74,8 +74,7 @@ pub(super) fn describe(operation: &mut Operation) {
         .required(Required::False)
         .schema(Some(ObjectBuilder::new().schema_type(Type::Boolean)))
         .description(Some(
-            "With `true`, the request is checked and decided as usual, but nothing is written. The response is the error that the \
-             request would lead to, or 200 with `Dry-Run: true` and the body of the real response, even if that is a 201. IDs, \
+            "With `true`, the request is processed as usual, but nothing is written. The response is the error that the request would get, or 200 with `Dry-Run: true` and the body of the real response, even if that is a 201. IDs, \
              tags, numbers and secrets that are not assigned yet are null.",
         ));
     operation.parameters.get_or_insert_default().push(RefOr::T(parameter.build()));
@@ -85,8 +84,7 @@ pub(super) fn describe(operation: &mut Operation) {
     }
     if let Some(RefOr::T(changed)) = responses.get_mut("200") {
         changed.description =
-            "Changed. A dry run that would create the resource has this status, too: IDs and tags that are not \
-            assigned yet are null then, whatever the schema says."
+            "Changed. Also the status of a dry run that would create the resource; IDs and tags not yet assigned are then null, regardless of the schema."
                 .to_owned();
     } else if let Some(errors) = responses.remove(ANY_STATUS) {
         responses.extend(["4XX", "5XX"].map(|range| (range.to_owned(), errors.clone())));

@@ -265,7 +265,7 @@ async fn keys_and_signing_links_of_a_tenant_share_its_ceiling() {
     }
     for refused in [client.get("/settings").await, other.get("/settings").await] {
         let problem = refused.problem(429, "RATE_LIMITED");
-        assert!(problem["detail"].as_str().unwrap().starts_with("The organization has used up its requests"), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().starts_with("The organization's rate limit"), "{problem}");
         assert_eq!([refused.header("x-ratelimit-limit"), refused.header("x-ratelimit-remaining")], ["6", "0"]);
         assert!((1..=60).contains(&refused.header("retry-after").parse::<i64>().unwrap()));
     }

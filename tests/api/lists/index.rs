@@ -458,7 +458,7 @@ async fn a_list_that_must_wait_says_for_how_long() {
     api.faults.limit_index_pages(Some(10), 0);
     let reply = call(&reader.router, list(3)).await;
     let problem = reply.problem(503, "UNAVAILABLE");
-    assert!(problem["detail"].as_str().unwrap().starts_with("The list is being prepared."), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().starts_with("The list is still loading."), "{problem}");
     let seconds: u64 = reply.header("retry-after").parse().unwrap();
     assert!((1..=30).contains(&seconds), "{seconds} s");
     api.faults.limit_index_pages(Some(0), 4);

@@ -160,13 +160,13 @@ pub struct Export {
     /// Write to this file, which appears when it is complete, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Format, if the file's name doesn't tell
+    /// Format, if not clear from the file extension
     #[arg(long)]
     pub format: Option<Format>,
     /// What separates the cells of CSV [default: comma]
     #[arg(long)]
     pub delimiter: Option<Delimiter>,
-    /// What of it
+    /// Filters for the export
     #[command(flatten)]
     pub filters: Filters,
     /// Seconds to wait for a service that is busy or can't be reached

@@ -238,7 +238,7 @@ fn tags(assets: &[Value]) -> String {
 /// Options of `handover`.
 #[derive(Debug, Args)]
 pub struct Handover {
-    /// What is handed over, 20 assets at most: tags, ids or serial numbers
+    /// Assets to hand over, up to 20: tags, ids or serial numbers
     #[arg(required = true, value_name = "TAG")]
     pub assets: Vec<String>,
     /// Who gets it: an e-mail address, a name or an id
@@ -258,7 +258,7 @@ pub struct Handover {
 /// Options of `return`.
 #[derive(Debug, Args)]
 pub struct Return {
-    /// What comes back, 20 assets at most: tags, ids or serial numbers
+    /// Assets to take back, up to 20: tags, ids or serial numbers
     #[arg(required = true, value_name = "TAG")]
     pub assets: Vec<String>,
     /// Who gives it back and signs: an e-mail address, a name or an id; otherwise, its user
@@ -284,7 +284,7 @@ pub struct RunOptions {
     /// Wait until it is signed, and submit the steps that are left
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
-    /// Seconds to wait at most
+    /// Maximum number of seconds to wait
     #[arg(long, value_name = "SECONDS", default_value_t = 1800, requires = "wait")]
     pub timeout: u64,
     /// Show the QR code of the link even if the output is no terminal

@@ -61,7 +61,7 @@ pub struct Import {
     /// Delimiter, if the detected one is wrong
     #[arg(long)]
     pub delimiter: Option<Delimiter>,
-    /// Format, if the file's name doesn't tell
+    /// Format, if not clear from the file extension
     #[arg(long)]
     pub format: Option<Format>,
     /// Seconds to wait for a service that is busy or can't be reached

@@ -213,8 +213,7 @@ fn receipt_error(error: ReceiptError) -> ApiError {
         }
         ReceiptError::BrokenLink(broken) => {
             tracing::error!(event_id = ?broken.event_id, version = broken.version, reason = %broken.reason, "the history of a receipt is broken");
-            let detail =
-                "The history that the receipt would be made from is broken. Send verify=true to its history for details.";
+            let detail = "The history behind the receipt is broken. For details, get the history with verify=true.";
             (detail.to_owned(), json!({"broken": broken}))
         }
     };

@@ -24,15 +24,15 @@ pub enum GrantError {
     #[error("The API key lacks the scope {0}.")]
     Scope(Scope),
     /// The caller's key has this lower rate limit.
-    #[error("The API key may send {0} requests per minute, so it can't give out a key that may send more.")]
+    #[error("The API key may send {0} requests per minute, so it can't grant a higher limit.")]
     RateLimit(u32),
     /// The caller's key expires earlier, at this time.
-    #[error("The API key expires at {0}, so it can't give out a key that works for longer.")]
+    #[error("The API key expires at {0}, so it can't grant a later expiry.")]
     Expiry(Timestamp),
-    #[error("The API key is bound to the user {0}, so it can't give out a key that isn't bound to the same user.")]
+    #[error("The API key is bound to the user {0}, so it can only create or rotate keys bound to that user.")]
     Owner(UserId),
     /// The caller counts as this role, which is below the other.
-    #[error("The API key counts as {own}, so it can't give the role {given}.")]
+    #[error("The API key counts as {own}, so it can't grant the role {given}.")]
     Role { own: Role, given: Role },
     /// The caller counts as this role, which is below the one that the request needs.
     #[error("The API key counts as {own}. This request needs one that counts as {needed}.")]

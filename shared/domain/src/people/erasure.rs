@@ -253,7 +253,7 @@ impl AddAssign for Removed {
 /// Why a person can't be erased now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    #[error("There was never such a user.")]
+    #[error("This user never existed.")]
     Unknown,
     #[error("The user is active. Deactivate the user first, with PATCH or by offboarding.")]
     Active,

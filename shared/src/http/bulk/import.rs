@@ -159,7 +159,7 @@ crate::http::requests::params::from_param! { AssetMatch, OnError, UserMatch, }
 crate::http::requests::params::from_param! { lists: SkipBad, }
 
 string_enum! {
-    /// What became of a row.
+    /// Result of a row.
     RowResult {
         /// A record was created.
         Created = "created",

@@ -136,9 +136,7 @@ pub fn parse(body: &[u8], format: RowFormat, known: &[Column], matched: Option<&
     };
     let mut errors = column_errors(&columns, known);
     errors.extend(
-        nameless.iter().map(|place| {
-            FieldError::whole(format!("Column {place} has cells, and its heading is empty. Name it, or remove it."))
-        }),
+        nameless.iter().map(|place| FieldError::whole(format!("Column {place} has cells but no heading. Name it or remove it."))),
     );
     if let [only] = columns.as_slice()
         && only.contains([';', '\t'])
@@ -149,7 +147,8 @@ pub fn parse(body: &[u8], format: RowFormat, known: &[Column], matched: Option<&
         errors.push(FieldError::parameter("match", format!("needs the column {matched}")));
     }
     if count > MAX_ROWS {
-        let detail = format!("There are {count} rows, and a request can have {MAX_ROWS}. Divide them among several requests.");
+        let detail =
+            format!("The file has {count} rows, but a request can have at most {MAX_ROWS}. Split it into several requests.");
         errors.insert(0, FieldError::whole(detail));
     }
     if errors.is_empty() { Ok(rows) } else { Err(ApiError::Invalid(errors)) }
@@ -269,7 +268,7 @@ fn ndjson_row(line: &[u8], columns: &mut BTreeSet<String>) -> Row {
     let fields = match Fields::parse(line) {
         Ok(fields) => fields,
         Err(error) => {
-            let reason = if let ApiError::Malformed(reason) = error { reason } else { "It is another value.".to_owned() };
+            let reason = if let ApiError::Malformed(reason) = error { reason } else { "The value differs.".to_owned() };
             row.errors.push(FieldError::whole(format!("The line is not a JSON object. {reason}")));
             return row;
         }

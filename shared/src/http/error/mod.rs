@@ -24,8 +24,7 @@ const FIELD_MEMORY_RETRY: i64 = 600;
 const LIST_MEMORY: &str = "The organization has more records than this deployment's lists can hold. Its operator must give the \
     function more memory.";
 
-const FIELD_MEMORY: &str = "The organization has more custom fields than this deployment's lists can hold, so that lists can't be \
-    asked about them. Other lists work. Its operator must give the function more memory.";
+const FIELD_MEMORY: &str = "The organization has more custom fields than this deployment's lists can hold, so lists can't filter or sort by them. Other lists work. Its operator must give the function more memory.";
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -179,20 +178,18 @@ impl ApiError {
             Self::BadLink(status) => link_detail(*status).into(),
             Self::Forbidden(scope) => format!("The API key lacks the scope {scope}."),
             Self::NotGrantable(error) => error.to_string(),
-            Self::NotFound => "The path exists, but there is no such resource in this tenant. Check the ID.".into(),
-            Self::UnknownPath(hint) => format!("There is no such path. {hint}"),
+            Self::NotFound => "The path exists, but this tenant has no such resource. Check the ID.".into(),
+            Self::UnknownPath(hint) => format!("This path doesn't exist. {hint}"),
             Self::MethodNotAllowed(hint) => hint.clone(),
             Self::Conflict(conflict) => conflict.detail.clone(),
             Self::PreconditionFailed => {
-                "The resource has another version than If-Match names. Read it again and send its present ETag.".into()
+                "The resource's version doesn't match If-Match. Read it again and send the current ETag.".into()
             }
             Self::TenantRateLimited(wait) => {
-                format!(
-                    "The organization has used up its requests for this minute, with all its keys and signing links. Wait {wait} s."
-                )
+                format!("The organization's rate limit, shared by all its keys and signing links, is reached. Wait {wait} s.")
             }
             Self::RateLimited(wait) => {
-                format!("The API key or signing link has used up its requests for this minute. Wait {wait} s.")
+                format!("The API key's or signing link's rate limit is reached. Wait {wait} s.")
             }
             Self::TooLarge => "The body must not exceed 1 MiB.".into(),
             Self::UnsupportedMediaType(expected) => format!("Send the body as 'Content-Type: {expected}'."),
@@ -200,9 +197,9 @@ impl ApiError {
                 "Send the body without compression: the only supported Content-Encoding is identity.".into()
             }
             Self::Invalid(errors) if errors.len() == 1 => "1 field was refused.".into(),
-            Self::Invalid(errors) => format!("{} fields were refused.", errors.len()),
+            Self::Invalid(errors) => format!("{} fields are invalid.", errors.len()),
             Self::SchemaBudgetSpent => {
-                "The request has used up what it may spend on validating custom fields. Send fewer changes together.".into()
+                "Validating the custom fields exceeds the budget of one request. Send fewer changes at once.".into()
             }
             Self::Internal(_) => "Something went wrong on our side. Quote the request ID when you report it.".into(),
             Self::Unreadable(UnreadableRecord { kind, id, .. }) => {
@@ -212,15 +209,15 @@ impl ApiError {
             Self::Unavailable(dependency, _) => {
                 let reason = match dependency {
                     Dependency::Table => "The database is busy.",
-                    Dependency::ListIndex(_) => return "The list is being prepared. Try again.".into(),
+                    Dependency::ListIndex(_) => return "The list is still loading. Try again.".into(),
                     Dependency::ListMemory(_) => return LIST_MEMORY.into(),
                     Dependency::FieldMemory => return FIELD_MEMORY.into(),
                     Dependency::History(_) => return "The latest entries of the history can't be read yet. Try again.".into(),
                     Dependency::KeyEncryption => "The key service did not respond.",
                     Dependency::Queue => "The queue of deliveries did not respond.",
                     Dependency::Service => "The service took too long.",
-                    Dependency::Change => "A change of the last seconds is not visible as a whole yet.",
-                    Dependency::AssetTags => "The next asset tags were all given by an older template.",
+                    Dependency::Change => "A recent change is not fully visible yet.",
+                    Dependency::AssetTags => "The next candidate tags were all assigned by an older template.",
                 };
                 format!("{reason} Try again; send a POST with the same Idempotency-Key.")
             }
@@ -321,7 +318,7 @@ const fn link_detail(status: Option<LinkStatus>) -> &'static str {
         Some(LinkStatus::Used) => "The link has been used.",
         Some(LinkStatus::Revoked) => "The link was revoked.",
         Some(LinkStatus::Expired) => "The link has expired.",
-        Some(LinkStatus::Ended) => "There is nothing left to sign: the process has ended, or others have submitted the steps.",
+        Some(LinkStatus::Ended) => "There is nothing left to sign: the process has ended, or someone else submitted the steps.",
     }
 }
 
@@ -546,7 +543,7 @@ impl From<WriteError> for ApiError {
         match error {
             WriteError::Stale | WriteError::MissingReference(_) => Self::conflict(
                 ConflictCode::Conflict,
-                "Others changed the same resource at the same time. Read it again and decide again.",
+                "Other requests changed the resource at the same time. Read it again and retry.",
                 Value::Null,
             ),
             WriteError::Duplicate(field, owner) => {

@@ -52,7 +52,7 @@ pub struct AssetReferences {
 #[derive(Debug, thiserror::Error)]
 pub enum AssetChangeError {
     /// All fields that are not acceptable.
-    #[error("{} fields are not acceptable", .0.len())]
+    #[error("{} fields are invalid", .0.len())]
     Invalid(Vec<FieldError>),
     /// The tenant's settings do not permit this change of status.
     #[error("an asset that is {from} may not become {to}")]

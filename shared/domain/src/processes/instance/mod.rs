@@ -265,7 +265,7 @@ pub enum ProcessError {
     #[error("The step {0} has already been submitted and can't be changed.")]
     Submitted(String),
     /// All values that are not acceptable.
-    #[error("{} values are not acceptable.", .0.len())]
+    #[error("{} values are invalid.", .0.len())]
     Invalid(Vec<FieldError>),
 }
 
