@@ -459,7 +459,7 @@ async fn a_movements_page_shows_each_asset_and_the_signature_once() {
     for shown in [&movement["number"], &signed["signature"]["value"], &signed["receipt"]["instances"][1]["events"][0]["hash"]] {
         assert!(text.contains(shown.as_str().unwrap()));
     }
-    assert!(text.contains("(UTC+05:30)</time>") && text.contains("those of Asia/Kolkata."), "{text}");
+    assert!(text.contains("(UTC+05:30)</time>") && text.contains("in the time zone Asia/Kolkata."), "{text}");
     assert!(!text.contains(" style=") && !text.contains("http") && !text.contains("<script"), "the page must load nothing");
     assert!(page.header("content-security-policy").starts_with("default-src 'none'; img-src data:; style-src 'sha256-"));
 }
@@ -573,7 +573,7 @@ async fn the_page_names_the_organization_and_isolates_every_typed_text() {
     let clock = LocalClock::from(&"America/New_York".parse().unwrap());
     assert_eq!(shown, "cs".parse::<Locale>().unwrap().format(&clock.local(at.parse().unwrap()), Language::English));
     assert!(shown.contains("E") && shown.contains("(UTC-0"), "{shown}");
-    assert!(page.contains("those of America/New_York.") && page.contains("are not signed."));
+    assert!(page.contains("in the time zone America/New_York.") && page.contains("are not signed."));
     assert!(!signed.to_string().contains("שלום"));
 }
 

@@ -98,7 +98,7 @@ async fn unknown_columns_and_too_many_rows_are_refused_before_anything_is_writte
     assert!(reply.text().contains("unknown column; known: serial_number,"), "{}", reply.text());
     let many = format!("name\n{}", "x\n".repeat(201));
     let problem = client.import("/assets", "", &many).await.problem(422, "VALIDATION_ERROR");
-    assert!(problem["errors"][0]["detail"].as_str().unwrap().starts_with("There are 201 rows"), "{problem}");
+    assert!(problem["errors"][0]["detail"].as_str().unwrap().starts_with("The file has 201 rows"), "{problem}");
     client.import("/assets", "", "").await.problem(400, "MALFORMED_REQUEST");
     client.send("POST", "/assets/import", Some("application/json"), "{}").await.problem(415, "UNSUPPORTED_MEDIA_TYPE");
     assert_eq!(
@@ -205,7 +205,7 @@ async fn a_body_with_far_too_much_is_refused_without_much_work() {
     assert_eq!(line.field_errors().len(), 100);
     let many = format!("name\n{}", "x\n".repeat(500_000));
     let problem = client.import("/assets", "", &many).await.problem(422, "VALIDATION_ERROR");
-    assert!(problem["errors"][0]["detail"].as_str().unwrap().starts_with("There are 500000 rows"), "{problem}");
+    assert!(problem["errors"][0]["detail"].as_str().unwrap().starts_with("The file has 500000 rows"), "{problem}");
 }
 
 #[tokio::test(start_paused = true)]

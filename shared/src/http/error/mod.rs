@@ -196,7 +196,7 @@ impl ApiError {
             Self::UnsupportedContentCoding => {
                 "Send the body without compression: the only supported Content-Encoding is identity.".into()
             }
-            Self::Invalid(errors) if errors.len() == 1 => "1 field was refused.".into(),
+            Self::Invalid(errors) if errors.len() == 1 => "1 field is invalid.".into(),
             Self::Invalid(errors) => format!("{} fields are invalid.", errors.len()),
             Self::SchemaBudgetSpent => {
                 "Validating the custom fields exceeds the budget of one request. Send fewer changes at once.".into()
