@@ -53,7 +53,7 @@ async function busy(scene) {
   await sees(page.locator('td.c-tag'), 'the page gives up')
   await refuse(page, '**/v1/users?*', { status: 500, code: 'INTERNAL_ERROR', request_id: 'r-1' })
   await visit.go('#/people?q=zzz')
-  await sees(page.getByText(/give this number: .r-1/), 'the number of the request is not told')
+  await sees(page.getByText(/give this ID: .r-1/), 'the number of the request is not told')
   await page.unroute('**/v1/users?*')
   await visit.press('Try again')
   await sees(page.getByText('Nothing found'), 'trying again does nothing')
