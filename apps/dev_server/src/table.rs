@@ -131,7 +131,7 @@ async fn check_indexes(client: &Client, name: &str, declared: &TableProperties) 
     Ok(())
 }
 
-/// Creates the table, unless it exists. Its stream is enabled only where somebody reads it: [`enable`].
+/// Creates the table, unless it exists. Its stream is enabled only where somebody reads it: [`enable_stream`].
 ///
 /// # Errors
 ///
