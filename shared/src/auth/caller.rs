@@ -26,7 +26,8 @@ use utoipa::openapi::security::SecurityRequirement;
 /// The sender of a request with an API key that has the scopes `S`: the first argument of a handler.
 ///
 /// The key is verified if this instance has not verified it lately. Otherwise, that may go on while the handler reads; the
-/// layer around all routes discloses nothing before. [`Caller::verified`] waits for it, and is the only way to a change.
+/// layer around all routes discloses nothing before. [`Caller::verified`] waits for it, and has what a change needs: nothing but
+/// review keeps a handler from writing through `store` before.
 pub struct Caller<S> {
     /// For reads. The first single items join the batch that reads the key.
     pub store: TenantStore,
