@@ -1,5 +1,6 @@
 //! The state that a function keeps between requests.
 
+use crate::auth::caller::VerifiedKeys;
 use crate::domain::catalog::custom_fields::{CompiledSchemas, Validations};
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
@@ -7,7 +8,6 @@ use crate::domain::webhooks::AddressPolicy;
 use crate::key_encryption::KeyEncryption;
 use crate::queue::Queue;
 use crate::store::{Clock, Store};
-use crate::verified_keys::VerifiedKeys;
 use std::sync::Arc;
 
 /// The table, compiled schemas, recently verified keys, and signing key encryption. Cheap to clone.

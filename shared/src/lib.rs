@@ -4,8 +4,7 @@
 
 pub mod app;
 pub mod auth;
-pub use aws;
-pub use domain;
+pub use {aws, domain};
 pub mod event_view;
 pub use fields;
 pub mod http;
@@ -14,4 +13,3 @@ pub mod lambda;
 pub mod log;
 pub mod queue;
 pub mod store;
-pub mod verified_keys;

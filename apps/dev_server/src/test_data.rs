@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 use serde_json::{Value, json};
-use shared::domain::keys::token::{BearerToken, Credential, Secret};
+use shared::domain::keys::api_key::{BearerToken, Credential, Secret};
 use shared::domain::values::id::{ApiKeyId, Id, LinkId, TenantId};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::Location;

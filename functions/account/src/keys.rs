@@ -3,10 +3,8 @@
 use serde::Serialize;
 use shared::auth::caller::{KeysRead, KeysWrite};
 use shared::auth::{Caller, VerifiedCaller, unknown_reference};
-use shared::domain::keys::api_key::{ApiKey, DEFAULT_RATE_LIMIT, MAX_GRACE_SECONDS, prefix};
+use shared::domain::keys::api_key::{ApiKey, DEFAULT_RATE_LIMIT, MAX_GRACE_SECONDS, Scope, Scopes, Secret, Token, prefix};
 use shared::domain::keys::lease::Rate;
-use shared::domain::keys::scope::{Scope, Scopes};
-use shared::domain::keys::token::{Secret, Token};
 use shared::domain::record::Stored;
 use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;

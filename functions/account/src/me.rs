@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 use shared::auth::{Caller, VerifiedCaller};
-use shared::domain::keys::api_key::prefix;
-use shared::domain::keys::scope::{Role, Scope, Scopes};
+use shared::domain::keys::api_key::{Role, Scope, Scopes, prefix};
 use shared::domain::tenants::tenant::{Locale, Tenant};
 use shared::domain::tenants::time_zone::TimeZone;
 use shared::domain::user::{Email, User};

@@ -9,7 +9,7 @@ use shared::domain::assets::asset::{Asset, CatalogNames, Transitions};
 use shared::domain::assets::change::{AssetChange, AssetReferences};
 use shared::domain::assets::tag::TagRange;
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
-use shared::domain::keys::scope::Scope;
+use shared::domain::keys::api_key::Scope;
 use shared::domain::record::{Record, Stored};
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::{Email, User};

@@ -5,7 +5,7 @@ use serde::Serialize;
 use shared::auth::Caller;
 use shared::auth::caller::AssetsRead;
 use shared::domain::assets::stats::{AssetStats, Groups};
-use shared::domain::keys::scope::Scope;
+use shared::domain::keys::api_key::Scope;
 use shared::domain::processes::stats::InstanceStats;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::tenants::time_zone::LocalClock;

@@ -5,7 +5,7 @@ use crate::wire::{NewUser, UserPatch, UserView};
 use serde_json::json;
 use shared::auth::caller::UsersWrite;
 use shared::auth::{Caller, ImportRow, Operation, Principal};
-use shared::domain::keys::scope::Role;
+use shared::domain::keys::api_key::Role;
 use shared::domain::record::{Kind, Record, Stored};
 use shared::domain::request::{ExpectedVersions, StoredResponse};
 use shared::domain::user::{Email, User, UserChange};

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 use shared::auth::Caller;
 use shared::auth::caller::UsersWrite;
-use shared::domain::keys::scope::Role;
+use shared::domain::keys::api_key::Role;
 use shared::domain::people::{Obstacle, Removed, pseudonym};
 use shared::domain::request::{ExpectedVersions, StoredResponse};
 use shared::domain::user::User;

@@ -1,7 +1,7 @@
 //! Bodies, queries and views of users.
 
 use serde::Serialize;
-use shared::domain::keys::scope::Role;
+use shared::domain::keys::api_key::Role;
 use shared::domain::record::Stored;
 use shared::domain::user::{Email, User, UserChange};
 use shared::domain::values::id::UserId;

@@ -1,6 +1,6 @@
 //! The parts of a request besides its body: an idempotency key, and the versions that it expects (`If-Match`).
 
-use crate::keys::token::{BearerToken, Credential};
+use crate::keys::api_key::{BearerToken, Credential};
 use crate::processes::instance::ImageName;
 use crate::processes::process::Steps;
 use crate::values::field_error::ValueError;
@@ -232,7 +232,7 @@ fn is_separator(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::token::Secret;
+    use crate::keys::api_key::Secret;
 
     #[test]
     fn an_idempotency_key_is_printable_ascii() {

@@ -1,7 +1,7 @@
 //! Users, who have assets assigned to them.
 
 use crate::actor::{is_reserved, pseudonym, pseudonymous_email};
-use crate::keys::scope::Role;
+use crate::keys::api_key::Role;
 use crate::record::{Kind, Record, Reference, Requirement, Unique, fields, record_change};
 use crate::values::field_error::ValueError;
 use crate::values::id::{Id, UserId};

@@ -1,27 +1,39 @@
-//! The sender of a request with an API key, and the scopes that an endpoint needs, as types.
+//! The sender of a request with an API key, and the scopes that an endpoint needs, as types. The check of a key, in this order:
+//! its secret, its owner, its rate limit, its scope. Keys that this instance verified lately are remembered, so that a request's
+//! reads may begin together with the check; they never affect permissions or responses.
 
 use super::Command;
-use super::unverified::UnverifiedRequest;
 use crate::app::App;
+use crate::domain::actor::Actor;
 use crate::domain::catalog::custom_fields::Validations;
-use crate::domain::keys::api_key::ApiKey;
-use crate::domain::keys::scope::{Role, Scope, Scopes};
-use crate::domain::request::{Precondition, StoredResponse};
+use crate::domain::keys::api_key::{ApiKey, BearerToken, Credential, Role, Scope, Scopes, SecretHash, SharedLimit, Token};
+use crate::domain::keys::lease::{Rate, end_of_window};
+use crate::domain::record::Stored;
+use crate::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, Precondition, StoredResponse};
 use crate::domain::user::User;
-use crate::domain::values::id::ApiKeyId;
+use crate::domain::values::field_error::ValueError;
+use crate::domain::values::id::{ApiKeyId, Id, TenantId, UserId};
+use crate::domain::values::time::Timestamp;
 use crate::http::RequestContext;
 use crate::http::credential_check::Check;
 use crate::http::error::ApiError;
 use crate::http::openapi::{API_KEY, Describe, Schemas};
-use crate::http::requests::extract::{ReceivedRequest, VerifiedSender};
-use crate::store::{ChangeContext, TenantStore, WriteError};
+use crate::http::requests::extract::{
+    ReceivedBody, ReceivedRequest, VerifiedSender, bearer_token, list_header, media_type, received,
+};
+use crate::log::error_chain;
+use crate::store::{BatchGet, ChangeContext, KeyBatch, PreviousRequest, StoreError, TenantStore, WriteError};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, header};
+use chrono::TimeDelta;
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::SecurityRequirement;
+use uuid::Uuid;
 
 /// The sender of a request with an API key that has the scopes `S`: the first argument of a handler.
 ///
@@ -199,4 +211,579 @@ impl RequiredScopes for () {
 /// Offboarding is a change of a user, of processes and of assets.
 impl RequiredScopes for (UsersWrite, ProcessesWrite, AssetsRead) {
     const SCOPES: &'static [Scope] = &[Scope::UsersWrite, Scope::ProcessesWrite, Scope::AssetsRead];
+}
+
+pub(super) struct UnverifiedRequest<C> {
+    pub(super) app: App,
+    pub(super) token: BearerToken<C>,
+    /// The tenant's part of the table. A dry run writes nothing.
+    pub(super) store: TenantStore,
+    pub(super) received: Arc<ReceivedRequest>,
+    headers: RequestHeaders,
+    pub(super) notes: RequestContext,
+}
+
+impl<C: Credential> UnverifiedRequest<C> {
+    /// # Errors
+    ///
+    /// Returns `without` for a request without a credential.
+    pub(super) fn new(parts: &Parts, app: &App, without: ApiError) -> Result<Self, ApiError> {
+        let token: BearerToken<C> = bearer_token(&parts.headers).ok_or(without)?;
+        let received = received(parts)?;
+        let store = app.store().tenant(token.tenant);
+        let store = match received.dry_run() {
+            Some(dry_run) => store.in_dry_run(dry_run),
+            None => store,
+        };
+        Ok(Self {
+            app: app.clone(),
+            token,
+            store,
+            received,
+            headers: RequestHeaders::of(parts),
+            notes: parts.extensions.get::<RequestContext>().cloned().unwrap_or_default(),
+        })
+    }
+
+    /// The context of the request's changes, from its headers; and whether its changes, which are committed one by one, were
+    /// begun before. The credential is verified.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of the headers. Returns [`WriteError::AlreadyAnswered`] if the request was answered before: the layer
+    /// around all routes then sends the stored response.
+    pub(super) fn context_with_headers(
+        &self,
+        principal: &Principal,
+        idempotency: Idempotency,
+    ) -> Result<(ChangeContext, bool), ApiError> {
+        let id = ["link_id", "id"].iter().find_map(|name| self.received.path_parameter(name).ok()?.parse().ok());
+        let precondition = self.headers.precondition(id, principal.store.id())?;
+        let mut context = ChangeContext { precondition, ..principal.context.clone() };
+        let mut is_resumed = false;
+        if let Some(dry_run) = principal.store.dry_run() {
+            self.headers.refuse_idempotency_key("can't be sent with dry_run")?;
+            self.notes.note_dry_run(dry_run.clone());
+        }
+        if let Some((request, previous)) = idempotency {
+            is_resumed = matches!(&previous, Some(PreviousRequest::Same(response)) if response.is_in_parts);
+            let previous = previous.filter(|_| !is_resumed);
+            let is_repeated = previous.is_some();
+            self.notes.note_idempotent_request(principal.store.clone(), request.clone(), previous);
+            if is_repeated {
+                // The layer around all routes sends the stored response.
+                return Err(WriteError::AlreadyAnswered.into());
+            }
+            context.idempotency = Some(request);
+        }
+        Ok((context, is_resumed))
+    }
+
+    pub(super) async fn idempotency(&self, store: &TenantStore) -> Result<Idempotency, ApiError> {
+        // A body that is not whole is refused before the request could be repeated.
+        let ReceivedBody::Whole(body) = &self.received.body else { return Ok(None) };
+        if store.is_dry_run() {
+            return Ok(None);
+        }
+        let Some(request) = self.headers.idempotent_request(&self.token, body)? else { return Ok(None) };
+        let previous = store.previous_request(&request).await?;
+        Ok(Some((request, previous)))
+    }
+}
+
+impl UnverifiedRequest<ApiKeyId> {
+    /// Begins the check of a key that this instance has verified lately: the rest of it is returned, with a store whose first reads
+    /// join the batch that reads the key. Any other key is read first, alone; the rest is to count the request, and to look it up by
+    /// its idempotency key.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unauthorized`], [`ApiError::RateLimited`], [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
+    pub(super) async fn begin_check(
+        self,
+        scopes: &'static [Scope],
+    ) -> Result<(TenantStore, impl Future<Output = Result<VerifiedCaller, ApiError>> + Send + use<>), ApiError> {
+        let batch = Arc::<KeyBatch>::default();
+        let check = self.key_check(scopes);
+        let (reads, key) = match check.known() {
+            Some(known) => (self.store.joining(&batch), CheckedKey::Known(known)),
+            None => (self.store.clone(), check.begin_alone().await?),
+        };
+        let store = reads.clone();
+        let rest = async move {
+            let check = self.key_check(scopes);
+            // The look-up is polled first, so that it joins the batch. An error of the key ends it.
+            let look_up = async { Ok(self.idempotency(&reads).await) };
+            let (idempotency, caller) = futures_util::try_join!(look_up, check.verify(key, &batch))?;
+            let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
+            Ok(VerifiedCaller { is_resumed, ..caller.with_context(context) })
+        };
+        Ok((store, rest))
+    }
+
+    fn key_check(&self, scopes: &'static [Scope]) -> KeyCheck<'_> {
+        KeyCheck { app: &self.app, store: &self.store, token: &self.token, scopes, notes: &self.notes }
+    }
+}
+
+/// A request by its idempotency key, and the previous request under it; `None` if it has no key.
+pub(super) type Idempotency = Option<(IdempotentRequest, Option<PreviousRequest>)>;
+
+/// The headers that the method uses. A bad one is reported once the key is verified.
+struct RequestHeaders {
+    /// The path, with the parameters that change the meaning of the request.
+    path: String,
+    idempotency_key: Option<Result<IdempotencyKey, ValueError>>,
+    expected: Option<Result<ExpectedVersions, ValueError>>,
+}
+
+impl RequestHeaders {
+    /// Reads `Idempotency-Key` of a POST, and `If-Match` of every request that is not safe (RFC 9110 §9.2.1).
+    fn of(parts: &Parts) -> Self {
+        let (is_post, is_safe) = (parts.method == Method::POST, parts.method.is_safe());
+        let idempotency_key = single_header(&parts.headers, "idempotency-key").filter(|_| is_post);
+        let if_match = parts.headers.get(header::IF_MATCH).filter(|_| !is_safe);
+        Self {
+            path: path_with_parameters(parts),
+            idempotency_key: idempotency_key.map(|text| text?.parse()),
+            expected: if_match.map(|_| {
+                let text = list_header(&parts.headers, &header::IF_MATCH);
+                ExpectedVersions::parse(&text.ok_or_else(|| ValueError::new("must be printable ASCII"))?)
+            }),
+        }
+    }
+
+    /// `None` without an idempotency key.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] for a bad idempotency key.
+    fn idempotent_request<C: Credential>(&self, by: &BearerToken<C>, body: &[u8]) -> Result<Option<IdempotentRequest>, ApiError> {
+        match &self.idempotency_key {
+            None => Ok(None),
+            Some(Ok(key)) => Ok(Some(IdempotentRequest::new(by, key.clone(), &self.path, body))),
+            Some(Err(error)) => Err(ApiError::idempotency_key(error.to_string())),
+        }
+    }
+
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] with `reason` if there is an idempotency key.
+    fn refuse_idempotency_key(&self, reason: &str) -> Result<(), ApiError> {
+        self.idempotency_key.as_ref().map_or(Ok(()), |_| Err(ApiError::idempotency_key(reason)))
+    }
+
+    /// From `If-Match`: the accepted versions of the resource with this `id` or, without one, of the tenant.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for a text that is not a list of entity tags.
+    fn precondition(&self, id: Option<Uuid>, tenant: TenantId) -> Result<Option<Precondition>, ApiError> {
+        match &self.expected {
+            None => Ok(None),
+            Some(Ok(expected)) => {
+                Ok(Some(Precondition { record_id: id.unwrap_or_else(|| tenant.uuid()), expected: expected.clone() }))
+            }
+            Some(Err(error)) => Err(ApiError::Malformed(format!("The header If-Match {error}."))),
+        }
+    }
+}
+
+/// Returns the path with its query parameters, in an order that does not depend on the client, and with the format of rows,
+/// since the same text can be rows of CSV and of NDJSON. Whether it is a dry run is left out: a dry run has no idempotency key.
+fn path_with_parameters(parts: &Parts) -> String {
+    let query = parts.uri.query().unwrap_or_default();
+    let is_kept = |pair: &&str| !pair.is_empty() && pair.split('=').next() != Some("dry_run");
+    let mut parameters: Vec<&str> = query.split('&').filter(is_kept).collect();
+    parameters.sort_unstable();
+    let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    // Nothing is added for other types: they can differ in letter case or parameters and mean the same.
+    let format = Some("\nNDJSON").filter(|_| media_type(content_type).eq_ignore_ascii_case("application/x-ndjson"));
+    [vec![parts.uri.path()], parameters, format.into_iter().collect()].concat().join("&")
+}
+
+fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Result<&'a str, ValueError>> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    if values.next().is_some() {
+        return Some(Err(ValueError::new("must be sent once")));
+    }
+    Some(value.to_str().map_err(|_| ValueError::new("must be printable ASCII")))
+}
+
+/// The age from which a key's `last_used_at` is written again.
+const LAST_USED_PRECISION: chrono::TimeDelta = chrono::TimeDelta::hours(1);
+
+/// Marks the log lines of requests that could not be counted, for the dashboard.
+const UNCOUNTED: &str = "uncounted_requests";
+
+pub(super) struct KeyCheck<'a> {
+    pub(super) app: &'a App,
+    pub(super) store: &'a TenantStore,
+    pub(super) token: &'a Token,
+    pub(super) scopes: &'static [Scope],
+    pub(super) notes: &'a RequestContext,
+}
+
+/// What is known of a key before the handler runs.
+pub(super) enum CheckedKey {
+    /// Verified lately, not yet for this request.
+    Known(KnownKey),
+    /// Read for this request, which is not counted yet.
+    Read(Box<Credentials>),
+    Verified(Box<VerifiedCaller>),
+}
+
+/// A key's record and the user whom it is bound to, as they are now.
+pub(super) struct Credentials {
+    key: ApiKey,
+    /// `None` for a key of the tenant.
+    owner: Option<User>,
+}
+
+impl KeyCheck<'_> {
+    /// The key, if this instance found lately that it permits such a request. Then the request's reads may begin at once.
+    pub(super) fn known(&self) -> Option<KnownKey> {
+        self.app.verified_keys().permits(self.token, self.scopes, self.store.store().now())
+    }
+
+    /// Reads a key that is not known: alone, so that strangers cost next to nothing; then the owner of a bound key.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unauthorized`] for an unknown key, a wrong secret, or an owner who is inactive or deleted.
+    async fn credentials(&self) -> Result<Credentials, ApiError> {
+        // A key or an owner that can't be read can't be verified.
+        let key = StoreError::tolerate_unreadable(self.store.get::<ApiKey>(self.token.id).await)?;
+        let Some(key) = self.accepted(key) else { return self.remember(None) };
+        let owner = match key.user_id {
+            None => None,
+            Some(user) => StoreError::tolerate_unreadable(self.store.get::<User>(user).await)?,
+        };
+        self.remember(Some((key, owner)))
+    }
+
+    /// Reads a known key with its owner and all that has joined the batch.
+    async fn credentials_in(&self, batch: &KeyBatch, owner: Option<UserId>) -> Result<Credentials, ApiError> {
+        let records = BatchGet::new().with::<ApiKey>(Some(self.token.id)).with::<User>(owner);
+        let records = self.store.read_key_batch(batch, records).await?;
+        let key = self.accepted(records.get_readable(Some(self.token.id))?);
+        let owner = records.get_readable::<User>(key.as_ref().and_then(|key| key.user_id))?;
+        self.remember(key.map(|key| (key, owner)))
+    }
+
+    /// The key, if its secret is the token's.
+    fn accepted(&self, key: Option<Stored<ApiKey>>) -> Option<ApiKey> {
+        let (key, secret) = (key?.value, &self.token.secret);
+        let is_accepted = secret.is_one_of(&key.accepted_hashes(self.store.store().now()));
+        is_accepted.then(|| if secret.is_one_of(&[&key.hash]) { key } else { key.in_grace() })
+    }
+
+    /// Refuses a bound key whose owner is gone or inactive.
+    fn remember(&self, read: Option<(ApiKey, Option<Stored<User>>)>) -> Result<Credentials, ApiError> {
+        let known = self.app.verified_keys();
+        let accepted = read.map(|(key, owner)| (key, owner.map(|owner| owner.value).filter(|owner| owner.is_active)));
+        let Some((key, owner)) = accepted.filter(|(key, owner)| key.user_id == owner.as_ref().map(|owner| owner.id)) else {
+            known.remove(self.token);
+            return Err(ApiError::Unauthorized);
+        };
+        let scopes = key.effective_scopes(owner.as_ref().map(|owner| owner.role));
+        let values = KnownKey { rate_limit: key.rate_limit_per_minute, owner: key.user_id };
+        known.insert(self.token, scopes, values, self.store.store().now());
+        Ok(Credentials { key, owner })
+    }
+
+    fn count(&self) -> RequestCount<'_> {
+        RequestCount { store: self.store, credential: self.token.id.uuid(), at: self.store.store().now() }
+    }
+
+    /// Reads a key that is not known. A request that it does not permit is refused before the handler reads.
+    ///
+    /// # Errors
+    ///
+    /// As [`KeyCheck::credentials`], then as [`KeyCheck::verify`].
+    pub(super) async fn begin_alone(&self) -> Result<CheckedKey, ApiError> {
+        let credentials = Box::new(self.credentials().await?);
+        if self.known().is_some() {
+            return Ok(CheckedKey::Read(credentials));
+        }
+        Ok(CheckedKey::Verified(Box::new(self.count_and_verify(*credentials).await?)))
+    }
+
+    /// Verifies the key, and counts the request. A known key is read with all that has joined the batch.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unauthorized`], [`ApiError::RateLimited`], [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
+    pub(super) async fn verify(&self, key: CheckedKey, batch: &KeyBatch) -> Result<VerifiedCaller, ApiError> {
+        match key {
+            CheckedKey::Known(known) => {
+                let count = self.count();
+                let (read, begun) = futures_util::join!(self.credentials_in(batch, known.owner), count.begin(known.rate_limit));
+                self.verify_counted(read?, &count, begun).await
+            }
+            CheckedKey::Read(credentials) => self.count_and_verify(*credentials).await,
+            CheckedKey::Verified(caller) => Ok(*caller),
+        }
+    }
+
+    async fn count_and_verify(&self, credentials: Credentials) -> Result<VerifiedCaller, ApiError> {
+        let count = self.count();
+        let begun = count.begin(credentials.key.rate_limit_per_minute).await;
+        self.verify_counted(credentials, &count, begun).await
+    }
+
+    async fn verify_counted(
+        &self,
+        credentials: Credentials,
+        count: &RequestCount<'_>,
+        begun: Begun,
+    ) -> Result<VerifiedCaller, ApiError> {
+        let (store, token, known, now) = (self.store, self.token, self.app.verified_keys(), count.at);
+        let (key, owner) = (&credentials.key, credentials.owner.as_ref());
+        self.notes.note_caller(token.tenant, token.id);
+        let counted = count.finish(begun, key.rate_limit_per_minute, key.shared_limits(now), self.notes).await;
+        if let Err(ApiError::RateLimited(_) | ApiError::TenantRateLimited(_)) = counted {
+            known.exhaust(token, end_of_window(now));
+        }
+        counted?;
+        let scopes = key.effective_scopes(owner.map(|owner| owner.role));
+        if is_outdated(key.last_used_at, now)
+            && let Err(error) = store.touch_key(token.id, now).await
+        {
+            tracing::warn!(error = %error, key_id = %token.id, "could not record that a key was used");
+        }
+        if let Some(scope) = self.scopes.iter().find(|scope| !scopes.contains(scope)) {
+            return Err(ApiError::Forbidden(*scope));
+        }
+        let actor = Actor {
+            key_id: Some(token.id),
+            key_name: key.name.to_string(),
+            user_id: key.user_id,
+            user_name: owner.map(|owner| owner.display_name.to_string()),
+            link_id: None,
+        };
+        let context = ChangeContext { actor, at: now, idempotency: None, precondition: None, is_erasure: false };
+        let role = key.role(owner.map(|owner| owner.role));
+        let (app, notes) = (self.app.clone(), self.notes.clone());
+        let Credentials { key, owner } = credentials;
+        let principal = Principal { validations: app.validations(), store: store.clone(), context, app };
+        Ok(VerifiedCaller { principal, scopes, role, key, owner, notes, is_resumed: false })
+    }
+}
+
+fn is_outdated(last_used_at: Option<Timestamp>, now: Timestamp) -> bool {
+    last_used_at.is_none_or(|at| at.plus(LAST_USED_PRECISION) <= now)
+}
+
+/// Counts a request against the rate limits.
+pub(super) struct RequestCount<'a> {
+    pub(super) store: &'a TenantStore,
+    pub(super) credential: Uuid,
+    pub(super) at: Timestamp,
+}
+
+/// A request that is counted against the limit of its credential only.
+pub(super) struct Begun {
+    used: Result<u64, StoreError>,
+    /// The tenant's limit.
+    ceiling: Result<Option<u32>, StoreError>,
+}
+
+impl RequestCount<'_> {
+    /// Counts the request against the credential's own limit, and reads the tenant's meanwhile.
+    pub(super) async fn begin(&self, limit: u32) -> Begun {
+        let used = self.store.count_request(self.credential, limit, self.at);
+        let (used, ceiling) = futures_util::join!(used, self.store.ceiling_of_minute(self.at));
+        Begun { used, ceiling }
+    }
+
+    /// Counts the request against the other limits: the ones that a new key shares with the keys that made it, then the tenant's.
+    /// What one limit refuses doesn't count against the next, so a key beyond its own limit doesn't use up the tenant's.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::RateLimited`] or [`ApiError::TenantRateLimited`]. `notes` get the limit that is exceeded, and otherwise
+    /// the credential's own.
+    pub(super) async fn finish(
+        &self,
+        begun: Begun,
+        limit: u32,
+        shared: &[SharedLimit],
+        notes: &RequestContext,
+    ) -> Result<(), ApiError> {
+        let rate = Rate::new(limit, self.counted(self.credential, begun.used)?, self.at);
+        let rate = if rate.is_exceeded() { rate } else { self.shared_rate(shared).await?.unwrap_or(rate) };
+        if rate.is_exceeded() {
+            notes.note_rate(rate);
+            return Err(ApiError::RateLimited(rate.wait));
+        }
+        let of_tenant = self.tenant_rate(begun.ceiling).await?.filter(Rate::is_exceeded);
+        notes.note_rate(of_tenant.unwrap_or(rate));
+        of_tenant.map_or(Ok(()), |of_tenant| Err(ApiError::TenantRateLimited(of_tenant.wait)))
+    }
+
+    /// Returns the rate of the first shared limit that is exceeded.
+    async fn shared_rate(&self, limits: &[SharedLimit]) -> Result<Option<Rate>, StoreError> {
+        let count = |limit: &SharedLimit| self.store.count_request(limit.key.uuid(), limit.rate_limit_per_minute, self.at);
+        let counts = futures_util::future::join_all(limits.iter().map(count)).await;
+        for (limit, used) in limits.iter().zip(counts) {
+            let rate = Rate::new(limit.rate_limit_per_minute, self.counted(limit.key.uuid(), used)?, self.at);
+            if rate.is_exceeded() {
+                return Ok(Some(rate));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn tenant_rate(&self, ceiling: Result<Option<u32>, StoreError>) -> Result<Option<Rate>, StoreError> {
+        let tenant = self.store.id().uuid();
+        let Some(limit) = self.counted(tenant, ceiling)?.flatten() else { return Ok(None) };
+        let used = self.store.count_request(tenant, limit, self.at).await;
+        Ok(Some(Rate::new(limit, self.counted(tenant, used)?, self.at)))
+    }
+
+    /// What the table says. `None` if it can't: limits protect the service from its callers, so they must not refuse them for a
+    /// fault of the table.
+    fn counted<T>(&self, credential_id: Uuid, answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+        match answer {
+            Err(StoreError::Unavailable(cause)) => {
+                let (tenant_id, cause) = (self.store.id(), error_chain(&*cause));
+                tracing::warn!(metric = UNCOUNTED, %tenant_id, %credential_id, cause, "a request was let through without being counted");
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+}
+
+/// How long after a key's last verification reads begin early.
+const EARLY_READS_FOR: TimeDelta = TimeDelta::minutes(15);
+/// Each takes less than a kilobyte.
+const MAX_KEYS: usize = 1_000;
+
+type VerifiedKey = (TenantId, ApiKeyId, SecretHash);
+
+/// The latest known values of a key, from which its check starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownKey {
+    pub rate_limit: u32,
+    /// `None` for a tenant key.
+    pub owner: Option<UserId>,
+}
+
+#[derive(Debug)]
+struct Permission {
+    at: Timestamp,
+    scopes: Scopes,
+    key: KnownKey,
+    /// Until then, all its requests exceed its rate limit.
+    exhausted_until: Timestamp,
+}
+
+/// The keys, with the time of their last verification.
+#[derive(Debug, Default)]
+pub struct VerifiedKeys(Mutex<HashMap<VerifiedKey, Permission>>);
+
+impl VerifiedKeys {
+    /// Returns the key if its request, which needs these scopes, is likely to be permitted: the key was
+    /// recently verified with this secret and these scopes, has not been rejected since, and is not known to have exceeded its
+    /// rate limit.
+    #[must_use]
+    pub fn permits(&self, token: &Token, scopes: &[Scope], now: Timestamp) -> Option<KnownKey> {
+        let is_permitted = |known: &Permission| {
+            let has_scopes = scopes.iter().all(|scope| known.scopes.contains(scope));
+            known.at.plus(EARLY_READS_FOR) > now && has_scopes && known.exhausted_until <= now
+        };
+        self.keys().get(&verified_key(token)).filter(|known| is_permitted(known)).map(|known| known.key)
+    }
+
+    pub fn insert(&self, token: &Token, scopes: Scopes, key: KnownKey, now: Timestamp) {
+        let mut keys = self.keys();
+        if let Some(known) = keys.get_mut(&verified_key(token)) {
+            (known.at, known.scopes, known.key) = (now, scopes, key);
+            return;
+        }
+        if keys.len() >= MAX_KEYS {
+            keys.retain(|_, known| known.at.plus(EARLY_READS_FOR) > now);
+        }
+        // This is rare, and costs each key one request whose reads begin late.
+        if keys.len() >= MAX_KEYS {
+            keys.clear();
+        }
+        keys.insert(verified_key(token), Permission { at: now, scopes, key, exhausted_until: now });
+    }
+
+    pub fn exhaust(&self, token: &Token, until: Timestamp) {
+        if let Some(known) = self.keys().get_mut(&verified_key(token)) {
+            known.exhausted_until = until;
+        }
+    }
+
+    pub fn remove(&self, token: &Token) {
+        self.keys().remove(&verified_key(token));
+    }
+
+    fn keys(&self) -> MutexGuard<'_, HashMap<VerifiedKey, Permission>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn verified_key(token: &Token) -> VerifiedKey {
+    (token.tenant, token.id, token.secret.hash())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::keys::api_key::Secret;
+    use crate::domain::values::id::Id;
+
+    const KEY: KnownKey = KnownKey { rate_limit: 600, owner: None };
+
+    fn token(key: u16, secret: u8) -> Token {
+        let at = Timestamp::from_millis(0);
+        let [high, low] = key.to_be_bytes();
+        let id = ApiKeyId::new(at, [high, low, 0, 0, 0, 0, 0, 0, 0, 0]);
+        Token::new(TenantId::new(at, [1; 10]), id, Secret::new([secret; 32]))
+    }
+
+    fn is_known(keys: &VerifiedKeys, token: &Token, at: Timestamp) -> bool {
+        keys.permits(token, &[Scope::AssetsRead], at).is_some()
+    }
+
+    #[test]
+    fn a_verified_key_is_known_with_its_secret_until_it_is_refused_or_unused_for_long() {
+        let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
+        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), KEY, start);
+        assert!(is_known(&keys, &token(1, 1), start));
+        assert!(!is_known(&keys, &token(1, 2), start), "another secret");
+        assert!(!is_known(&keys, &token(2, 1), start), "another key");
+        assert_eq!(keys.permits(&token(1, 1), &[Scope::AssetsWrite], start), None, "another scope");
+        assert_eq!(keys.permits(&token(1, 1), &[], start), Some(KEY), "without a scope");
+        keys.remove(&token(1, 2));
+        assert!(is_known(&keys, &token(1, 1), start.plus(EARLY_READS_FOR - TimeDelta::milliseconds(1))));
+        assert!(!is_known(&keys, &token(1, 1), start.plus(EARLY_READS_FOR)));
+        keys.remove(&token(1, 1));
+        assert!(!is_known(&keys, &token(1, 1), start));
+    }
+
+    #[test]
+    fn a_key_that_exceeds_its_rate_is_permitted_nothing_until_the_rate_permits_it_again() {
+        let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
+        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), KEY, start);
+        keys.exhaust(&token(1, 1), start.plus_seconds(5));
+        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), KEY, start);
+        assert!(!is_known(&keys, &token(1, 1), start.plus_seconds(4)));
+        assert!(is_known(&keys, &token(1, 1), start.plus_seconds(5)));
+    }
+
+    #[test]
+    fn the_number_of_keys_is_limited() {
+        let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
+        for key in 0..3_000 {
+            keys.insert(&token(key, 1), Scopes::from([Scope::AssetsRead]), KEY, start);
+            assert!(keys.keys().len() <= MAX_KEYS && is_known(&keys, &token(key, 1), start));
+        }
+    }
 }

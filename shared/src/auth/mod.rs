@@ -4,14 +4,14 @@
 //! [`Caller::verified`]. Nothing that was read, and no error of the request, is disclosed before the key is verified: see
 //! `http::credential_check`.
 
+mod batch;
 pub mod caller;
 mod command;
 mod idempotent_enqueue;
-mod operations;
+mod import;
 mod signer;
-mod unverified;
 
 pub use caller::{Caller, Principal, VerifiedCaller};
-pub use command::{Command, unknown_reference};
-pub use operations::{ImportRow, Operation};
+pub use command::{Command, Operation, unknown_reference};
+pub use import::ImportRow;
 pub use signer::Signer;

@@ -1,7 +1,7 @@
 //! The holder of a signing link.
 
 use super::Principal;
-use super::unverified::{RequestCount, UnverifiedRequest};
+use super::caller::{RequestCount, UnverifiedRequest};
 use crate::app::App;
 use crate::domain::actor::Actor;
 use crate::domain::record::Stored;

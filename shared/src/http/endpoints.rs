@@ -1,12 +1,12 @@
-//! A function's endpoints: one list makes both its routes and its part of the OpenAPI document.
+//! A function's endpoints: one list makes both its routes and its part of the OpenAPI document. Also the layers around the routes.
 
-use super::dry_run;
 use super::openapi::{self, DescribedHandler, Schemas};
 use super::requests::extract::receive;
+use super::{base_url, credential_check, dry_run, observe, unmatched};
 use crate::app::App;
 use axum::Router;
 use axum::handler::Handler;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state, map_request};
 use axum::routing::{MethodFilter, on};
 #[doc(hidden)]
 pub use pastey::paste;
@@ -17,6 +17,19 @@ use utoipa::openapi::{Components, HttpMethod, OpenApi, OpenApiBuilder};
 
 /// The prefix of every endpoint's path.
 pub const BASE: &str = "/v1";
+
+/// The service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID for each request.
+pub fn service(routes: Router<App>, app: App) -> Router {
+    routes
+        .fallback(unmatched::refuse)
+        .method_not_allowed_fallback(unmatched::refuse)
+        .layer(from_fn(credential_check::join))
+        .layer(from_fn(unmatched::lead_to_page))
+        .layer(map_request(base_url::refuse_without_one_host))
+        .layer(from_fn_with_state(app.clone(), observe::end_in_time))
+        .layer(from_fn_with_state(app.clone(), observe::observe))
+        .with_state(app)
+}
 
 /// Makes `routes()` and `description()` from handlers with `#[utoipa::path]`, listed by module.
 ///

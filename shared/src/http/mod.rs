@@ -14,20 +14,5 @@ pub mod requests;
 pub mod responses;
 mod unmatched;
 
-use crate::app::App;
-use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state, map_request};
+pub use endpoints::service;
 pub(crate) use observe::RequestContext;
-
-/// The service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID for each request.
-pub fn service(routes: Router<App>, app: App) -> Router {
-    routes
-        .fallback(unmatched::refuse)
-        .method_not_allowed_fallback(unmatched::refuse)
-        .layer(from_fn(credential_check::join))
-        .layer(from_fn(unmatched::lead_to_page))
-        .layer(map_request(base_url::refuse_without_one_host))
-        .layer(from_fn_with_state(app.clone(), observe::end_in_time))
-        .layer(from_fn_with_state(app.clone(), observe::observe))
-        .with_state(app)
-}

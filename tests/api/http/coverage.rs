@@ -7,8 +7,7 @@ use crate::support::samples::{INVENTORY_PAGE, SIGNATURE, SIGNING_PAGE, Samples, 
 use crate::support::table::event_chain;
 use crate::support::{Api, Client, UNKNOWN_ID, over_http, sample};
 use serde_json::{Value, json};
-use shared::domain::keys::scope::Scope;
-use shared::domain::keys::token::Token;
+use shared::domain::keys::api_key::{Scope, Token};
 use std::collections::BTreeSet;
 
 #[tokio::test(start_paused = true)]

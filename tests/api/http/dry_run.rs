@@ -9,7 +9,7 @@ use dev_server::faulty_table::Weaknesses;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::domain::catalog::{AssetType, Model};
-use shared::domain::keys::scope::Role;
+use shared::domain::keys::api_key::Role;
 use shared::domain::record::Stored;
 use shared::domain::user::User;
 use shared::domain::values::id::Id;

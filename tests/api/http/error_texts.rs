@@ -9,7 +9,7 @@ use crate::support::{Api, Client, Reply, UNKNOWN_ID, call, over_http};
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::{Value, json};
-use shared::domain::keys::token::Token;
+use shared::domain::keys::api_key::Token;
 use shared::domain::record::Kind;
 use shared::store::keys::Keys;
 

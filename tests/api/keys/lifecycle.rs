@@ -3,9 +3,7 @@
 use crate::support::{Api, Client, call, over_http, property, runtime};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use shared::domain::keys::api_key::ApiKey;
-use shared::domain::keys::scope::{Role, Scope};
-use shared::domain::keys::token::Token;
+use shared::domain::keys::api_key::{ApiKey, Role, Scope, Token};
 use shared::domain::user::User;
 
 #[tokio::test(start_paused = true)]
@@ -117,7 +115,7 @@ async fn a_bound_key_has_at_most_the_rights_of_its_owner() {
     let client = over_http().await;
     let user = client.user("Ada").await;
     let path = format!("/users/{user}");
-    let all: Vec<Value> = shared::domain::keys::scope::Scope::ALL.iter().map(|scope| json!(scope)).collect();
+    let all: Vec<Value> = shared::domain::keys::api_key::Scope::ALL.iter().map(|scope| json!(scope)).collect();
     let made = client.post("/keys", json!({"name": "ada's", "scopes": all, "user_id": user})).await.data();
     let bound = client.with_key_of(&made);
     bound.get("/assets").await.data();

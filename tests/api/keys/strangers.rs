@@ -8,8 +8,7 @@ use axum::body::Bytes;
 use dev_server::meter::cpu_time;
 use dev_server::test_data::{made_up_key, unknown_tenant};
 use serde_json::{Map, Value, json};
-use shared::domain::keys::api_key::MAX_RATE_LIMIT;
-use shared::domain::keys::scope::Scope;
+use shared::domain::keys::api_key::{MAX_RATE_LIMIT, Scope};
 use shared::domain::values::id::{ApiKeyId, Id};
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use crate::support::signing::{Link, id_of, signature_step, signer_named, started
 use crate::support::table::event_chain;
 use crate::support::{Api, Client, over_http};
 use serde_json::{Value, json};
-use shared::domain::keys::token::Secret;
+use shared::domain::keys::api_key::Secret;
 use shared::domain::receipts::key::check;
 
 fn actor(link: &Link, user: Option<&str>, name: &str) -> Value {

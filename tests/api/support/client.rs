@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use dev_server::test_data::made_up_key;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use shared::domain::keys::token::{Secret, Token};
+use shared::domain::keys::api_key::{Secret, Token};
 use shared::domain::values::id::TenantId;
 use shared::domain::values::json::parse;
 use std::any::Any;

@@ -3,7 +3,7 @@
 use super::client::{Client, Reply};
 use super::processes::{create_process, start};
 use serde_json::{Value, json};
-use shared::domain::keys::token::{LinkToken, Secret};
+use shared::domain::keys::api_key::{LinkToken, Secret};
 use shared::domain::values::id::{LinkId, TenantId};
 
 #[derive(Debug)]

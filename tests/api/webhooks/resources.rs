@@ -8,7 +8,7 @@ use base64_simd::STANDARD;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::app::App;
-use shared::domain::keys::scope::{Role, Scope};
+use shared::domain::keys::api_key::{Role, Scope};
 use shared::domain::webhooks::AddressPolicy;
 use shared::key_encryption::{KeyEncryption, Purpose};
 use std::fmt::Write;

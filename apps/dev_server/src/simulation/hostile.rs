@@ -10,7 +10,7 @@ use anyhow::Result;
 use aws_sdk_dynamodb::Client;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
-use shared::domain::keys::token::{Secret, Token};
+use shared::domain::keys::api_key::{Secret, Token};
 use shared::http::openapi::SIGNING_LINK;
 use std::time::Duration;
 use tokio::time::sleep;

@@ -9,7 +9,7 @@ use shared::auth::caller::AssetsRead;
 use shared::domain::assets::asset::{Asset, AssetDetails, Status};
 use shared::domain::assets::seen::Location;
 use shared::domain::catalog::{AssetType, TypeCode};
-use shared::domain::keys::scope::Scope;
+use shared::domain::keys::api_key::Scope;
 use shared::domain::record::Stored;
 use shared::domain::user::{Email, User};
 use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};

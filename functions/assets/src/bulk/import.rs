@@ -4,7 +4,7 @@ use super::row::{AssetRowCells, NamedRecords, NamesInRows};
 use crate::changes::AssetOperation;
 use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, VerifiedCaller};
-use shared::domain::keys::scope::Scope;
+use shared::domain::keys::api_key::Scope;
 use shared::domain::values::id::AssetId;
 use shared::fields::{ASSET_COLUMNS, serial_number};
 use shared::http::bulk::import::{AssetMatch, ImportResult, MatchColumn, OnError, RowsBody, SkipBad};

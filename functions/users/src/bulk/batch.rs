@@ -4,7 +4,7 @@ use crate::changes::{Action, Target, UserOperation, UserWrite};
 use crate::wire::{NewUser, UserPatch};
 use shared::auth::Caller;
 use shared::auth::caller::UsersWrite;
-use shared::domain::keys::scope::Role;
+use shared::domain::keys::api_key::Role;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
 use shared::http::bulk::operations::{Batch, BatchResult, OperationKind, RawOperation};

@@ -5,7 +5,7 @@ use axum::extract::RawQuery;
 use serde::Serialize;
 use shared::auth::Caller;
 use shared::auth::caller::UsersRead;
-use shared::domain::keys::scope::Role;
+use shared::domain::keys::api_key::Role;
 use shared::domain::record::Stored;
 use shared::domain::user::{Email, User};
 use shared::domain::values::id::UserId;

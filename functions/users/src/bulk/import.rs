@@ -3,7 +3,7 @@
 use crate::changes::{Action, Target, UserOperation, UserWrite};
 use shared::auth::caller::UsersWrite;
 use shared::auth::{Caller, VerifiedCaller};
-use shared::domain::keys::scope::Role;
+use shared::domain::keys::api_key::Role;
 use shared::domain::user::{Email, UserChange};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::UserId;

@@ -8,7 +8,7 @@ mod views;
 
 use shared::auth::caller::UsersRead;
 use shared::auth::{Caller, VerifiedCaller};
-use shared::domain::keys::scope::Role;
+use shared::domain::keys::api_key::Role;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::User;
 use shared::domain::values::id::{EventId, UserId};

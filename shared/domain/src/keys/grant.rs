@@ -1,8 +1,7 @@
 //! The keys and roles that a caller can hand out: keys that are no stronger than the caller's own, and roles that are not above
 //! the caller's.
 
-use crate::keys::api_key::ApiKey;
-use crate::keys::scope::{Role, Scope, Scopes};
+use crate::keys::api_key::{ApiKey, Role, Scope, Scopes};
 use crate::values::id::UserId;
 use crate::values::time::Timestamp;
 

@@ -3,5 +3,3 @@
 pub mod api_key;
 pub mod grant;
 pub mod lease;
-pub mod scope;
-pub mod token;

@@ -2,8 +2,8 @@
 //! errors of the store, the queue, key encryption and processes.
 
 use crate::domain::assets::listed::{MAX_CELL_CHARS, MAX_FIELDS};
+use crate::domain::keys::api_key::Scope;
 use crate::domain::keys::grant::GrantError;
-use crate::domain::keys::scope::Scope;
 use crate::domain::processes::instance::ProcessError;
 use crate::domain::signing::LinkStatus;
 use crate::domain::values::field_error::{ErrorLocation, FieldError};

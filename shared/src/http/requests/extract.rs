@@ -5,7 +5,7 @@
 
 use super::body::FromBody;
 use super::params::{FromQuery, Params, decode};
-use crate::domain::keys::token::{BearerToken, Credential};
+use crate::domain::keys::api_key::{BearerToken, Credential};
 use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::id::{
     ApiKeyId, AssetId, AssetTypeId, EventId, InstanceId, LinkId, ManufacturerId, ModelId, MovementId, ProcessId, UserId,

@@ -3,7 +3,7 @@
 use crate::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
 use crate::domain::catalog::{AssetKind, TypeCode};
 use crate::domain::history::filter::EventTypes;
-use crate::domain::keys::scope::Role;
+use crate::domain::keys::api_key::Role;
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::Slug;
 use crate::domain::user::Email;

@@ -5,7 +5,7 @@ use crate::domain::assets::listed::CUSTOM_FIELD;
 use crate::domain::assets::seen::Location;
 use crate::domain::catalog::custom_fields::field_name;
 use crate::domain::catalog::{AssetKind, TypeCode};
-use crate::domain::keys::scope::Role;
+use crate::domain::keys::api_key::Role;
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::{ProcessStatus, Slug};
 use crate::domain::user::Email;

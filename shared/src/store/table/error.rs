@@ -173,20 +173,3 @@ pub enum WriteError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
-
-#[derive(Debug)]
-pub enum CommitFailure<E> {
-    /// Another writer was faster: read again and decide again.
-    Outdated(WriteError),
-    /// Another attempt would fail in the same way.
-    Failed(E),
-}
-
-impl<E: From<WriteError>> From<WriteError> for CommitFailure<E> {
-    fn from(error: WriteError) -> Self {
-        match error {
-            WriteError::Stale | WriteError::MissingReference(_) => Self::Outdated(error),
-            other => Self::Failed(other.into()),
-        }
-    }
-}

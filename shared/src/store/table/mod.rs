@@ -1,7 +1,6 @@
 //! Items and transactions, for every kind of record.
 
 pub(in crate::store) mod blobs;
-pub(in crate::store) mod condition;
 pub(in crate::store) mod counters;
 pub(in crate::store) mod dry_run;
 pub(in crate::store) mod error;

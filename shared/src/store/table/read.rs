@@ -19,6 +19,8 @@ use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
 use futures_util::future::try_join_all;
 use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::SetOnce;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -81,6 +83,48 @@ impl BatchResult {
     /// Returns [`StoreError::Unreadable`] when an item can't be read as this kind of record.
     pub fn get_all<T: Record>(&self, ids: impl IntoIterator<Item = T::Id>) -> Result<Vec<Stored<T>>, StoreError> {
         ids.into_iter().filter_map(|id| self.get::<T>(Some(id)).transpose()).collect()
+    }
+}
+
+/// The batch that reads a key. A request's reads are polled before the check of its key, so that they can join.
+#[derive(Default)]
+pub(crate) struct KeyBatch {
+    joined: Mutex<Joined>,
+    items: SetOnce<HashMap<Key, Item>>,
+}
+
+#[derive(Default)]
+struct Joined {
+    keys: HashSet<Key>,
+    is_sent: bool,
+}
+
+impl KeyBatch {
+    /// `false` if the batch is sent or has no room: then the keys must be read in a separate request.
+    fn join(&self, keys: &[Key]) -> bool {
+        let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+        // Two places are for the key and its owner.
+        let joins = !joined.is_sent && joined.keys.len() + keys.len() <= MAX_BATCH_KEYS - 2;
+        if joins {
+            joined.keys.extend(keys.iter().cloned());
+        }
+        joins
+    }
+
+    fn close(&self) -> HashSet<Key> {
+        let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+        joined.is_sent = true;
+        std::mem::take(&mut joined.keys)
+    }
+
+    /// `None` if the keys could not join. Never returns if the batch fails: the request then ends with the error of its key, and
+    /// this future is dropped.
+    pub(in crate::store) async fn read(&self, keys: &[Key]) -> Option<HashMap<Key, Item>> {
+        if !self.join(keys) {
+            return None;
+        }
+        let items = self.items.wait().await;
+        Some(keys.iter().filter_map(|key| Some((key.clone(), items.get(key)?.clone()))).collect())
     }
 }
 
@@ -275,6 +319,27 @@ impl TenantStore {
             items.extend(page?.items.unwrap_or_default());
         }
         Ok(items)
+    }
+
+    /// For reads that may join the batch.
+    pub(crate) fn joining(&self, batch: &Arc<KeyBatch>) -> Self {
+        Self { key_batch: Some(Arc::clone(batch)), ..self.clone() }
+    }
+
+    /// Reads `records`, without steps and schemas, and all that has joined, in one round trip. Nothing can join any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::batch_get`].
+    pub(crate) async fn read_key_batch(&self, batch: &KeyBatch, records: BatchGet) -> Result<BatchResult, StoreError> {
+        let records = self.keys_of(records);
+        let mut keys = batch.close();
+        keys.extend(records.keys().cloned());
+        let items = self.items(&Vec::from_iter(keys)).await?;
+        let result = records.iter().filter_map(|(key, record)| Some((*record, items.get(key)?.clone()))).collect();
+        // Only this call sets it.
+        let _ = batch.items.set(items);
+        Ok(BatchResult { items: result })
     }
 }
 

@@ -2,15 +2,15 @@
 //! cost nothing (docs/adr/0010). A tenant's limit, its ceiling, is set by the operator; most tenants have none.
 
 use crate::domain::keys::lease::{Counter, Lease, Share, WINDOW_SECONDS, window};
-use crate::domain::values::id::{Id, TenantId};
+use crate::domain::record::Kind;
+use crate::domain::values::id::{ApiKeyId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::client::{self, OPERATION_TIMEOUT};
-use crate::store::keys::{self, EXPIRES, Item, TYPE};
-use crate::store::table::condition::Condition;
+use crate::store::keys::{self, EXPIRES, Item, PK, TYPE};
 use crate::store::table::error::{StoreError, WriteError, unless_condition_failed};
 use crate::store::table::transaction::{Purpose, TransactionItem, Write};
-use crate::store::table::unit_of_work::write_error;
+use crate::store::table::unit_of_work::{Condition, write_error};
 use crate::store::tenants::tenant_deletion::DELETION_BEGAN;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use std::collections::HashMap;
@@ -21,6 +21,8 @@ use uuid::Uuid;
 
 /// The most leases in memory: less than a hundred bytes each.
 const MAX_LEASES: usize = 10_000;
+/// The longest wait of a request for the time of its key's last use.
+const TOUCH_TIMEOUT: Duration = Duration::from_millis(250);
 const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The most tenants with a ceiling in memory.
 const MAX_TENANTS: usize = 10_000;
@@ -31,6 +33,23 @@ const HELD: &str = "held";
 const LIMIT: &str = "requests_per_minute";
 
 impl TenantStore {
+    /// Writes no event, since nobody decided it. A request does not wait long for it.
+    pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
+        let update = self.store.client.update_item().table_name(&self.store.table);
+        let result = update
+            .set_key(Some(self.keys.record(Kind::ApiKey, id.uuid()).item()))
+            .condition_expression("attribute_exists(#pk)")
+            .update_expression("SET #used = :at")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#used", "last_used_at")
+            .expression_attribute_values(":at", AttributeValue::S(at.to_string()))
+            .customize()
+            .config_override(client::dispensable())
+            .send();
+        let touched = timeout(TOUCH_TIMEOUT, result).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
+        unless_condition_failed(touched).map(drop)
+    }
+
     /// Counts a request of a credential, or of the tenant under its own id. Returns how many are used in this minute, this one
     /// included, as far as this function instance knows: more than `limit` if the limit is used up. Costs nothing while the
     /// instance holds a share of the limit, and otherwise mostly one write unit (docs/adr/0010).

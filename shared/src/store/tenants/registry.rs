@@ -1,8 +1,6 @@
 //! Tenants. The operator creates and lists them on the command line; the API can't.
 
-use crate::domain::keys::api_key::ApiKey;
-use crate::domain::keys::scope::{Role, Scope};
-use crate::domain::keys::token::{Secret, Token};
+use crate::domain::keys::api_key::{ApiKey, Role, Scope, Secret, Token};
 use crate::domain::processes::process::{Process, SYSTEM_PROCESSES};
 use crate::domain::record::Stored;
 use crate::domain::tenants::tenant::Tenant;

@@ -4,7 +4,7 @@ use super::document;
 use crate::support::{Api, Client, Reply};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
-use shared::domain::keys::token::{BearerToken, Credential, LinkToken, Secret, Token};
+use shared::domain::keys::api_key::{BearerToken, Credential, LinkToken, Secret, Token};
 use shared::domain::values::hex;
 use shared::domain::values::id::{ApiKeyId, Id, TenantId};
 use std::cell::RefCell;

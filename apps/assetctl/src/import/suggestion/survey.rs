@@ -327,7 +327,7 @@ mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser;
     use shared::domain::assets::asset::Status;
-    use shared::domain::keys::scope::Role;
+    use shared::domain::keys::api_key::Role;
 
     fn mapped(given: &[&str], columns: [(&str, &str, u64, u64); 2]) -> Vec<String> {
         let arguments = [&["assetctl", "import", "a.csv"], given].concat();

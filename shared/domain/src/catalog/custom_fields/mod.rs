@@ -1,18 +1,20 @@
-//! The tenant's own fields of assets, and the JSON Schema of an asset type that validates them.
+//! The tenant's own fields of assets, and the JSON Schema of an asset type that validates them. Names of custom fields, and
+//! changes of single fields. Names are single lines, and texts are composed, so two that look the same are the same.
 
 mod cost;
-mod names;
 mod policy;
 #[cfg(test)]
 mod tests;
 mod validate;
 
-use crate::values::field_error::ValueError;
+use crate::values::field_error::{ValueError, pointer_token};
 use crate::values::hex;
 use crate::values::json::{self, parse_strict};
-pub use names::{CustomFieldsPatch, composed_value, field_name};
+use crate::values::text::{NUL, Name, composed};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use validate::Compiled;
 pub use validate::{BudgetSpent, CompiledSchemas, Validations};
 
@@ -124,7 +126,7 @@ impl FieldsSchema {
         if dialect.is_some_and(|uri| uri != "https://json-schema.org/draft/2020-12/schema") {
             return Err(ValueError::new("must be a JSON Schema of draft 2020-12"));
         }
-        names::check_schema(&schema)?;
+        check_schema(&schema)?;
         // The texts of fields are composed, too, so that an enum finds them.
         let schema = composed_value(schema).map_err(|(pointer, error)| ValueError::new(format!("{error} (at {pointer})")))?;
         check_size(schema.to_string().len())?;
@@ -159,4 +161,169 @@ fn shortened(mut text: String) -> String {
         text.push('…');
     }
     text
+}
+
+/// The errors of a body that are listed.
+const MAX_ERRORS: usize = 100;
+const SENT_TWICE: &str = "must be sent once; another name looks the same";
+
+/// Composed, and without the white space around it.
+///
+/// # Errors
+///
+/// As for a [`Name`].
+pub fn field_name(text: &str) -> Result<String, ValueError> {
+    text.parse::<Name>().map(String::from)
+}
+
+/// The value with its texts and the names in it composed, as other texts are: a schema finds them however they are typed.
+///
+/// # Errors
+///
+/// The first text with U+0000, or name that occurs twice, with its JSON Pointer from the value on. Only the first, since the
+/// pointers of many to places below a long name would be long together.
+pub fn composed_value(value: Value) -> Result<Value, (String, String)> {
+    let within = |token: &str, (pointer, error): (String, String)| (format!("/{}{pointer}", pointer_token(token)), error);
+    match value {
+        Value::String(text) if text.contains('\0') => Err((String::new(), NUL.to_owned())),
+        Value::String(text) => Ok(Value::String(composed(&text).into_owned())),
+        Value::Array(items) => {
+            let items = items.into_iter().enumerate();
+            let items = items.map(|(index, item)| composed_value(item).map_err(|error| within(&index.to_string(), error)));
+            Ok(Value::Array(items.collect::<Result<_, _>>()?))
+        }
+        Value::Object(members) => {
+            let mut named = Map::new();
+            for (sent, member) in members {
+                let name = composed(&sent).into_owned();
+                if name.contains('\0') {
+                    return Err(within(&sent, (String::new(), format!("has a name that {NUL}"))));
+                }
+                if named.contains_key(&name) {
+                    return Err(within(&sent, (String::new(), SENT_TWICE.to_owned())));
+                }
+                named.insert(name, composed_value(member).map_err(|error| within(&sent, error))?);
+            }
+            Ok(Value::Object(named))
+        }
+        value => Ok(value),
+    }
+}
+
+/// The fields with their names as [`field_name`] gives them, and their values as [`composed_value`] does.
+///
+/// # Errors
+///
+/// Each field with an invalid or repeated name, and the first error of each value, with its JSON Pointer; or that the composed
+/// fields are too large.
+fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(String, String)>> {
+    let (mut named, mut errors) = (Map::new(), Vec::new());
+    for (sent, value) in fields {
+        let (pointer, error) = match field_name(&sent) {
+            Ok(name) if named.contains_key(&name) => (String::new(), SENT_TWICE.to_owned()),
+            Ok(name) => match composed_value(value) {
+                Ok(value) => {
+                    named.insert(name, value);
+                    continue;
+                }
+                Err(error) => error,
+            },
+            Err(error) => (String::new(), format!("has a name that {error}")),
+        };
+        errors.push((format!("/{}{pointer}", pointer_token(&sent)), error));
+    }
+    errors.truncate(MAX_ERRORS);
+    // Some characters are longer when they are composed.
+    let size = serde_json::to_string(&named).map_or(usize::MAX, |text| text.len());
+    if let Err(error) = check_size(size) {
+        errors.push((String::new(), error.to_string()));
+    }
+    if errors.is_empty() { Ok(named) } else { Err(errors) }
+}
+
+/// Checks the names of fields that a schema has or requires: assets have them as [`field_name`] gives them, so no asset would ever
+/// match another name.
+///
+/// # Errors
+///
+/// Says which name no field can have.
+pub(super) fn check_schema(schema: &Value) -> Result<(), ValueError> {
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let properties = properties.map(|name| (format!("/properties/{}", pointer_token(name)), name.as_str()));
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let required = required.filter_map(|(index, name)| Some((format!("/required/{index}"), name.as_str()?)));
+    for (pointer, name) in properties.chain(required) {
+        let fault = match field_name(name) {
+            Ok(stored) if stored == name => continue,
+            Ok(_) => "must be in Unicode's composed form (NFC), without white space around it".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        return Err(ValueError::new(format!("must not name a field that no asset can have: its name {fault} (at {pointer})")));
+    }
+    Ok(())
+}
+
+impl CustomFields {
+    /// As a client sends them.
+    ///
+    /// # Errors
+    ///
+    /// As [`CustomFields::from_json`], and for each invalid or repeated name, and each value with U+0000 or such a name, with its
+    /// JSON Pointer.
+    pub fn from_body(text: &str) -> Result<Self, Vec<(String, String)>> {
+        let fields = Self::from_json(text).map_err(|error| vec![(String::new(), error.to_string())])?;
+        with_names(fields.0).map(Self)
+    }
+}
+
+/// Custom fields to set, by name. Null removes the field; the others stay.
+#[derive(Debug, Clone, PartialEq, Default, utoipa::ToSchema)]
+#[schema(value_type = Object)]
+pub struct CustomFieldsPatch(Map<String, Value>);
+
+impl CustomFieldsPatch {
+    /// # Errors
+    ///
+    /// Each error with the JSON Pointer of the custom field that causes it, relative to the object; empty for the whole.
+    pub fn from_json(text: &str) -> Result<Self, Vec<(String, String)>> {
+        match parse_limited(text, MAX_FIELD_LEVELS) {
+            Ok(Value::Object(fields)) => with_names(fields).map(Self),
+            Ok(_) => Err(vec![(String::new(), "must be an object".to_owned())]),
+            Err(error) => Err(located(text, &error)),
+        }
+    }
+
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// # Errors
+    ///
+    /// The custom fields become larger than 32 KiB.
+    pub fn applied_to(&self, fields: &CustomFields) -> Result<CustomFields, ValueError> {
+        let mut next = fields.0.clone();
+        for (name, value) in &self.0 {
+            match value {
+                Value::Null => drop(next.shift_remove(name)),
+                value => drop(next.insert(name.clone(), value.clone())),
+            }
+        }
+        let next = Value::Object(next);
+        match (next.to_string().len(), next) {
+            (..=MAX_BYTES, Value::Object(next)) => Ok(CustomFields(next)),
+            (size, _) => Err(ValueError::new(format!(
+                "must leave custom fields of at most {MAX_BYTES} bytes as JSON; together they would have {size}"
+            ))),
+        }
+    }
+}
+
+/// The error of each field that can't be read on its own; the error of the whole if all can.
+fn located(text: &str, whole: &ValueError) -> Vec<(String, String)> {
+    let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text).unwrap_or_default();
+    let read = fields.iter().map(|(name, raw)| (name, parse_strict(raw.get(), MAX_FIELD_LEVELS - 1)));
+    let errors = read.filter_map(|(name, read)| Some((format!("/{}", pointer_token(name)), read.err()?.to_string())));
+    let errors: Vec<(String, String)> = errors.collect();
+    if errors.is_empty() { vec![(String::new(), whole.to_string())] } else { errors }
 }

@@ -207,3 +207,79 @@ fn a_request_checks_a_refused_schema_once() {
         assert_eq!(validations.errors(Uuid::nil(), 1, &schema, &fields).expect("units").len(), 1, "{number}");
     }
 }
+
+#[test]
+fn names_that_look_the_same_are_the_same() {
+    let fields = CustomFields::from_body(r#"{" Fa\u0308rg ": 1, "a b": {" x ": 2}}"#).expect("fields");
+    assert_eq!(String::from(fields), r#"{"Färg":1,"a b":{" x ":2}}"#);
+    for (text, pointers) in [
+        (r#"{"a": 1, "a ": 2}"#, &["/a "][..]),
+        (r#"{"F\u00e4rg": 1, "Fa\u0308rg": 2}"#, &["/Fa\u{308}rg"]),
+        (r#"{"\u200bname": 1, "": 2, " ": 3, "a\u0000/": 4}"#, &["/\u{200b}name", "/", "/ ", "/a\0~1"]),
+    ] {
+        let errors = CustomFields::from_body(text).expect_err("an error");
+        assert_eq!(errors.iter().map(|(pointer, _)| pointer.as_str()).collect::<Vec<_>>(), pointers, "{errors:?}");
+    }
+}
+
+#[test]
+fn texts_in_values_are_composed_at_any_depth() {
+    let text = r#"{"a": "Bu\u0308ro", "b": ["u\u0308", {"o\u0308 ": {"x": " e\u0301\n"}}, 1.50, null, true]}"#;
+    let composed = r#"{"a":"Büro","b":["ü",{"ö ":{"x":" é\n"}},1.5,null,true]}"#;
+    assert_eq!(CustomFields::from_body(text).map(String::from).as_deref(), Ok(composed));
+    let patch = CustomFieldsPatch::from_json(text).expect("a patch");
+    let patched = patch.applied_to(&CustomFields::default()).expect("small fields");
+    assert_eq!(String::from(patched), composed);
+    for (text, pointers) in [
+        (r#"{"a": "\u0000", "b": ["x", {"c/d": "y\u0000"}], "e": {"\u0000": 1}}"#, &["/a", "/b/1/c~1d", "/e/\0"][..]),
+        (r#"{"a": {"u\u0308": 1, "\u00fc": 2}, "b": [{"\u00fc": 1, "u\u0308": 2}]}"#, &["/a/ü", "/b/0/u\u{308}"]),
+    ] {
+        for errors in [CustomFields::from_body(text).err(), CustomFieldsPatch::from_json(text).err()] {
+            let errors = errors.unwrap_or_default();
+            assert_eq!(errors.iter().map(|(pointer, _)| pointer.as_str()).collect::<Vec<_>>(), pointers, "{errors:?}");
+        }
+    }
+}
+
+#[test]
+fn a_schema_names_only_fields_that_an_asset_can_have() {
+    for (schema, pointer) in [
+        (r#"{"required": ["a", "u\u0308"]}"#, "/required/1"),
+        (r#"{"properties": {"a": {}, " a ": {}}}"#, "/properties/ a "),
+        (r#"{"properties": {"": true}}"#, "/properties/"),
+        (r#"{"properties": {"\u200ba/b": {}}, "required": ["\u200ba/b"]}"#, "/properties/\u{200b}a~1b"),
+    ] {
+        let error = FieldsSchema::from_json(schema).expect_err(schema).to_string();
+        assert!(error.contains("no asset can have") && error.ends_with(&format!("(at {pointer})")), "{error}");
+        assert!(FieldsSchema::try_from(schema.to_owned()).is_ok(), "{schema} may be stored");
+    }
+    assert!(FieldsSchema::from_json(r#"{"required": ["\u00fc b"], "properties": {"a": {"properties": {" ": {}}}}}"#).is_ok());
+}
+
+#[test]
+fn the_texts_of_a_schema_are_composed() {
+    let schema = r#"{"properties": {"a": {"enum": ["Bu\u0308ro"], "properties": {"u\u0308": {}}}}}"#;
+    let composed = r#"{"properties":{"a":{"enum":["Büro"],"properties":{"ü":{}}}}}"#;
+    assert_eq!(FieldsSchema::from_json(schema).map(String::from).as_deref(), Ok(composed));
+    let error = FieldsSchema::from_json(r#"{"const": {"a": "\u0000"}}"#).expect_err("an error").to_string();
+    assert!(error.ends_with("(at /const/a)"), "{error}");
+}
+
+#[test]
+fn fields_that_are_too_large_when_they_are_composed_are_refused() {
+    // Composed, this letter has two characters, and twice the bytes.
+    let fields = |count: usize| format!(r#"{{"a":"{}"}}"#, "\u{958}".repeat(count));
+    assert!(CustomFields::from_body(&fields(5_000)).is_ok() && CustomFields::from_json(&fields(6_000)).is_ok());
+    for errors in [CustomFields::from_body(&fields(6_000)).err(), CustomFieldsPatch::from_json(&fields(6_000)).err()] {
+        assert_eq!(errors.unwrap_or_default().first().map(|(pointer, _)| pointer.as_str()), Some(""));
+    }
+}
+
+#[test]
+fn a_single_field_is_found_by_a_name_that_looks_the_same() {
+    let fields = CustomFields::from_body(r#"{"F\u00e4rg": 1, "ram_gb": 16}"#).expect("fields");
+    let patch = CustomFieldsPatch::from_json(r#"{"Fa\u0308rg": 2, "ram_gb ": null}"#).expect("a patch");
+    assert_eq!(String::from(patch.applied_to(&fields).expect("small fields")), r#"{"Färg":2}"#);
+    let errors = CustomFieldsPatch::from_json(r#"{"a": 1, "a ": 2}"#).expect_err("an error");
+    assert_eq!(errors[0].0, "/a ");
+}

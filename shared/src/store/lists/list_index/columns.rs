@@ -9,7 +9,7 @@ use crate::domain::assets::asset::{Asset, CatalogNames, Status};
 use crate::domain::assets::listed::{CUSTOM_FIELD, Cell, ListedCustomFields, ListedFields};
 use crate::domain::assets::stats::{AssetSums, SummedAsset};
 use crate::domain::catalog::AssetKind;
-use crate::domain::keys::scope::Role;
+use crate::domain::keys::api_key::Role;
 use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Kind, Record};

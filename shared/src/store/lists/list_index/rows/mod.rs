@@ -7,11 +7,10 @@ mod properties;
 mod row;
 mod segment;
 mod sorted_rows;
-mod texts;
 
 pub use coded::Wanted;
 pub(super) use facets::Facet;
 pub use row::{Columns, Filter, Row, RowQuery};
 pub(super) use row::{TextColumns, exact, set_cell};
+pub use segment::SearchTerms;
 pub use sorted_rows::{SortBy, SortOrder, SortedRows};
-pub use texts::SearchTerms;

@@ -3,8 +3,8 @@
 use super::coded::Wanted;
 use super::facets::Facet;
 use super::row::{Filter, Row, RowQuery, RowRef, SortKey};
+use super::segment::SearchTerms;
 use super::sorted_rows::{FirstRows, RowPosition, SortBy, SortOrder, SortedRows};
-use super::texts::SearchTerms;
 use crate::domain::assets::asset::Status;
 use crate::domain::assets::listed::Cell;
 use crate::domain::values::natural_order::natural_cmp;

@@ -2,9 +2,8 @@
 
 use super::coded::{CodedColumns, SegmentColumn, Selected, Wanted, is_selected};
 use super::facets::Facet;
-use super::segment::Segment;
+use super::segment::{SearchTerms, Segment};
 use super::sorted_rows::{FirstRows, RowPosition, SortOrder, SortedRows};
-use super::texts::SearchTerms;
 use crate::domain::assets::listed::Cell;
 use crate::domain::record::Record;
 use crate::domain::values::id::{EventId, Id};

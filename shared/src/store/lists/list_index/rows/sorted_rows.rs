@@ -4,8 +4,7 @@
 use super::coded::{CodedColumns, NO_VALUE};
 use super::facets::Facets;
 use super::row::{Columns, PackedRow, Row, RowRef, RowValues, SortKey, join_texts, nth_exact, nth_text};
-use super::segment::{MAX_SEGMENT_ROWS, Segment};
-use super::texts::Extremes;
+use super::segment::{Extremes, MAX_SEGMENT_ROWS, Segment};
 use crate::domain::assets::listed::Cell;
 use crate::domain::values::natural_order::natural_cmp;
 use crate::domain::values::time::Timestamp;

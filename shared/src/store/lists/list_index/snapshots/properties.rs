@@ -3,7 +3,7 @@
 use super::format::{SnapshotError, SnapshotSource, check_snapshot, decode_header, decode_index, encode_snapshot};
 use crate::domain::assets::asset::Status;
 use crate::domain::assets::listed::Cell;
-use crate::domain::keys::scope::Role;
+use crate::domain::keys::api_key::Role;
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::hex;
 use crate::domain::values::id::{EventId, Id, TenantId};

@@ -1,6 +1,6 @@
 //! Batches: several changes in one transaction.
 
-use super::Operation;
+use super::command::Operation;
 use crate::auth::{Command, Principal, VerifiedCaller};
 use crate::domain::request::StoredResponse;
 use crate::domain::values::field_error::FieldError;

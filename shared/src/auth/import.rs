@@ -1,9 +1,7 @@
-//! Imports: each row is a transaction.
-//!
-//! With an idempotency key, each row is a part of the request with a stored response, written in the transaction of the change. A
-//! repetition of the request takes those responses and executes the rest.
+//! Imports: each row is a transaction. With an idempotency key, each row is a part of the request with a stored response, written
+//! in the transaction of the change. A repetition of the request takes those responses and executes the rest.
 
-use super::{Alone, Operation};
+use super::command::{Alone, Operation};
 use crate::auth::VerifiedCaller;
 use crate::domain::request::{IdempotentRequest, StoredResponse};
 use crate::http::bulk::import::{Executed, ImportResult, OnError, RowError};
