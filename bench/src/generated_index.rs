@@ -1,6 +1,7 @@
 //! Assets that are generated when they are read, by a query of the index `list_index` or by their keys: filling the embedded
 //! engine with a million assets takes too long to do it often.
 
+use anyhow::{Context, Result};
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
@@ -8,26 +9,13 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
+use dev_server::table;
 use serde_json::{Map, Value, json};
-use shared::store::keys::{BUCKETS, Item, Section};
+use shared::store::keys::{BUCKETS, Item, LIST_INDEX, LS, PK, SK, Section};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Rows of about 1 MB.
-const PAGE_ROWS: usize = 3_600;
-const ATTRIBUTES: [&str; 12] = [
-    "PK",
-    "SK",
-    "LS",
-    "name",
-    "asset_tag",
-    "serial_number",
-    "status",
-    "asset_type_id",
-    "model_id",
-    "manufacturer",
-    "purchase_price",
-    "updated_at",
-];
+const PAGE_ROWS: usize = 2_000;
 
 /// Assets that have numbers.
 pub trait Assets: Send + Sync {
@@ -46,6 +34,8 @@ pub struct GeneratedIndex {
 struct Generated {
     assets: Box<dyn Assets>,
     count: usize,
+    /// The attributes of the index.
+    attributes: Vec<String>,
 }
 
 impl std::fmt::Debug for GeneratedIndex {
@@ -60,65 +50,84 @@ impl GeneratedIndex {
     }
 
     /// Answers from now on, with `count` assets.
-    pub fn set(&self, assets: impl Assets + 'static, count: usize) {
-        *self.generated.lock().unwrap_or_else(PoisonError::into_inner) = Some(Generated { assets: Box::new(assets), count });
+    pub fn set(&self, assets: impl Assets + 'static, count: usize) -> Result<()> {
+        let index = table::declared()?.global_secondary_indexes.iter().find(|index| index.index_name == LIST_INDEX);
+        let projected = index
+            .and_then(|index| index.projection.non_key_attributes.as_deref())
+            .context("template.yaml has no index of lists")?;
+        let attributes = projected.iter().cloned().chain([PK, SK, LS].map(str::to_owned)).collect();
+        let generated = Generated { assets: Box::new(assets), count, attributes };
+        *self.generated.lock().unwrap_or_else(PoisonError::into_inner) = Some(generated);
+        Ok(())
     }
 
     /// `None` unless the request reads nothing but generated assets.
     fn response(&self, request: &HttpRequest) -> Option<HttpResponse> {
         let generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
-        let Generated { assets, count } = generated.as_ref()?;
+        let generated = generated.as_ref()?;
         let read: Value = serde_json::from_slice(request.body().bytes()?).ok()?;
         let body = match read["RequestItems"].as_object() {
-            Some(tables) => records(&**assets, *count, tables),
-            None => page(&**assets, *count, &read),
+            Some(tables) => generated.records(tables),
+            None => generated.page(&read),
         };
         Some(HttpResponse::new(200.try_into().ok()?, SdkBody::from(body?.to_string())))
     }
 }
 
-/// A page of the index; `None` for another query.
-fn page(assets: &dyn Assets, count: usize, query: &Value) -> Option<Value> {
-    let bound = |name: &str| query["ExpressionAttributeValues"][name]["S"].as_str().map(str::to_owned);
-    let (from, to) = (bound(":from")?, bound(":to")?);
-    if query["IndexName"] != "list_index" || !from.starts_with('A') {
-        return None;
+impl Generated {
+    /// A page of the index; `None` for another query.
+    fn page(&self, query: &Value) -> Option<Value> {
+        let bound = |name: &str| query["ExpressionAttributeValues"][name]["S"].as_str().map(str::to_owned);
+        let (from, to) = (bound(":from")?, bound(":to")?);
+        if query["IndexName"] != LIST_INDEX || !from.starts_with('A') {
+            return None;
+        }
+        // The rows are in the order of their buckets.
+        let bucket = |key: String| Section::Assets.bucket_number(&AttributeValue::S(key));
+        let first_of = |bucket: usize| (bucket * self.count).div_ceil(BUCKETS);
+        let start = match query["ExclusiveStartKey"]["SK"]["S"].as_str() {
+            Some(last) => last.parse::<usize>().ok()? + 1,
+            None => first_of(bucket(from)?),
+        };
+        let end = first_of(bucket(to)? + 1).min(self.count);
+        let next = end.min(start + PAGE_ROWS);
+        let items: Vec<Value> = (start..next).map(|n| self.row(n)).collect::<Option<_>>()?;
+        let mut body = json!({"Count": items.len(), "ScannedCount": items.len(), "Items": items});
+        if next < end {
+            let last = next - 1;
+            let key = Section::Assets.bucket(last * BUCKETS / self.count);
+            body["LastEvaluatedKey"] = json!({"PK": {"S": "-"}, "SK": {"S": last.to_string()}, "LS": {"S": key.as_s().ok()?}});
+        }
+        Some(body)
     }
-    // The rows are in the order of their buckets.
-    let bucket = |key: String| Section::Assets.bucket_number(&AttributeValue::S(key));
-    let first_of = |bucket: usize| (bucket * count).div_ceil(BUCKETS);
-    let start = match query["ExclusiveStartKey"]["SK"]["S"].as_str() {
-        Some(last) => last.parse::<usize>().ok()? + 1,
-        None => first_of(bucket(from)?),
-    };
-    let end = first_of(bucket(to)? + 1).min(count);
-    let next = end.min(start + PAGE_ROWS);
-    let items: Vec<Value> = (start..next).map(|n| row(&assets.item(n))).collect();
-    let mut body = json!({"Count": items.len(), "ScannedCount": items.len(), "Items": items});
-    if next < end {
-        let last = next - 1;
-        let key = Section::Assets.bucket(last * BUCKETS / count);
-        body["LastEvaluatedKey"] = json!({"PK": {"S": "-"}, "SK": {"S": last.to_string()}, "LS": {"S": key.as_s().ok()?}});
+
+    fn row(&self, number: usize) -> Option<Value> {
+        let mut item = self.assets.item(number);
+        item.retain(|name, _| self.attributes.contains(name));
+        json_item(&item).map(Value::Object)
     }
-    Some(body)
+
+    /// Whole items, each for a read unit; `None` if one of them is not generated.
+    fn records(&self, tables: &Map<String, Value>) -> Option<Value> {
+        let mut responses = Map::new();
+        let mut capacity = Vec::new();
+        for (table, read) in tables {
+            let keys = read["Keys"].as_array()?;
+            let item = |key: &Value| {
+                let number = self.assets.number(key["SK"]["S"].as_str()?).filter(|number| *number < self.count)?;
+                json_item(&self.assets.item(number)).map(Value::Object)
+            };
+            let items = keys.iter().map(item).collect::<Option<Vec<_>>>()?;
+            capacity.push(json!({"TableName": table, "CapacityUnits": items.len()}));
+            responses.insert(table.clone(), items.into());
+        }
+        Some(json!({"Responses": responses, "UnprocessedKeys": {}, "ConsumedCapacity": capacity}))
+    }
 }
 
-/// Whole items, each for a read unit; `None` if one of them is not generated.
-fn records(assets: &dyn Assets, count: usize, tables: &Map<String, Value>) -> Option<Value> {
-    let mut responses = Map::new();
-    let mut capacity = Vec::new();
-    for (table, read) in tables {
-        let keys = read["Keys"].as_array()?;
-        let item = |key: &Value| {
-            let number = assets.number(key["SK"]["S"].as_str()?).filter(|number| *number < count)?;
-            let item = assets.item(number);
-            item.iter().map(|(name, value)| Some((name.clone(), attribute(value)?))).collect::<Option<Map<_, _>>>()
-        };
-        let items = keys.iter().map(|key| item(key).map(Value::Object)).collect::<Option<Vec<_>>>()?;
-        capacity.push(json!({"TableName": table, "CapacityUnits": items.len()}));
-        responses.insert(table.clone(), items.into());
-    }
-    Some(json!({"Responses": responses, "UnprocessedKeys": {}, "ConsumedCapacity": capacity}))
+/// `None` for types that assets don't have.
+fn json_item(item: &Item) -> Option<Map<String, Value>> {
+    item.iter().map(|(name, value)| Some((name.clone(), attribute(value)?))).collect()
 }
 
 /// `None` for types that assets don't have.
@@ -127,10 +136,7 @@ fn attribute(value: &AttributeValue) -> Option<Value> {
         AttributeValue::S(text) => json!({"S": text}),
         AttributeValue::N(number) => json!({"N": number}),
         AttributeValue::Bool(flag) => json!({"BOOL": flag}),
-        AttributeValue::M(map) => {
-            let map = map.iter().map(|(name, value)| Some((name.clone(), attribute(value)?))).collect::<Option<Map<_, _>>>();
-            json!({"M": map?})
-        }
+        AttributeValue::M(map) => json!({"M": json_item(map)?}),
         _ => return None,
     })
 }
@@ -155,14 +161,4 @@ impl HttpConnector for Connector {
             None => self.inner.call(request),
         }
     }
-}
-
-fn row(item: &Item) -> Value {
-    let mut row = json!({"version": {"N": "1"}});
-    for name in ATTRIBUTES {
-        if let Some(AttributeValue::S(text)) = item.get(name) {
-            row[name] = json!({"S": text});
-        }
-    }
-    row
 }

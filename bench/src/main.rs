@@ -30,7 +30,7 @@ struct Options {
 #[derive(Subcommand)]
 enum Command {
     /// Measure the cost and latency of lists, by the number of assets in a tenant.
-    #[command(after_help = examples("bench lists --sizes 1000,5000 --samples 20"))]
+    #[command(after_help = examples("bench lists --sizes 1000,5000 --samples 20\nbench lists --generated 1000000"))]
     Lists(lists::Options),
     /// Measure how fast rows are imported into a table that throttles, and how fast GETs are meanwhile.
     #[command(after_help = examples("bench import --rows 200 --report"))]

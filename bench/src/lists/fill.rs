@@ -7,7 +7,8 @@ use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use chrono::TimeDelta;
 use dev_server::server::TABLE;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use serde_json::json;
+use serde_json::{Map, Value, json};
+use shared::domain::assets::listed::{ListedCustomFields, ListedFields};
 use shared::domain::record::Kind;
 use shared::domain::values::id::{AssetId, Id, ModelId};
 use shared::domain::values::time::Timestamp;
@@ -24,6 +25,8 @@ const NEWEST: usize = 100;
 /// Number of batches that are written concurrently.
 const CONCURRENT_BATCHES: usize = 4;
 const STATUSES: [&str; 6] = ["in_stock", "preparing", "in_use", "in_service", "returned", "scrapped"];
+const SITES: [&str; 4] = ["Berlin", "Hamburg", "Paris", "Vienna"];
+const SYSTEMS: [Option<&str>; 5] = [Some("Windows 11"), Some("Windows 10"), Some("macOS 15"), Some("Ubuntu 24.04"), None];
 
 pub struct Generator {
     keys: Keys,
@@ -49,34 +52,67 @@ impl Generator {
         AssetId::new(at, bytes)
     }
 
-    /// The size of the asset's searchable text in bytes, and its item, always the same for the same number.
-    fn asset(&self, n: usize) -> (usize, Item) {
+    /// Always the same item for the same number.
+    fn asset(&self, n: usize) -> Item {
         let id = self.asset_id(n);
-        let at = id.timestamp();
-        let texts = [
+        let at = id.timestamp().to_string();
+        let fields = custom_fields(n);
+        let of_lists =
+            [("location", place(n)), ("model", model_name(n % MODEL_COUNT)), ("purchase_date", day(2019, n * 104_729))];
+        let listed = ListedFields { texts: of_lists.to_vec(), custom_fields: ListedCustomFields::of(&fields) }.into_text();
+        let others = [
+            ("id", id.to_string()),
             ("name", format!("{} of room {:04}", ["ThinkPad X1", "Latitude 7450", "UltraSharp 27"][n % 3], n % 7919)),
             ("asset_tag", format!("AST-{n:07}")),
             ("serial_number", format!("SN{:010X}", n.wrapping_mul(2_654_435_761) % 0xFF_FFFF_FFFF)),
-        ];
-        let others = [
-            ("id", id.to_string()),
             ("status", STATUSES[n % STATUSES.len()].to_owned()),
             ("model_id", self.models[n % MODEL_COUNT].short()),
-            ("created_at", at.to_string()),
-            ("updated_at", at.to_string()),
+            ("custom_fields", Value::Object(fields).to_string()),
+            ("created_at", at.clone()),
+            ("updated_at", at),
         ];
-        let text_bytes = texts.iter().map(|(_, text)| text.len()).sum();
+        let texts = of_lists.into_iter().chain(others).chain(listed.map(|text| ("listed", text)));
         let mut item = self.sample.clone();
         item.extend(self.keys.record(Kind::Asset, id.uuid()).item());
         item.extend(Keys::list_index(Kind::Asset, id.uuid(), false).map(|key| (LS.to_owned(), key)));
-        item.extend(texts.into_iter().chain(others).map(|(name, text)| (name.to_owned(), AttributeValue::S(text))));
-        (text_bytes, item)
+        item.extend(texts.map(|(name, text)| (name.to_owned(), AttributeValue::S(text))));
+        item
     }
+}
+
+fn model_name(n: usize) -> String {
+    format!("Latitude {n:03}")
+}
+
+/// One of 1,000.
+fn place(n: usize) -> String {
+    format!("{} / {} / {}", SITES[n % SITES.len()], n / 4 % 10, n / 40 % 25)
+}
+
+/// A day of the five years from this one.
+fn day(year: usize, n: usize) -> String {
+    format!("{}-{:02}-{:02}", year + n % 5, n / 5 % 12 + 1, n / 60 % 28 + 1)
+}
+
+/// Two with few values, one of which an asset in five lacks, a date, a number, and one that differs in each asset.
+fn custom_fields(n: usize) -> Map<String, Value> {
+    let fields = [
+        ("cost_center", json!((4_700 + n % 60).to_string())),
+        ("hostname", json!(hostname(n))),
+        ("leased_until", json!(day(2024, n * 7_919))),
+        ("os", json!(SYSTEMS[n % SYSTEMS.len()])),
+        ("weight_g", json!(900 + n * 7_919 % 2_000)),
+    ];
+    fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
+}
+
+pub fn hostname(n: usize) -> String {
+    format!("LT-{n:07}")
 }
 
 impl Assets for Generator {
     fn item(&self, number: usize) -> Item {
-        self.asset(number).1
+        self.asset(number)
     }
 
     fn number(&self, sort_key: &str) -> Option<usize> {
@@ -87,8 +123,7 @@ impl Assets for Generator {
     }
 }
 
-/// Returns the size of the searchable text in bytes.
-pub async fn fill(service: &Service, count: usize) -> Result<usize> {
+pub async fn fill(service: &Service, count: usize) -> Result<()> {
     let generator = Generator::new(service, count).await?;
     // The sample counts as the first asset.
     write(service, &generator, 1..count).await
@@ -101,19 +136,14 @@ pub async fn fill_newest(service: &Service, count: usize) -> Result<Generator> {
     Ok(generator)
 }
 
-/// Returns the size of the searchable text in bytes.
-async fn write(service: &Service, generator: &Generator, numbers: Range<usize>) -> Result<usize> {
+async fn write(service: &Service, generator: &Generator, numbers: Range<usize>) -> Result<()> {
     let end = numbers.end;
     let batches: Vec<usize> = numbers.step_by(BATCH_SIZE).collect();
     let written = stream::iter(batches).map(|from| {
-        let batch = (from..end.min(from + BATCH_SIZE)).map(|n| generator.asset(n));
-        let (text_bytes, items): (Vec<usize>, Vec<Item>) = batch.unzip();
-        async move {
-            write_batch(service, items).await?;
-            Ok::<usize, anyhow::Error>(text_bytes.iter().sum())
-        }
+        let items: Vec<Item> = (from..end.min(from + BATCH_SIZE)).map(|n| generator.asset(n)).collect();
+        write_batch(service, items)
     });
-    written.buffer_unordered(CONCURRENT_BATCHES).try_fold(0, async |sum, text_bytes| Ok(sum + text_bytes)).await
+    written.buffer_unordered(CONCURRENT_BATCHES).try_collect().await
 }
 
 /// Creates the catalog and one asset through the API; returns the models' ids and the asset's item, a sample to copy.
@@ -123,13 +153,13 @@ async fn catalog(service: &Service) -> Result<(Vec<ModelId>, Item)> {
     let manufacturer = service.create("/catalog/manufacturers", &json!({"name": "Dell"})).await?;
     let mut models = Vec::new();
     for n in 0..MODEL_COUNT {
-        let model = json!({"name": format!("Latitude {n:03}"), "manufacturer_id": manufacturer, "asset_type_id": asset_type});
+        let model = json!({"name": model_name(n), "manufacturer_id": manufacturer, "asset_type_id": asset_type});
         models.push(service.create("/catalog/models", &model).await?.parse::<ModelId>()?);
     }
     let asset = json!({
         "name": "The first", "model_id": models[0], "serial_number": "SN0", "purchase_date": "2025-03-01",
         "purchase_price": 1849, "warranty_until": "2028-03-01", "notes": "Stored in the cupboard behind the door.",
-        "custom_fields": {"ram_gb": 32, "disk_gb": 1024}
+        "custom_fields": custom_fields(0)
     });
     let id: AssetId = service.create("/assets", &asset).await?.parse()?;
     let key = Keys::of(service.tenant).record(Kind::Asset, id.uuid());
