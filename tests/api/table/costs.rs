@@ -5,7 +5,7 @@ use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, signature_step, signer_named, started, step};
 use crate::support::{Api, Client, Reply};
 use dev_server::meter::Cost;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use shared::domain::keys::api_key::DEFAULT_RATE_LIMIT;
 use std::io::Write;
 
@@ -70,6 +70,23 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     // The response shows the signature, which is read back.
     costs.of("POST a whole onboarding", client.post(&start, body), cost(3, 3, 5.0, 34.0)).await;
     costs.print();
+}
+
+/// The record and its event take two units per KB each, and the record's row in the index of lists one. docs/scale.md has them.
+#[tokio::test(start_paused = true)]
+async fn custom_fields_cost_nothing_more_until_they_fill_a_kilobyte() {
+    let (api, client) = Api::with_tenant().await;
+    client.asset(json!({"name": "first"})).await;
+    let mut units = Vec::new();
+    for count in [0, 5, 20] {
+        let fields: Map<String, Value> = (0..count).map(|n| (format!("field_{n:02}"), json!(format!("value {n:06}")))).collect();
+        api.meter.take();
+        let id = client.asset(json!({"name": "Laptop", "custom_fields": fields})).await;
+        let created = api.meter.take().write_units;
+        client.patch(&format!("/assets/{id}"), json!({"custom_fields_patch": {"field_00": "other"}})).await.data();
+        units.push((count, created, api.meter.take().write_units));
+    }
+    assert_eq!(units, [(0, 9.0, 6.0), (5, 9.0, 6.0), (20, 13.0, 10.0)]);
 }
 
 #[tokio::test(start_paused = true)]
