@@ -50,13 +50,11 @@ pub struct Function {
     stdout: tempfile::NamedTempFile,
 }
 
-/// `FUNCTIONS_DIR`, or else this workspace's target folder.
+/// `FUNCTIONS_DIR`, or else `target/functions`, where `.ci/functions/build` links what `sam build` makes.
 #[must_use]
 pub fn binaries_dir() -> PathBuf {
-    let variable = |name| std::env::var_os(name).map(PathBuf::from);
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let release = || workspace.join(variable("CARGO_TARGET_DIR").unwrap_or("target".into())).join("release");
-    variable("FUNCTIONS_DIR").unwrap_or_else(release)
+    let built = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/functions");
+    std::env::var_os("FUNCTIONS_DIR").map_or_else(built, PathBuf::from)
 }
 
 impl Function {

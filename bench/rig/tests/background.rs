@@ -98,7 +98,7 @@ async fn invoke(function: &Function, event: &Value, timeout: Duration) -> Value 
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn the_sample_events_of_stream_and_queue_are_handled() {
     let setup = Setup::new().await;
     let (mut fanout, mut deliver) = (setup.start("fanout").await, setup.start("deliver").await);
@@ -113,7 +113,7 @@ async fn the_sample_events_of_stream_and_queue_are_handled() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     let setup = Setup::new().await;
     let webhooks = setup.start("webhooks").await;
@@ -160,7 +160,7 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn what_can_not_be_sent_or_read_is_reported_and_nothing_else() {
     let setup = Setup::new().await;
     let webhooks = setup.start("webhooks").await;
@@ -188,7 +188,7 @@ async fn what_can_not_be_sent_or_read_is_reported_and_nothing_else() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn a_misconfigured_function_names_the_variable_to_set() {
     let setup = Setup::new().await;
     let (key, queue) = (("RECEIPT_KEY_FILE", setup.key_file.as_str()), ("DELIVERY_QUEUE_URL", setup.queue_url.as_str()));

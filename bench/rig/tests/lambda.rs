@@ -19,7 +19,7 @@ fn header<'a>(response: &'a Value, name: &str) -> &'a str {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn each_function_returns_the_expected_status_for_the_sample_events() {
     let environment = Environment::start().await.unwrap();
     let mut functions: HashMap<String, Function> = HashMap::new();
@@ -44,7 +44,7 @@ async fn each_function_returns_the_expected_status_for_the_sample_events() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn a_handover_uses_three_functions_and_returns_its_signature_unchanged() {
     const SIGNATURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII=";
     let environment = Environment::start().await.unwrap();
@@ -84,7 +84,7 @@ async fn a_handover_uses_three_functions_and_returns_its_signature_unchanged() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn the_writer_of_snapshots_runs_at_its_event() {
     let environment = Environment::start().await.unwrap();
     let event = include_str!("../../../events/background/snapshots.json");
@@ -105,7 +105,7 @@ async fn the_writer_of_snapshots_runs_at_its_event() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn a_panic_fails_only_its_own_request() {
     let environment = Environment::start().await.unwrap();
     let mut panics = environment.start_function("panics").await.unwrap();
@@ -118,7 +118,7 @@ async fn a_panic_fails_only_its_own_request() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn a_request_near_its_deadline_returns_503_and_the_next_one_succeeds() {
     let environment = Environment::start().await.unwrap();
     let mut assets = environment.start_function("assets").await.unwrap();
@@ -137,7 +137,7 @@ async fn a_request_near_its_deadline_returns_503_and_the_next_one_succeeds() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn log_lines_have_timestamp_level_and_fields() {
     let environment = Environment::start().await.unwrap();
     let nowhere = [("TABLE_NAME", "nowhere")];
@@ -162,7 +162,7 @@ async fn log_lines_have_timestamp_level_and_fields() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn every_request_that_the_gateway_forwards_gets_a_response() {
     let environment = Environment::start().await.unwrap();
     let mut users = environment.start_function("users").await.unwrap();
@@ -196,7 +196,7 @@ async fn every_request_that_the_gateway_forwards_gets_a_response() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn a_misconfigured_function_names_the_variable_to_set() {
     let environment = Environment::start().await.unwrap();
     for (variable, value, expected) in [
@@ -230,7 +230,7 @@ async fn assets_and_creations(environment: &Environment) -> (usize, usize) {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions/release"]
+#[ignore = "needs .ci/functions/build"]
 async fn sigterm_loses_no_acknowledged_write_and_leaves_none_half_done() {
     let environment = Environment::start().await.unwrap();
     let create = request("POST", "/v1/assets", &environment.api_key, Some(&json!({"name": "n"})));

@@ -51,24 +51,8 @@ struct Figures {
     zipped_size: u64,
 }
 
-/// Builds the release binaries, unless `FUNCTIONS_DIR` names a folder with others.
-fn build() -> Result<()> {
-    if std::env::var_os("FUNCTIONS_DIR").is_some() {
-        return Ok(());
-    }
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let packages = FUNCTIONS.iter().map(|(name, _)| *name).chain(["probes"]).flat_map(|name| ["-p", name]);
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-    let status = Command::new(cargo).args(["build", "--release", "--manifest-path"]).arg(manifest).args(packages).status()?;
-    if !status.success() {
-        bail!("cargo build --release failed");
-    }
-    Ok(())
-}
-
 /// The binaries take turns, so that other load on the machine affects all of them alike.
 pub async fn run(options: Options) -> Result<()> {
-    build()?;
     let environment = Environment::start().await?;
     let functions: Vec<(&str, &str)> = std::iter::once((BASELINE, "/")).chain(FUNCTIONS).collect();
     let mut figures: Vec<Figures> = Vec::new();
