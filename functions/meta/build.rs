@@ -45,7 +45,7 @@ fn compressed(content: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
 
 /// A part of a path that changes with the contents, so that browsers can keep what is there.
 fn version(content: &[u8]) -> String {
-    Sha256::digest(content).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(content).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes `app_files.rs`, the list of the files' names and compressed contents, and the page, which names them.
@@ -67,7 +67,8 @@ fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
         let packed = folder.join(format!("app-{name}.gz"));
         fs::write(&packed, compressed(content.as_bytes())?)?;
         write!(list, "({name:?}, include_bytes!({packed:?})),")?;
-        if name.ends_with(".js") {
+        // The page itself loads start.js.
+        if name.ends_with(".js") && name != "start.js" {
             writeln!(preloads, "<link rel=\"modulepreload\" href=\"/v1/app/{version}/{name}\">")?;
         }
     }
@@ -82,7 +83,7 @@ fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
 /// Removes what browsers don't need: comments and indents. No text of the scripts has several lines.
 fn small(name: &str, content: &str) -> Result<String, Box<dyn Error>> {
     let content = match name.rsplit_once('.') {
-        Some((_, "js")) => comments::without_comments(content)?,
+        Some((_, "js" | "css")) => comments::without_comments(content)?,
         _ => content.to_owned(),
     };
     Ok(content.lines().map(str::trim_start).filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect())

@@ -60,6 +60,80 @@ async function filters(scene) {
   await visit.look('nothing-found')
 }
 
+/** The 15th of the month that comes so many months later, and its month in words. */
+function later(months) {
+  const now = new Date()
+  const day = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + months, 15))
+  return { day: day.toISOString().slice(0, 10), month: day.toLocaleDateString('en-US', { month: 'long', year: 'numeric', timeZone: 'UTC' }) }
+}
+
+/** Opens the page at a place, waits for the strip of warranties, and returns its months that have some. */
+async function openStrip(scene, place) {
+  const visit = await Visit.open(scene, `#/assets?location=${encodeURIComponent(place)}`)
+  const strip = visit.page.getByRole('table', { name: 'Expiring warranties' })
+  await sees(strip, 'there is no strip of warranties')
+  const months = async () => {
+    const names = await strip.getByRole('columnheader').getByRole('link').evaluateAll((links) => links.map(({ ariaLabel }) => ariaLabel))
+    const counts = (await strip.getByRole('cell').allTextContents()).map((text) => Number(text))
+    assert.deepEqual([names.length, counts.length], [12, 12])
+    return Object.fromEntries(names.map((name, n) => [name, counts[n]]).filter(([, count]) => count > 0))
+  }
+  const asked = () => visit.requests.filter(({ request }) => request.url().includes('warranty_from')).length
+  return { visit, page: visit.page, months, asked }
+}
+
+/** Each picture has its numbers in a table, and leads to what it counts. */
+async function pictures(scene) {
+  const place = unique('Hall')
+  const [soon, late] = [later(2), later(5)]
+  const create = (count, more) =>
+    scene.api.post('/assets/batch', {
+      operations: Array.from({ length: count }, () => ({ op: 'create', body: { name: 'Thing', location: place, ...more } })),
+    })
+  await create(2, { warranty_until: soon.day })
+  await create(1, { warranty_until: late.day, status: 'in_use' })
+  await create(1, { warranty_until: '2020-05-31', location: `${place} / 2` })
+  const { visit, page, months, asked } = await openStrip(scene, place)
+  assert.deepEqual(await months(), { [soon.month]: 2, [late.month]: 1 })
+  assert.equal(asked(), 1, 'a strip of few warranties takes several requests')
+  const first = (path) => visit.requests.findIndex(({ request }) => request.url().includes(path))
+  assert.ok(first('/v1/assets?') < first('/v1/stats'), 'the pictures come before the rows')
+  const row = (table, name) => page.getByRole('table', { name: table }).getByRole('row', { name })
+  for (const name of [/In stock 3$/, /In use 1$/, /Scrapped 0$/]) await sees(row('By status', name), `no row is ${name}`)
+  const arcs = await page
+    .locator('.ring [class]')
+    .evaluateAll((all) => all.map((arc) => ['stroke-dasharray', 'stroke-dashoffset'].map((name) => parseFloat(arc.getAttribute(name)))))
+  assert.deepEqual(arcs, [[74, 0], [24, -75]], 'the ring has other shares')
+  await sees(row('By location', /^2 1$/), 'no bar is that of the place below')
+  const widths = await page.locator('table:not(.strip) .bar rect').evaluateAll((all) => all.map((bar) => parseInt(bar.getAttribute('width'))))
+  assert.deepEqual(widths, [100, 33], 'the bars have other lengths')
+  assert.equal(await page.locator('.pictures svg:not([aria-hidden=true])').count(), 0, 'a picture is read without its table')
+  await visit.look('pictures')
+  await page.getByRole('link', { name: soon.month, exact: true }).click()
+  await until(async () => (await page.locator('a.row').count()) === 2, 'a month leads to other assets')
+  await sees(page.locator('.strip [aria-current=true]'), 'nobody sees which month is chosen')
+  assert.deepEqual(await months(), { [soon.month]: 2, [late.month]: 1 }, 'the strip loses the other months')
+  await visit.go(`#/assets?location=${encodeURIComponent(place)}`)
+  await page.getByRole('link', { name: 'Expired' }).click()
+  await until(async () => (await page.locator('a.row').count()) === 1, 'the expired warranty is not found')
+  await visit.close()
+}
+
+/** More warranties than one request tells: the months up to the last of the first 100 are known, the 7 others are asked for. */
+async function manyWarranties(scene) {
+  const place = unique('Hall')
+  const [soon, late] = [later(2), later(5)]
+  for (const { day, count } of [{ day: soon.day, count: 60 }, { day: late.day, count: 41 }]) {
+    for (let left = count; left > 0; left -= 20) {
+      const body = { name: 'Thing', location: place, warranty_until: day }
+      await scene.api.post('/assets/batch', { operations: Array.from({ length: Math.min(left, 20) }, () => ({ op: 'create', body })) })
+    }
+  }
+  const { months, asked } = await openStrip(scene, place)
+  assert.deepEqual(await months(), { [soon.month]: 60, [late.month]: 41 })
+  assert.equal(asked(), 1 + 7, 'the strip takes another number of requests')
+}
+
 async function conflict(scene) {
   const { api } = scene
   const { id } = await newAsset(api)
@@ -71,7 +145,7 @@ async function conflict(scene) {
   await sees(page.locator('.field').filter({ hasText: 'Price' }).locator('.wrong'), 'the problem is not at its field')
   await visit.label('Price').fill('1249.50')
   await visit.press('Preview')
-  await sees(page.getByRole('heading', { name: 'This would change' }), 'there is no preview')
+  await sees(page.getByRole('heading', { name: 'This would happen' }), 'there is no preview')
   await visit.look('change')
   assert.equal((await api.get(`/assets/${id}`)).purchase_price, null, 'the preview changes something')
   await api.patch(`/assets/${id}`, { notes: 'meanwhile' })
@@ -163,12 +237,16 @@ async function german(scene) {
     assert.equal(await wrong.locator('[lang=en]').count(), 1, `${label} lacks the words of the service`)
   }
   await visit.look('german')
+  await visit.go('#/assets?status=lost')
+  await sees(page.getByRole('alert').getByText('Status: Nicht angenommen (englisch): must be'), 'a refused filter is not told in German')
   await visit.close()
 }
 
 export const assets = {
   'from a search to an asset and its history': search,
-  'filters, sorting and pictures': filters,
+  'filters and sorting': filters,
+  'pictures with tables and links': pictures,
+  'many warranties': manyWarranties,
   'a change with a conflict': conflict,
   'the address of a label': label,
   'an asset as it was': asOf,

@@ -1,12 +1,11 @@
 // Requests to the API, as any client sends them.
-import { query, say } from './dom.js'
-import { has, t } from './text.js'
+import { has, query, say, t } from './page.js'
 
 const MAX_ATTEMPTS = 6
 const KEY = 'key'
 const kept = new Map()
 /** The address of the API: the page is below it. */
-export const BASE = new URL('../../', import.meta.url).href.replace(/\/$/, '')
+const BASE = new URL('../../', import.meta.url).href.replace(/\/$/, '')
 
 /** Key, scopes and organization of this tab. @type {{ key: string | null, me: any, offset: number }} */
 export const session = { key: sessionStorage.getItem(KEY), me: null, offset: 0 }
@@ -51,22 +50,18 @@ export function uuid() {
   return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-/** What somebody means to do once: a request sent again has the same idempotency key, and any other request another one. */
-export class Intent {
-  #keys = new Map()
-  /** Posts; `round` tells equal requests apart. */
-  post(path, body, round = 0) {
+/**
+ * What somebody means to do once: returns a function that posts. A request sent again has the same idempotency key, and any other
+ * request another one; `round` tells equal requests apart.
+ */
+export function intent() {
+  const keys = new Map()
+  return (path, body, round = 0) => {
     const request = JSON.stringify([path, body, round])
-    if (!this.#keys.has(request)) this.#keys.set(request, uuid())
-    return post(path, body, this.#keys.get(request))
+    if (!keys.has(request)) keys.set(request, uuid())
+    return post(path, body, keys.get(request))
   }
 }
-
-const pause = (seconds, signal) =>
-  new Promise((resolve, reject) => {
-    setTimeout(resolve, seconds * 1000)
-    signal?.addEventListener('abort', () => reject(signal.reason))
-  })
 
 /**
  * Sends a request, and waits while the service is busy.
@@ -98,7 +93,7 @@ export async function send(method, path, { body, headers = {}, signal, as = 'jso
     if (!isBusy || attempt === MAX_ATTEMPTS) throw problem
     const seconds = Math.min(Number(reply.headers.get('retry-after')) || attempt, 60)
     say(t('waiting', { count: seconds }))
-    await pause(seconds, signal)
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
     say('')
   }
 }
@@ -115,8 +110,8 @@ export const plan = (path, body) => post(`${path}?dry_run=true`, body)
 /** A value in a list of values, whose commas are no separators. */
 export const literal = (value) => (value === 'none' ? '\\none' : value.replaceAll(',', '\\,'))
 
-/** Returns a function that gives a new signal, and aborts the one before. @param {AbortSignal} signal */
-export function latest(signal) {
+/** Returns a function that gives a new signal, and aborts the one before. @param {AbortSignal} [signal] */
+export function latest(signal = new AbortController().signal) {
   let last = new AbortController()
   return () => {
     last.abort()
@@ -129,6 +124,13 @@ export function latest(signal) {
 export function cached(path) {
   if (!kept.has(path)) kept.set(path, get(path).catch((error) => (kept.delete(path), Promise.reject(error))))
   return kept.get(path)
+}
+
+/** What was read ahead, once; otherwise reads it. @param {string} path @param {AbortSignal} signal */
+export async function fresh(path, signal) {
+  const reply = kept.get(path) ?? get(path, signal)
+  kept.delete(path)
+  return reply
 }
 
 /** What is read once, or null if this key can't read it. */

@@ -1,19 +1,81 @@
-// One asset: fields, label, processes, history, and its change. And the changes of all assets.
+// Assets: their fields and values in words, one asset with its label, processes, history and change, and the changes of all.
 import { Problem, assetTypes, endOf, get, instanceName, known, latest, may, send, userName } from './api.js'
-import { button, card, facts, go, h, heading, hint, link, own, say, show, skeleton } from './dom.js'
-import { attempt, clearProblems, dayField, empty, field, form, input, locationField, personField, problemBox, select, showProblems, submit } from './form.js'
-import { ago, has, moment, named, sentence, status, t } from './text.js'
-import { FIELDS, STATUSES, assetLink, changeLines, differences, fieldName, pill, plain, valueOf } from './words.js'
+import { ago, amount, button, card, date, facts, go, h, has, heading, hint, link, moment, named, own, say, sentence, show, skeleton, status, t } from './page.js'
+import { attempt, clearProblems, dayField, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
+
+/** In the order in which they are shown. */
+const FIELDS = [
+  'name', 'status', 'asset_type_id', 'location', 'assigned_to', 'manufacturer', 'model', 'serial_number',
+  'purchase_date', 'purchase_price', 'warranty_until', 'last_seen_at', 'notes',
+]
+export const STATUSES = ['in_stock', 'preparing', 'in_use', 'in_service', 'returned', 'scrapped']
+/** So many assets take part in one process. */
+export const MOST = 20
+
+export const fieldName = (name) => named(`field.${name}`, name)
+
+/** A pill with a dot, whose text says the status too. */
+export const pill = (name) => h('span.pill', h('i', { className: `dot s-${name}`, ariaHidden: 'true' }), status(name))
+
+/** A link to an asset, or to the asset of an instance, an event or a refusal. */
+export const assetLink = (one) =>
+  link([h('span.tag', one.asset_tag ?? one.entity_tag), ' ', own(one.asset_name ?? one.entity_name ?? one.name)], `asset/${one.asset_id ?? one.entity_id ?? one.id}`)
+
+/** Assets in lines, each with its status or what `more` says. @param {any[]} assets @param {(asset: any) => any} [more] */
+export const assetList = (assets, more = ({ status }) => pill(status)) =>
+  h('ul.plain-list.assets', assets.map((asset) => h('li', assetLink(asset), more(asset))))
+
+/** A value in words. @returns {Promise<any>} */
+async function valueOf(name, value) {
+  if ((value ?? '') === '') return '–'
+  const catalog = async (kind) => own((await known('catalog:read', `/catalog/${kind}/${value}`))?.name ?? value)
+  switch (name) {
+    case 'status': return status(value)
+    case 'assigned_to': return own((await userName(value)) ?? t('somebody'))
+    case 'asset_type_id': return catalog('asset-types')
+    case 'model_id': return catalog('models')
+    case 'purchase_price': return amount(value)
+    case 'purchase_date':
+    case 'warranty_until': return date(value)
+    case 'last_seen_at': return ago(value)
+    default: return own(plain(value))
+  }
+}
+
+export const plain = (value) =>
+  typeof value === 'boolean' ? t(value ? 'yes' : 'no') : typeof value === 'object' ? JSON.stringify(value) : String(value)
+
+const isSame = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null)
+
+/**
+ * Changes as lines: what, from what, to what. Custom fields one by one.
+ * @param {Record<string, { old: any, new: any }>} changes
+ */
+function changeLines({ custom_fields: custom, ...changes }) {
+  const all = Object.entries(changes).map(([name, { old, new: now }]) => [name, fieldName(name), old, now])
+  for (const member of Object.keys({ ...custom?.old, ...custom?.new })) {
+    const [old, now] = [custom.old?.[member], custom.new?.[member]]
+    if (!isSame(old, now)) all.push(['', own(member), old, now])
+  }
+  return Promise.all(all.map(async ([name, label, old, now]) =>
+    h('li', h('b', label), ': ', (old ?? null) !== null
+      && [h('del', await valueOf(name, old)), h('span.unseen', ` ${t('to')}`), h('span', { ariaHidden: 'true' }, ' → ')],
+    h('ins', await valueOf(name, now)))))
+}
+
+/** What differs between two states of an asset. */
+function differences(before, after) {
+  const names = [...FIELDS, 'model_id', 'custom_fields'].filter((name) => name !== 'last_seen_at' && !isSame(before[name], after[name]))
+  return Object.fromEntries(names.map((name) => [name, { old: before[name] ?? null, new: after[name] ?? null }]))
+}
 
 /** Goes to the asset that wears a tag. */
-export async function byTag(main, _, signal, [, tag]) {
-  show(main, skeleton(8))
+export async function byTag(_, __, signal, [, tag]) {
   const { data } = await get(`/assets/by-tag/${encodeURIComponent(tag)}`, signal)
   go(`asset/${data.id}`, {}, true)
 }
 
 export async function asset(main, params, signal, [, id]) {
-  show(main, skeleton(12))
   const path = `/assets/${id}`
   const here = `asset/${id}`
   let { body: { data }, etag } = await send('GET', path, { signal })
@@ -47,8 +109,9 @@ export async function asset(main, params, signal, [, id]) {
     try {
       const shown = day ? (await get(path, signal, { as_of: endOf(day) })).data : data
       const names = FIELDS.filter((name) => (day || name !== 'name') && name in shown)
-      const rows = await Promise.all(names.map(async (name) => /** @type {[any, any]} */ (
-        [fieldName(name), name === 'asset_type_id' && shown.asset_type_name ? own(shown.asset_type_name) : await valueOf(name, shown[name])])))
+      /** @type {any[]} */
+      const rows = await Promise.all(names.map(async (name) =>
+        [fieldName(name), name === 'asset_type_id' && shown.asset_type_name ? own(shown.asset_type_name) : await valueOf(name, shown[name])]))
       for (const [name, value] of Object.entries(shown.custom_fields)) rows.push([own(name), own(plain(value))])
       for (const name of ['created_at', 'updated_at']) rows.push([fieldName(name), ago(shown[name])])
       if (day === params.day) show(box, day && h('p.past', { role: 'status' }, t('as-it-was', { day: moment(`${day}T23:59`) }), ' ', back), facts(rows))
@@ -63,7 +126,7 @@ export async function asset(main, params, signal, [, id]) {
     const label = h('div.label')
     const processes = h('div', skeleton(3))
     show(side, may('processes:read') && card(t('processes'), processes), card(t('label'), label))
-    showLabel(label).catch(() => show(label, hint(t('no-label'))))
+    attempt(label, () => showLabel(label))
     if (may('processes:read')) attempt(processes, () => showProcesses(processes))
   }
 
@@ -72,7 +135,7 @@ export async function asset(main, params, signal, [, id]) {
     const url = URL.createObjectURL(body)
     signal.addEventListener('abort', () => URL.revokeObjectURL(url))
     show(place, h('img', { src: url, alt: t('label-of', { tag: data.asset_tag }), width: 250, height: 100 }),
-      h('a', { href: url, download: `label-${data.asset_tag.replace(/[^0-9A-Za-z-]+/g, '-')}.svg` }, t('save-label')))
+      h('a', { href: url, download: `label-${data.asset_tag.replace(/[^0-9A-Za-z-]+/g, '-')}.svg` }, t('save')))
   }
 
   async function showProcesses(place) {
@@ -95,7 +158,7 @@ export async function asset(main, params, signal, [, id]) {
       const lines = await Promise.all(entries.map(entry))
       if (page === 1) show(history)
       history.append(...lines)
-      show(more, page < meta.total_pages && button(t('older'), () => showHistory(page + 1)))
+      show(more, page < meta.total_pages && button(t('more'), () => showHistory(page + 1)))
       history.ariaBusy = 'false'
     })
   }
@@ -150,8 +213,8 @@ async function entry(event) {
     event.entity_tag && h('p', assetLink(event)),
     h('p', h('b', own(actor.user_name ?? actor.key_name)), actor.link_id && h('span.hint', ` ${t('by-link')}`), ' ', what,
       process && sentence(`history.${running.new ? 'started' : 'ended'}`, { process }), ' ', h('span.hint', ago(at))),
-    kind === 'created' ? list && h('details', h('summary', t('history.fields')), list) : list,
-    changes === null && hint(t('history.too-long')))
+    kind === 'created' ? list && h('details', h('summary', t('fields')), list) : list,
+    changes === null && hint('…'))
 }
 
 /** What changed in a period, and by whom: the oldest first, as the feed has it. */
@@ -177,7 +240,7 @@ export function changes(main, params, signal) {
       if (asked.aborted) return
       if (!after) show(list)
       list.append(...lines)
-      if (!list.children.length && !meta.has_more) show(list, h('li', empty(t('nothing-found'), '')))
+      if (!list.children.length && !meta.has_more) show(list, h('li', empty(t('nothing-found'))))
       show(more, meta.has_more && button(t('more'), () => showAll(meta.after)))
     }, () => showAll(after))
   }
@@ -222,25 +285,17 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
   async function preview() {
     clearProblems(element, place)
     const patch = body()
-    try {
-      const lines = Object.keys(patch).length ? await changeLines(differences(asset, (await patched(patch, '?dry_run=true')).body.data)) : []
-      if (lines.length === 0) return show(place, hint({ role: 'status' }, t('no-change')))
-      show(place, h('div.plan', { role: 'status' }, h('h3', t('would-change')), h('ul', lines)))
-      show(next, button(t('save'), () => save(patch), 'primary'), button(t('keep-editing'), edit), cancel())
-      next.firstChild.focus()
-    } catch (error) {
-      await refused(error)
-    }
+    const lines = Object.keys(patch).length ? await changeLines(differences(asset, (await patched(patch, '?dry_run=true')).body.data)) : []
+    if (lines.length === 0) return show(place, hint({ role: 'status' }, t('no-change')))
+    show(place, planBox(t('would-happen'), lines))
+    show(next, button(t('save'), () => save(patch).catch(refused), 'primary'), button(t('keep-editing'), edit), cancel())
+    next.firstChild.focus()
   }
 
   const patched = (body, query = '') => send('PATCH', `/assets/${asset.id}${query}`, { body, headers: { 'if-match': etag } })
   async function save(patch) {
-    try {
-      const { body: { data }, etag: tag } = await patched(patch)
-      saved(data, tag)
-    } catch (error) {
-      await refused(error)
-    }
+    const { body: { data }, etag: tag } = await patched(patch)
+    saved(data, tag)
   }
 
   async function refused(error) {
@@ -258,7 +313,7 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
     clearProblems(element, place)
     show(next, submit(t('preview')), cancel())
   }
-  const element = form(preview, h('h2', t('change')),
+  const element = form(() => preview().catch(refused), h('h2', t('change')),
     h('div.grid', all.map(({ name, control }) => field(fieldName(name), control, `/${name}`)),
       custom.map(({ name, control }) => field(own(name), control, `/custom_fields_patch/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`))),
     place, next)

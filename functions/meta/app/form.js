@@ -1,7 +1,6 @@
 // Fields, their problems, and fields that suggest as one types.
-import { Problem, cached, get } from './api.js'
-import { button, every, h, hint, newId, own, query, show } from './dom.js'
-import { named, t } from './text.js'
+import { Problem, cached, get, latest } from './api.js'
+import { button, every, h, hint, named, newId, own, query, show, t } from './page.js'
 
 /** A field with its name. The control has the pointer of its problems, such as `/name`. */
 export function field(label, control, pointer = '') {
@@ -37,9 +36,15 @@ export function problemBox(error, again) {
   const details = error.code === 'VALIDATION_ERROR' ? error.errors : []
   return h('div.problem', { role: 'alert' },
     h('p', error.text),
-    details.length > 0 && h('ul', details.map((fault) => h('li', { lang: 'en' }, `${fault.parameter ?? fault.pointer}: ${fault.detail}`))),
+    details.length > 0 && h('ul', details.map(({ parameter, pointer = '', detail }) => {
+      const name = parameter ?? pointer.split('/').at(-1)
+      return h('li', own(named(`field.${name}`, name)), ': ', faultText(name, detail))
+    })),
     again && button(t('try-again'), again))
 }
+
+/** What would happen, or did. */
+export const planBox = (title, lines) => h('div.plan', { role: 'status' }, h('h3', title), h('ul', lines))
 
 /** Does something, and shows in `place` what goes wrong, unless nobody waits for it any more. @param {() => any} [again] */
 export async function attempt(place, act, again) {
@@ -50,26 +55,23 @@ export async function attempt(place, act, again) {
   }
 }
 
-/** What a field takes, in the reader's language: the server's own words are English. */
-function rule(control, pointer) {
-  const name = pointer.split('/')[1]
-  const kind = !control.value || control.type === 'checkbox' ? 'required' : control.type === 'date' ? 'date' : name
-  return named(`rule.${kind}`, '')
-}
+/** What a field takes, in the reader's language. The service gives faults of fields no code, only English words: they follow. */
+export const faultText = (name, detail) => [named(`rule.${name}`, t('rule.other')), ' ', h('span.hint', { lang: 'en' }, detail)]
 
 /** Shows the problems of a form beside its fields, and the others in `place`. */
 export function showProblems(form, place, error) {
   if (!(error instanceof Problem)) throw error
   clearProblems(form, place)
-  const rest = error.errors.filter(({ pointer, detail }) => {
+  error.errors = error.errors.filter(({ pointer, detail }) => {
     const control = every(form, '[data-pointer]').find(({ dataset }) => dataset.pointer === pointer)
     if (!control) return true
     const id = newId()
     control.setAttribute('aria-invalid', 'true')
     control.setAttribute('aria-describedby', id)
-    control.closest('.field').append(h('div.wrong', { id }, rule(control, pointer), hint({ lang: 'en' }, detail)))
+    const kind = !control.value || control.type === 'checkbox' ? 'required' : control.type === 'date' ? 'date' : pointer.split('/')[1]
+    control.closest('.field').append(h('div.wrong', { id }, faultText(kind, detail)))
   })
-  show(place, problemBox(Object.assign(new Problem(error.status, error.body), { errors: rest })))
+  show(place, problemBox(error))
   form.querySelector('[aria-invalid]')?.focus()
 }
 
@@ -103,8 +105,8 @@ export const searchField = (value, hint, look, signal) =>
  */
 export function suggesting({ find, chosen, value = '', stays = true, placeholder = '' }) {
   const list = h('ul.suggestions', { id: newId(), role: 'listbox', hidden: true, ariaLabel: t('search') })
-  const control = input('text', value, { role: 'combobox', ariaExpanded: 'false', 'aria-controls': list.id, ariaAutoComplete: 'list', placeholder })
-  let items = [], active = -1, abort = new AbortController()
+  const newSearch = latest()
+  let items = [], active = -1
   const open = (isOpen) => {
     list.hidden = !isOpen
     control.ariaExpanded = String(isOpen)
@@ -112,7 +114,7 @@ export function suggesting({ find, chosen, value = '', stays = true, placeholder
     control.removeAttribute('aria-activedescendant')
   }
   const close = () => {
-    abort.abort()
+    newSearch()
     open(false)
   }
   const choose = (item) => {
@@ -127,9 +129,7 @@ export function suggesting({ find, chosen, value = '', stays = true, placeholder
     list.children[active].scrollIntoView({ block: 'nearest' })
   }
   const look = async () => {
-    abort.abort()
-    abort = new AbortController()
-    const { signal } = abort
+    const signal = newSearch()
     items = await find(control.value.trim(), signal).catch(() => [])
     if (signal.aborted || document.activeElement !== control) return
     show(list, items.map((item) => h('li', { id: newId(), role: 'option', ariaSelected: 'false',
@@ -137,22 +137,24 @@ export function suggesting({ find, chosen, value = '', stays = true, placeholder
     open(items.length > 0)
   }
   const lookSoon = debounced(look, 150)
-  control.addEventListener('input', () => (stays && chosen(null), lookSoon()))
-  control.addEventListener('focus', () => stays || lookSoon())
-  control.addEventListener('blur', close)
-  control.addEventListener('keydown', (event) => {
-    const isDown = event.key === 'ArrowDown'
-    if (isDown || event.key === 'ArrowUp') {
-      event.preventDefault()
-      if (list.hidden) look()
-      else mark(active < 0 && !isDown ? -1 : active + (isDown ? 1 : -1))
-    } else if (event.key === 'Enter' && !list.hidden) {
-      event.preventDefault()
-      choose(items[Math.max(active, 0)])
-    } else if (event.key === 'Escape' && !list.hidden) {
-      event.stopPropagation()
-      close()
-    }
+  const control = input('text', value, {
+    role: 'combobox', ariaExpanded: 'false', 'aria-controls': list.id, ariaAutoComplete: 'list', placeholder, blur: close,
+    input: () => (stays && chosen(null), lookSoon()),
+    focus: () => stays || lookSoon(),
+    keydown: (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+      if (step) {
+        event.preventDefault()
+        if (list.hidden) look()
+        else mark(Math.max(active, step < 0 ? 0 : -1) + step)
+      } else if (event.key === 'Enter' && !list.hidden) {
+        event.preventDefault()
+        choose(items[Math.max(active, 0)])
+      } else if (event.key === 'Escape' && !list.hidden) {
+        event.stopPropagation()
+        close()
+      }
+    },
   })
   h('div.combobox', control, list)
   return control
@@ -185,7 +187,7 @@ export const locationField = (value, chosen = (_) => {}) =>
   })
 
 /** What stands in place of an empty list: what to do. */
-export const empty = (title, text, ...actions) => h('div.empty', h('p', h('strong', title)), text && hint(text), ...actions)
+export const empty = (title, text = '', ...actions) => h('div.empty', h('p', h('strong', title)), text && hint(text), ...actions)
 
 /** Links to the pages before and after. @param {any} meta @param {(page: number, text: string) => any} link */
 export const pager = ({ page, total_pages: of }, link) =>

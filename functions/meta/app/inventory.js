@@ -1,9 +1,8 @@
 // The inventory: search, filters, the list, what to do with chosen assets, and pictures.
-import { Intent, assetTypes, get, known, latest, literal, may, now } from './api.js'
-import { button, card, every, go, h, hint, link, own, part, say, show, skeleton } from './dom.js'
+import { assetTypes, cached, fresh, get, intent, known, latest, literal, may, now } from './api.js'
+import { ago, amount, button, card, date, every, go, h, hint, link, number, own, query, say, show, skeleton, status, svg, t } from './page.js'
 import { attempt, debounced, empty, field, input, locationField, pager, personField, searchField, select } from './form.js'
-import { ago, amount, date, number, status, t } from './text.js'
-import { MOST, STATUSES, fieldName, pill } from './words.js'
+import { MOST, STATUSES, fieldName, pill } from './asset.js'
 
 const LIMIT = 50
 const MOST_CHOSEN = 100
@@ -21,6 +20,12 @@ function filters({ q, status, type, location, person, cf, cv, from, before }) {
     ...(cf && cv ? { [`custom_fields.${cf}`]: literal(cv) } : {}),
   }
 }
+
+const listPath = (params, expand) =>
+  `/assets${query({ ...filters(params), sort: params.sort, page: Number(params.page) || 1, limit: LIMIT, expand })}`
+
+/** Asks for the first page before it is known what the key may read: most may read who has an asset. */
+export const readAhead = (params) => cached(listPath(params, 'assigned_to')).catch(() => {})
 
 export function inventory(main, first, signal) {
   let params = first
@@ -105,14 +110,14 @@ export function inventory(main, first, signal) {
   function showMove() {
     const place = locationField('')
     const problem = h('div')
-    const intent = new Intent()
+    const once = intent()
     const move = () => attempt(problem, async () => {
       const location = place.value.trim()
       if (!location) return place.focus()
       const ids = [...chosen]
       for (let n = 0; n < ids.length; n += MOST) {
         const part = ids.slice(n, n + MOST)
-        await intent.post('/assets/batch', { operations: part.map((id) => ({ op: 'update', id, body: { location } })) })
+        await once('/assets/batch', { operations: part.map((id) => ({ op: 'update', id, body: { location } })) })
         for (const id of part) chosen.delete(id)
       }
       say(t('moved', { count: ids.length, place: location }))
@@ -169,101 +174,134 @@ export function inventory(main, first, signal) {
     return h('thead', h('tr', h('th', { scope: 'col' }, h('label', all)), COLUMNS.map(column)))
   }
 
-  function unfilter() {
+  const unfilter = (look) => button(t('clear-filters'), () => {
     search.value = ''
     go('assets', { sort: params.sort }, true)
-  }
+  }, look)
 
   const newList = latest(signal)
   async function showList() {
     const listed = newList()
     body.ariaBusy = 'true'
-    for (const place of [totals, clear, pages]) if (body.querySelector('.problem')) show(place)
     await attempt(body, async () => {
-      const expand = may('users:read') ? 'assigned_to' : ''
-      const { data, meta } = await get('/assets', listed, { ...filters(params), sort: params.sort, page: Number(params.page) || 1, limit: LIMIT, expand })
+      const { data, meta } = await fresh(listPath(params, may('users:read') ? 'assigned_to' : ''), listed)
+      listed.throwIfAborted()
+      if (!data.length && meta.total) return set({})
       const isFiltered = Object.values(filters(params)).some(Boolean)
-      const unfiltering = (look) => button(t('clear-filters'), unfilter, look)
       show(body, data.length ? h('table.devices', h('caption.unseen', t('nav.assets')), head(), h('tbody', data.map(row)))
-        : meta.total ? empty(t('nothing-found'), '', button(t('first-page'), () => set({})))
-          : isFiltered ? empty(t('nothing-found'), t('nothing-found-hint'), unfiltering())
-            : empty(t('no-assets'), 'assetctl import FILE'))
+        : isFiltered ? empty(t('nothing-found'), '', unfilter()) : empty(t('no-assets'), 'assetctl import FILE'))
       show(totals, t('assets', { count: meta.total }))
-      show(clear, data.length > 0 && isFiltered && unfiltering('plain'))
+      show(clear, data.length > 0 && isFiltered && unfilter('plain'))
       show(pages, pager(meta, (page, text) => link(text, 'assets', { ...params, page }, 'button')))
     }, showList)
-    if (!listed.aborted) body.ariaBusy = 'false'
+    if (listed.aborted) return
+    body.ariaBusy = 'false'
+    picturesSoon()
   }
 
+  let pictured = ''
   const newPictures = latest(signal)
+  /** After the list, and only if it shows other assets than before. */
   async function showPictures() {
+    const asked = filters(params)
+    const shown = JSON.stringify([asked, totals.textContent])
+    if (pictured === shown) return
+    pictured = shown
     const drawn = newPictures()
     const depth = Math.min(8, params.location && params.location !== 'none' ? params.location.split('/').length + 1 : 1)
-    const asked = filters(params)
     await attempt(pictures, async () => {
       const [{ data: { assets } }, { data: places }] = await Promise.all([
         get('/stats', drawn, asked), get('/stats', drawn, { ...asked, group_by: 'location', depth })])
-      show(pictures, byStatus(assets), byPlace(places, depth), byWarranty(assets.warranty))
-    }, showPictures)
+      const months = h('div.months', skeleton(3))
+      show(pictures, byStatus(assets), byPlace(places, depth), card(t('warranties'), months))
+      show(months, await byMonth(assets.warranty.ended, asked, drawn))
+    }, () => {
+      pictured = ''
+      showPictures()
+    })
   }
 
   const filtered = (text, changes) => link(text, 'assets', { ...params, page: '', ...changes })
 
-  function byStatus(assets) {
-    const items = STATUSES.map((name) => ({ name: filtered(status(name), { status: name }), count: assets.by_status[name] ?? 0, look: `s-${name}` }))
-    // Whole ten-thousandths: sums of decimals have no rounding errors.
-    const value = Object.values(assets.value_by_status).reduce((sum, text) => sum + tenThousandths(text), 0n)
-    const sum = `${value / 10_000n}.${String(value % 10_000n).padStart(4, '0')}`
-    return bars(t('by-status'), items, hint(t('value', { sum: amount(sum) }), ' · ', t('assigned', { count: assets.assigned })))
+  function byStatus({ by_status: counts, value_by_status: values, assigned, total }) {
+    let before = 0
+    const circle = (more) => svg('circle', { cx: 50, cy: 50, r: 42, pathLength: 100, ...more })
+    const arcs = STATUSES.filter((name) => counts[name]).map((name) => {
+      const share = (100 * counts[name]) / total
+      const arc = circle({ class: `s-${name}`, 'stroke-dashoffset': -before, 'stroke-dasharray': `${Math.max(share - 1, share / 2)} 100` })
+      before += share
+      return arc
+    })
+    const row = (name) => line(counts[name] ?? 0, h('i', { className: `dot s-${name}`, ariaHidden: 'true' }), filtered(status(name), { status: name }))
+    const ring = svg('svg', { class: 'ring', viewBox: '0 0 100 100', 'aria-hidden': 'true' }, circle(), arcs)
+    const sum = Object.values(values).reduce((sum, value) => sum + Number(value), 0)
+    return card(t('by-status'), h('div.shares', ring, table(t('by-status'), h('tbody', STATUSES.map(row)))),
+      hint(t('value', { sum: amount(sum) }), ' · ', t('assigned', { count: assigned })))
   }
 
   function byPlace({ groups, rest }, depth) {
     if (!groups.some(({ value }) => value !== null)) return null
-    const bar = ({ value, count }) => ({ count,
-      name: filtered(value === null ? t('no-location') : own(depth > 1 ? value.split(' / ').pop() : value), { location: value ?? 'none' }) })
+    const most = groups[0].count
+    const row = ({ value, count }) => line(count,
+      filtered(value === null ? t('no-location') : own(depth > 1 ? value.split(' / ').pop() : value), { location: value ?? 'none' }), bar((100 * count) / most, 100))
     const hidden = groups.slice(10).reduce((sum, { count }) => sum + count, rest.count)
-    return bars(t('by-location'), groups.slice(0, 10).map(bar), hidden > 0 && hint(t('elsewhere-count', { count: hidden })))
+    return card(t('by-location'), table(t('by-location'), h('tbody', groups.slice(0, 10).map(row))), hidden > 0 && hint(t('elsewhere-count', { count: hidden })))
   }
 
-  function byWarranty(warranty) {
-    const day = (days) => new Date(+now() + days * 86_400_000).toISOString().slice(0, 10)
-    const bar = (name, count, limits) => ({ count, name: filtered(name, { ...limits, sort: 'warranty_until' }) })
-    return bars(t('warranties'), [bar(t('warranty-ended'), warranty.ended, { from: '', before: day(0) }),
-      ...[30, 60, 90].map((count) => bar(t('warranty-within', { count }), warranty[`within_${count}`], { from: day(0), before: day(count + 1) }))])
+  /** Warranties that end in this month and the next 11: one request for the first 100 of them, and one for each month with others. */
+  async function byMonth(ended, asked, drawn) {
+    const [today] = now().toISOString().split('T')
+    const starts = Array.from({ length: 13 }, (_, n) => n ? new Date(Date.UTC(+today.slice(0, 4), +today.slice(5, 7) - 1 + n)).toISOString().slice(0, 10) : today)
+    const read = (from, before, limit) => get('/assets', drawn, { ...asked, warranty_from: from, warranty_before: before, sort: 'warranty_until', limit })
+    const { data, meta: { total } } = await read(today, starts[12], 100)
+    const months = []
+    for (let n = 0; n < 12; n++) {
+      const [from, before] = starts.slice(n)
+      const isComplete = total === data.length || data.at(-1).warranty_until >= before
+      const count = isComplete ? data.filter(({ warranty_until: end }) => end >= from && end < before).length : (await read(from, before, 1)).meta.total
+      months.push({ from, before, count })
+    }
+    const most = Math.max(1, ...months.map(({ count }) => count))
+    const head = ({ from, before }) => {
+      const name = filtered(date(from, { month: 'narrow' }), { from, before, sort: 'warranty_until' })
+      name.ariaLabel = name.title = date(from, { month: 'long', year: 'numeric' })
+      name.ariaCurrent = params.from === from ? 'true' : null
+      return h('th', { scope: 'col' }, name)
+    }
+    const strip = table(t('warranties'), h('thead', h('tr', months.map(head))),
+      h('tbody', h('tr', months.map(({ count }) => h('td', h('span', number(count)), bar(100, (100 * count) / most))))))
+    strip.className = most > 999 ? 'strip long' : 'strip'
+    return [strip, ended > 0 && hint(filtered(t('warranty-ended'), { from: '', before: today, sort: 'warranty_until' }), ': ', number(ended))]
   }
 
-  const picturesSoon = debounced(() => signal.aborted || !picturePanel.open || showPictures(), 500)
+  const picturesSoon = debounced(() => signal.aborted || !picturePanel.open || body.ariaBusy === 'true' || showPictures(), 500)
   function showAll() {
+    pictured = ''
     showFilters()
     showList()
-    picturesSoon()
     showBasket()
   }
   showAll()
-  part('main').classList.add('wide')
   return {
     title: t('nav.assets'),
     update(next) {
-      const needsPictures = JSON.stringify(filters(params)) !== JSON.stringify(filters(next))
+      const isSame = JSON.stringify(controlled(params)) === JSON.stringify(controlled(next))
       params = next
       if (document.activeElement !== search) search.value = params.q ?? ''
-      showFilters()
+      if (!isSame) showFilters()
       showList()
-      if (needsPictures) picturesSoon()
     },
   }
 }
 
-function tenThousandths(text) {
-  const [whole, fraction = ''] = text.split('.')
-  return BigInt(whole + fraction.padEnd(4, '0').slice(0, 4))
-}
+/** The parameters that have controls beside the search field. */
+const controlled = ({ q: _, page: __, ...others }) => others
 
-/** Bars, one for each row; a table for readers who can't see them. @param {string} title @param {{ name: any, count: number, look?: string }[]} items */
-function bars(title, items, more = null) {
-  const most = Math.max(1, ...items.map(({ count }) => count))
-  const row = ({ name, count, look = '' }) => h('tr', h('th', { scope: 'row' }, name,
-    h('div.bar', h('i', { className: look, style: `width: ${(100 * count) / most}%` }))), h('td', number(count)))
-  return card(title, h('table', h('caption.unseen', title),
-    h('tbody', items.map(row))), more)
-}
+/** A picture is also a table, for readers who can't see it. */
+const table = (title, ...rows) => h('table', h('caption.unseen', title), rows)
+
+const line = (count, ...name) => h('tr', h('th', { scope: 'row' }, name), h('td', number(count)))
+
+/** A rectangle in an area of 100 by 100. */
+const bar = (width, height) =>
+  svg('svg', { class: 'bar', viewBox: '0 0 100 100', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, svg('rect', { width, height, y: 100 - height }))

@@ -1,10 +1,8 @@
 // People: what somebody has and had, and their offboarding.
-import { Intent, endOf, get, latest, may, plan } from './api.js'
-import { button, card, facts, go, h, heading, hint, link, own, part, show, skeleton } from './dom.js'
-import { attempt, checkbox, dayField, empty, field, pager, searchField, select } from './form.js'
-import { reason } from './asset.js'
-import { ago, t } from './text.js'
-import { MOST, assetLink, assetList } from './words.js'
+import { endOf, get, intent, latest, may, plan } from './api.js'
+import { ago, button, card, facts, go, h, heading, hint, link, own, show, skeleton, t } from './page.js'
+import { attempt, checkbox, dayField, empty, field, pager, planBox, searchField, select } from './form.js'
+import { MOST, assetLink, assetList, reason } from './asset.js'
 
 const state = ({ is_active }) => t(is_active ? 'active' : 'inactive')
 
@@ -12,7 +10,6 @@ export function people(main, params, signal) {
   const search = searchField(params.q, t('person-placeholder'), (q) => go('people', { q }, true), signal)
   const list = h('div.list', skeleton(8))
   show(main, h('h1.unseen', { tabIndex: -1 }, t('nav.people')), search, list)
-  part('main').classList.add('wide')
   const newList = latest(signal)
   async function showList() {
     const listed = newList()
@@ -22,9 +19,9 @@ export function people(main, params, signal) {
         h('td.c-name', link(own(user.display_name), `person/${user.id}`, {}, 'row'), own(user.email, 'hint')), h('td', t(`role.${user.role}`)), h('td', state(user)))
       show(list,
         h('p.totals', { role: 'status' }, t('people', { count: meta.total })),
-        data.length === 0 ? empty(t('nothing-found'), t('nothing-found-hint'))
+        data.length === 0 ? empty(t('nothing-found'))
           : h('table.people', h('caption.unseen', t('nav.people')),
-            h('thead', h('tr', [t('field.name'), t('role'), t('state')].map((text) => h('th', { scope: 'col' }, text)))), h('tbody', data.map(row))),
+            h('thead', h('tr', [t('field.name'), t('role'), t('field.status')].map((text) => h('th', { scope: 'col' }, text)))), h('tbody', data.map(row))),
         pager(meta, (page, text) => link(text, 'people', { ...params, page }, 'button')))
     }, showList)
   }
@@ -33,7 +30,6 @@ export function people(main, params, signal) {
 }
 
 export async function person(main, params, signal, [, id]) {
-  show(main, skeleton(10))
   let { data: user } = await get(`/users/${id}`, signal)
   const has = h('div', skeleton(3))
   const day = dayField(params.day, (day) => go(`person/${id}`, { day }, true))
@@ -45,7 +41,7 @@ export async function person(main, params, signal, [, id]) {
       may('processes:write') && user.is_active && link(t('nav.hand-over'), 'hand-over', { person: id }, 'button')),
     h('div.columns', card(t('assets-of'), h('div.as-of', field(t('as-of'), day)), has), h('div.side', card(t('field.assigned_to'), about), mayOffboard && card(t('offboard'), leaving))))
 
-  const showPerson = () => show(about, facts([[t('email'), own(user.email)], [t('role'), t(`role.${user.role}`)], [t('state'), state(user)], [t('field.created_at'), ago(user.created_at)]]))
+  const showPerson = () => show(about, facts([[t('email'), own(user.email)], [t('role'), t(`role.${user.role}`)], [t('field.status'), state(user)], [t('field.created_at'), ago(user.created_at)]]))
 
   async function showAssets() {
     const { day } = params
@@ -66,20 +62,20 @@ export async function person(main, params, signal, [, id]) {
     const process = select(processes.map(({ id, name }) => [id, name]), processes.find(({ slug }) => slug === 'device-return')?.id)
     const off = checkbox(t('deactivate'), user.is_active)
     const outcome = h('div')
-    const intent = new Intent()
+    const once = intent()
     const path = `/users/${id}/offboard`
     const first = button(t('show-plan'), () => attempt(outcome, async () => {
       const asked = { ...(process.value ? { process_id: process.value } : {}), deactivate: off.box.checked }
       const { data } = await plan(path, asked)
-      const act = button(t('offboard-now', { name: user.display_name }), () => doIt(asked), 'primary')
+      const act = button(t('offboard'), () => doIt(asked), 'primary')
       show(outcome, told(data, asked, t('would-happen')), h('div.actions', act))
       act.focus()
     }))
     const doIt = (asked) => attempt(outcome, async () => {
-      let { data } = await intent.post(path, asked)
+      let { data } = await once(path, asked)
       // Of somebody with very many assets, a request starts a part.
       for (let round = 1; data.has_more; round++) {
-        const { data: more } = await intent.post(path, asked, round)
+        const { data: more } = await once(path, asked, round)
         data = { ...more, movements: [...data.movements, ...more.movements], instances: [...data.instances, ...more.instances] }
       }
       user = { ...user, ...data.user }
@@ -105,16 +101,16 @@ export async function person(main, params, signal, [, id]) {
 }
 
 /** What an offboarding does or did. */
-function told({ process, user, movements, instances, in_progress_count: running, not_started: others }, asked, title) {
+function told({ process, movements, instances, in_progress_count: running, not_started: others }, asked, title) {
   const started = (path, assets) => {
     const text = t('started-on', { assets: t('assets', { count: assets.length }), process: process.name })
     return h('li', path.endsWith('null') ? text : link(text, path), h('ul', assets.map((one) => h('li', assetLink(one)))))
   }
-  return h('div.plan', { role: 'status' }, h('h3', title), h('ul',
-    asked.deactivate && h('li', t('is-deactivated', { name: user.display_name })),
+  return planBox(title, [
+    asked.deactivate && h('li', t('deactivate')),
     movements.map(({ id, assets }) => started(`run/movements/${id}`, assets)),
     instances.map((one) => started(`run/instances/${one.instance_id}`, [one])),
     running > 0 && h('li', t('already-running', { count: running })),
     others.map((one) => h('li', assetLink(one), ': ', reason(one.code, { status_of_asset: one.status, trigger_status: 'in_use' }))),
-    movements.length + instances.length + others.length + running === 0 && h('li', t('has-nothing'))))
+    movements.length + instances.length + others.length + running === 0 && h('li', t('has-nothing'))])
 }

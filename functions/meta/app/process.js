@@ -1,12 +1,10 @@
 // Processes: handing over, taking back and any other, with the plan first, the link as a code, and the receipt.
-import { Intent, Problem, get, may, plan, post, send, userName, uuid } from './api.js'
-import { button, card, facts, go, h, heading, hint, href, link, own, say, show, skeleton } from './dom.js'
-import { attempt, checkbox, clearProblems, empty, field, form, input, personField, select, showProblems, submit, suggesting } from './form.js'
-import { reason } from './asset.js'
+import { Problem, get, intent, may, plan, post, send, userName, uuid } from './api.js'
+import { ago, button, card, date, facts, go, h, heading, hint, href, link, moment, own, say, show, skeleton, status, t } from './page.js'
+import { attempt, checkbox, clearProblems, empty, field, form, input, personField, planBox, select, showProblems, submit, suggesting } from './form.js'
+import { MOST, assetLink, assetList, pill, reason } from './asset.js'
 import { chosen } from './inventory.js'
 import { code } from './qr.js'
-import { ago, date, moment, sentence, status, t } from './text.js'
-import { MOST, assetLink, assetList, pill } from './words.js'
 
 const POLL_MS = 2500
 /** Links made in this tab, by the path of their process: only their creation tells the address. */
@@ -19,11 +17,11 @@ const entered = (fields) => Object.fromEntries(fields.map(({ key, value }) => [k
 
 /** The form that starts a process. `kind` is hand-over, take-back or start. */
 export async function begin(main, params, signal, [kind]) {
-  show(main, skeleton(10))
-  const read = (path) => get(path, signal).then(({ data }) => data, () => null)
-  const [{ data: definitions }, person, ...found] = await Promise.all([
-    get('/processes', signal), params.person && may('users:read') ? read(`/users/${params.person}`) : null,
-    ...(params.assets ?? '').split(',').filter(Boolean).slice(0, MOST).map((id) => read(`/assets/${id}`))])
+  const read = async (path) => (await get(path, signal)).data
+  const known = (path) => read(path).catch(() => null)
+  const [definitions, person, ...found] = await Promise.all([
+    read('/processes'), params.person && known(`/users/${params.person}`),
+    ...(params.assets ?? '').split(',').filter(Boolean).slice(0, MOST).map((id) => known(`/assets/${id}`))])
   const assets = found.filter(Boolean)
   const fits = { 'hand-over': picks, 'take-back': (one) => one.trigger_status === 'in_use' && !picks(one) }[kind] ?? (() => true)
   const fitting = definitions.filter(fits)
@@ -31,7 +29,7 @@ export async function begin(main, params, signal, [kind]) {
   let definition = fitting.find(({ slug }) => slug === usual) ?? fitting[0]
   const title = t(kind === 'start' ? 'start' : `nav.${kind}`)
   if (!definition) return show(main, heading(title), empty(t('no-process'), 'POST /v1/processes')), { title }
-  const intent = new Intent()
+  const once = intent()
   const list = h('div')
   const place = h('div')
   const next = h('div.actions')
@@ -44,7 +42,7 @@ export async function begin(main, params, signal, [kind]) {
       assets.splice(assets.indexOf(asset), 1)
       changed()
     } }, '×')
-    show(list, assets.length ? assetList(assets, (asset) => h('span', pill(asset.status), remove(asset))) : hint(t('choose-assets')))
+    show(list, assetList(assets, (asset) => h('span', pill(asset.status), remove(asset))))
   }
   const add = suggesting({
     stays: false,
@@ -92,26 +90,22 @@ export async function begin(main, params, signal, [kind]) {
     clearProblems(element, place)
     if (assets.length === 0) return add.focus()
     const asked = body()
-    try {
-      const path = `/processes/${definition.id}/start`
-      await atOnce(() => plan(path, asked), () => plan(path, without(asked)))
-      const picked = fields.find(({ type }) => type === 'user_picker')?.text()
-      show(place, h('div.plan', { role: 'status' }, h('h3', t('would-happen')), h('ul',
-        assets.map((asset) => h('li', sentence('plan-asset', { asset: assetLink(asset), from: status(asset.status), to: status(definition.target_status) }))),
-        picked && h('li', t('plan-person', { name: picked })),
-        h('li', t(signs(definition) ? 'plan-sign' : 'plan-no-sign')))))
-      show(next, button(t('go-on'), () => act(asked), 'primary'), button(t('keep-editing'), edit))
-      next.firstChild.focus()
-    } catch (error) {
-      refused(error)
-    }
+    const path = `/processes/${definition.id}/start`
+    await atOnce(() => plan(path, asked), () => plan(path, without(asked)))
+    const picked = picker()?.text()
+    show(place, planBox(t('would-happen'), [
+      assets.map((asset) => h('li', assetLink(asset), `: ${status(asset.status)} → ${status(definition.target_status)}`)),
+      picked && h('li', t('plan-person', { name: picked })),
+      h('li', t(signs(definition) ? 'plan-sign' : 'plan-no-sign'))]))
+    show(next, button(t('go-on'), () => act(asked).catch(refused), 'primary'), button(t('keep-editing'), edit))
+    next.firstChild.focus()
   }
 
   function refused(error) {
     if (!(error instanceof Problem) || error.status !== 409) return showProblems(element, place, error)
     const all = error.body.assets ?? [{ ...error.body, asset_id: assets[0].id }]
     const lines = all.map((one) => h('li', assetLink(assets.find(({ id }) => id === one.asset_id) ?? assets[0]), ': ', reason(one.code, one), ' ',
-      one.instance_id && link(t('see-process'), `run/instances/${one.instance_id}`)))
+      one.instance_id && link(t('process'), `run/instances/${one.instance_id}`)))
     const first = preparation(all)
     show(place, h('div', { className: first ? 'plan' : 'problem', role: 'alert' }, h('p', t('cant-start')), h('ul', lines)))
     if (first) {
@@ -127,43 +121,37 @@ export async function begin(main, params, signal, [kind]) {
     const step = definitions.find((one) => one.target_status === definition.trigger_status && one.steps.every(isFree)
       && assets.every(({ id, status }) => !ids.includes(id) || status === one.trigger_status))
     if (!step || refusals.some(({ code }) => code !== 'WRONG_ASSET_STATUS')) return null
-    return button(t('first-do', { process: step.name, count: ids.length, status: status(step.target_status) }), async () => {
-      try {
-        await start(step, { ...subject(ids), through: step.steps.at(-1).key })
-        for (const [n, { id }] of assets.entries()) assets[n] = (await get(`/assets/${id}`, signal)).data
-        showAssets()
-        await preview()
-      } catch (error) {
-        refused(error)
-      }
-    }, 'primary')
+    const prepare = async () => {
+      await start(step, { ...subject(ids), through: step.steps.at(-1).key })
+      for (const [n, { id }] of assets.entries()) assets[n] = await read(`/assets/${id}`)
+      showAssets()
+      await preview()
+    }
+    return button(t('first-do', { process: step.name, count: ids.length, status: status(step.target_status) }), () => prepare().catch(refused), 'primary')
   }
 
   /** Starts a process, and submits steps; one by one if all of them are too many for one transaction. */
   function start({ id, steps }, asked) {
     const path = `/processes/${id}/start`
-    return atOnce(() => intent.post(path, asked), async () => {
-      const { data } = await intent.post(path, without(asked))
-      return submitEach(`movements/${data.id}`, steps.slice(0, steps.findIndex(({ key }) => key === asked.through) + 1), asked.step_data, intent)
+    return atOnce(() => once(path, asked), async () => {
+      const { data } = await once(path, without(asked))
+      return submitEach(`movements/${data.id}`, steps.slice(0, steps.findIndex(({ key }) => key === asked.through) + 1), asked.step_data, once)
     })
   }
 
   async function act(asked) {
-    try {
-      const data = await start(definition, asked)
-      chosen.clear()
-      const path = data.instances ? `movements/${data.id}` : `instances/${data.id}`
-      const isOpen = (data.instances?.[0] ?? data).status === 'in_progress'
-      const holders = new Set(assets.map(({ assigned_to }) => assigned_to))
-      const signer = fields.find(({ type }) => type === 'user_picker')?.value() ?? (holders.size === 1 ? [...holders][0] : null)
-      if (isOpen && signer && signs(definition)) await makeLink(path, { user_id: signer }).catch(() => null)
-      go(`run/${path}`)
-    } catch (error) {
-      refused(error)
-    }
+    const data = await start(definition, asked)
+    chosen.clear()
+    const path = data.instances ? `movements/${data.id}` : `instances/${data.id}`
+    const isOpen = (data.instances?.[0] ?? data).status === 'in_progress'
+    const [holder, ...others] = new Set(assets.map(({ assigned_to }) => assigned_to))
+    const signer = picker()?.value() ?? (others.length === 0 && holder)
+    if (isOpen && signer && signs(definition)) await makeLink(path, { user_id: signer }).catch(() => null)
+    go(`run/${path}`)
   }
 
-  const element = form(preview, field(t('process'), process), h('div.field', h('h2', t('assets-of')), list), field(t('add-asset'), add), steps, place, next)
+  const picker = () => fields.find(({ type }) => type === 'user_picker')
+  const element = form(() => preview().catch(refused), field(t('process'), process), h('div.field', h('h2', t('assets-of')), list), field(t('add-asset'), add), steps, place, next)
   element.addEventListener('input', () => next.querySelector('[type=submit]') || edit())
   show(main, heading(title), element)
   showAssets()
@@ -215,11 +203,11 @@ function stepField(step, person) {
 }
 
 /** Submits steps one by one, and returns what has become of the process. */
-async function submitEach(path, steps, values, intent) {
+async function submitEach(path, steps, values, once) {
   let data
   for (const { key } of steps) {
     const body = { step_data: values?.[key] === undefined ? {} : { [key]: values[key] }, through: key }
-    data = (await intent.post(`${base(path)}/advance`, body)).data
+    data = (await once(`${base(path)}/advance`, body)).data
   }
   return data
 }
@@ -235,29 +223,28 @@ const base = (path) => (path.startsWith('movements') ? `/${path}` : `/processes/
 /** A running or ended process, at `movements/…` or `instances/…`. */
 export async function run(main, _, signal, [, ...parts]) {
   const path = parts.join('/')
-  show(main, skeleton(10))
-  const isMovement = path.startsWith('movements')
-  const read = async () => (await get(base(path), signal, isMovement ? {} : { omit: 'signatures' })).data
+  const at = base(path)
+  const read = async () => (await get(at, signal, path.startsWith('movements') ? {} : { omit: 'signatures' })).data
   let data = await read()
   if (data.movement_id) return go(`run/movements/${data.movement_id}`, {}, true)
   const top = h('div.title')
   const left = h('div', skeleton(6)), right = h('div.side', skeleton(4))
   show(main, top, h('div.columns', left, right))
-  const intent = new Intent()
+  const once = intent()
   const all = () => data.instances ?? [data]
   const polled = new Set()
   const lead = () => all().find((one) => one.status === 'in_progress') ?? all()[0]
 
   async function showAll() {
     const { status: state } = data
-    const { steps, current_step: at } = lead()
+    const { steps, current_step: step } = lead()
     show(top, h('div', heading(own(data.process_name)), h('p.meta', data.number && h('span.tag', data.number),
       h('span', { className: `run-${state}` }, t(`run.${state}`)), h('span.hint', t('started-by', { name: data.started_by_name }), ' ', ago(data.started_at)))))
-    const { data: signatures } = await get(`${base(path)}/links`, signal, { limit: 100 })
+    const { data: signatures } = await get(`${at}/links`, signal, { limit: 100 })
     const used = signatures.find(({ status }) => status === 'used')
     show(right, card(t('assets-of'), assetList(all(), () => null)), card(t('steps'), await stepList(steps)),
       state === 'in_progress' && may('processes:write') && cancelling())
-    const open = state === 'in_progress' ? steps.slice(at) : []
+    const open = state === 'in_progress' ? steps.slice(step) : []
     show(left,
       used && h('p.signed', { role: 'status' }, h('span', { ariaHidden: 'true' }, '✓ '), t('signed-by', { name: used.signer.name, time: moment(used.used_at) })),
       state === 'completed' && receipt(),
@@ -285,7 +272,7 @@ export async function run(main, _, signal, [, ...parts]) {
     const place = h('div')
     const made = links.get(path)
     const live = signatures.find(({ status }) => status === 'open')
-    const known = made && live?.id === made.id ? made : null
+    const known = made?.id === live?.id && made
     if (live && !polled.has(live.id)) poll(live)
     polled.add(live?.id)
     const picked = lead().steps.find(({ type }) => type === 'user_picker')
@@ -309,7 +296,7 @@ export async function run(main, _, signal, [, ...parts]) {
       say(t('copied'))
     })
     return card(t('signature'),
-      known ? h('div.code', code(known.url, t('code-of-link', { name: known.signer.name })),
+      known ? h('div.code', code(known.url, t('qr-code')),
         h('div', h('p', t('scan-to-sign', { name: known.signer.name })), h('a', { href: known.url, target: '_blank', rel: 'noopener noreferrer' }, t('open-link')),
           navigator.clipboard && copy, hint(t('link-until', { time: moment(known.expires_at) })), h('p.waiting', t('waiting-for-signature'))))
         : h('p', live ? t('link-elsewhere', { name: live.signer.name, time: moment(live.expires_at) }) : t('needs-signature')),
@@ -323,7 +310,7 @@ export async function run(main, _, signal, [, ...parts]) {
       if (signal.aborted) return
       if (document.hidden) continue
       try {
-        const { data: now } = await get(`${base(path)}/links/${id}`, signal)
+        const { data: now } = await get(`${at}/links/${id}`, signal)
         if (now.status === 'open') continue
         data = await read()
         if (now.status === 'used') say(t('signed-by', { name: now.signer.name, time: moment(now.used_at) }))
@@ -346,12 +333,12 @@ export async function run(main, _, signal, [, ...parts]) {
       clearProblems(element, place)
       const body = { step_data: entered(fields), through: last.key }
       try {
-        data = await atOnce(() => intent.post(`${base(path)}/advance`, body), () => submitEach(path, open, body.step_data, intent))
+        data = await atOnce(() => once(`${at}/advance`, body), () => submitEach(path, open, body.step_data, once))
         await showAll()
       } catch (error) {
         showProblems(element, place, error)
       }
-    }, h('h2', t('left-to-do')), fields.map(({ element }) => element), place, h('div.actions', submit(last.type === 'complete' ? own(last.label) : t('submit'))))
+    }, h('h2', t('left-to-do')), fields.map(({ element }) => element), place, h('div.actions', submit(last.type === 'complete' ? own(last.label) : t('go-on'))))
     return element
   }
 
@@ -359,7 +346,7 @@ export async function run(main, _, signal, [, ...parts]) {
     const why = input('text')
     const place = h('div')
     return h('details', h('summary', t('cancel-process')), field(t('reason'), why), button(t('cancel-process'), () => attempt(place, async () => {
-      await intent.post(`${base(path)}/cancel`, why.value.trim() ? { reason: why.value.trim() } : {})
+      await once(`${at}/cancel`, why.value.trim() ? { reason: why.value.trim() } : {})
       data = await read()
       await showAll()
     })), place)
@@ -368,7 +355,7 @@ export async function run(main, _, signal, [, ...parts]) {
   function receipt() {
     const place = h('div')
     const save = () => attempt(place, async () => {
-      const { body } = await send('GET', `${base(path)}/receipt?format=html`, { signal, as: 'text' })
+      const { body } = await send('GET', `${at}/receipt?format=html`, { signal, as: 'text' })
       const url = URL.createObjectURL(new Blob([body], { type: 'text/html' }))
       h('a', { href: url, download: `receipt-${(data.number ?? lead().asset_tag).replace(/[^0-9A-Za-z-]+/g, '-')}.html` }).click()
       setTimeout(() => URL.revokeObjectURL(url), 60_000)

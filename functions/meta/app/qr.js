@@ -1,12 +1,10 @@
 // QR codes (ISO/IEC 18004) of addresses: byte mode, level M, versions 1 to 15, which is up to 412 bytes.
-import { svg } from './dom.js'
+import { svg } from './page.js'
 
 /** Of level M by version: data bytes, check bytes of a block, and number of blocks. */
 const DATA = [0, 16, 28, 44, 64, 86, 108, 124, 154, 182, 216, 254, 290, 334, 365, 415]
 const CHECKS = [0, 10, 16, 26, 18, 24, 16, 18, 22, 22, 26, 30, 22, 22, 24, 24]
 const BLOCKS = [0, 1, 1, 1, 2, 2, 4, 4, 4, 5, 5, 5, 8, 9, 9, 10]
-/** Bits of the format: level M. */
-const LEVEL = 0
 const MASKS = [
   (x, y) => (x + y) % 2, (_, y) => y % 2, (x) => x % 3, (x, y) => (x + y) % 3,
   (x, y) => (Math.floor(x / 3) + Math.floor(y / 2)) % 2, (x, y) => ((x * y) % 2) + ((x * y) % 3),
@@ -94,7 +92,8 @@ export function modules(text) {
   const far = size - 7
   for (const y of places) for (const x of places) if (!(x === 6 && (y === 6 || y === far)) && !(x === far && y === 6)) square(x, y, 2, [1])
   const format = (mask) => {
-    const bits = withRemainder((LEVEL << 3) | mask, 10, 0x537) ^ 0x5412
+    // The bits of level M, before those of the mask, are 0.
+    const bits = withRemainder(mask, 10, 0x537) ^ 0x5412
     for (let n = 0; n < 15; n++) {
       const dark = (bits >> n) & 1
       set(8, n < 6 ? n : n < 8 ? n + 1 : size - 15 + n, dark)

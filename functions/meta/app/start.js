@@ -1,15 +1,15 @@
 // The beginning: key, language, and which view the address asks for.
-import { BASE, Problem, get, may, session, setKey } from './api.js'
+import { Problem, get, may, session, setKey } from './api.js'
 import { asset, byTag, changes } from './asset.js'
-import { button, card, current, facts, h, heading, hint, href, link, own, part, say, show } from './dom.js'
+import { button, card, current, facts, h, heading, hint, href, link, own, part, readersLanguage, say, show, skeleton, speak, t } from './page.js'
 import { empty, field, form, input, problemBox, submit } from './form.js'
-import { inventory } from './inventory.js'
+import { inventory, readAhead } from './inventory.js'
 import { people, person } from './people.js'
 import { begin, run } from './process.js'
 import { stock } from './stock.js'
-import { readersLanguage, speak, t } from './text.js'
 
 const main = part('main')
+const texts = speak(readersLanguage() ?? 'en')
 const START = [begin, 'processes:read', 'processes:write', 'assets:read']
 /** Views by the first part of the fragment, with the scopes that they need. @type {Record<string, any[]>} */
 const VIEWS = {
@@ -44,7 +44,11 @@ async function signIn() {
   let problem = null
   if (session.key) {
     try {
-      session.me = (await get('/me')).data
+      // At the same time as the texts, and the list that most keys may read.
+      const { path: [view], params } = current()
+      if (view === 'assets') readAhead(params)
+      const [{ data }] = await Promise.all([get('/me'), texts])
+      session.me = data
       if (!readersLanguage()) await speak(session.me.tenant.locale)
       return showFrame()
     } catch (error) {
@@ -53,14 +57,15 @@ async function signIn() {
       if (error.status === 401) setKey(null)
     }
   }
+  await texts
   const control = input('password', '', { spellcheck: false, required: true })
   const element = form(() => {
     const key = control.value.trim()
     if (!key) return control.focus()
     setKey(key)
     signIn()
-  }, heading(t('key-title')), h('p', t('key-hint')), field(t('key'), control), problem && problemBox(problem, session.key ? signIn : undefined),
-  h('div.actions', submit(t('go-in'))), hint(t('key-stays'), ' ', h('a', { href: `${BASE}/docs` }, t('documentation'))))
+  }, heading(t('key-title')), field(t('key'), control), problem && problemBox(problem, session.key ? signIn : undefined),
+  h('div.actions', submit(t('go-in'))), hint(t('key-stays')))
   element.classList.add('narrow')
   document.title = t('key-title')
   show(main, element)
@@ -68,9 +73,8 @@ async function signIn() {
 }
 
 function showFrame() {
-  show(part('organization'), session.me.tenant.name)
-  show(part('nav'), TABS.map((name) => h('a', { href: href(name), 'data-tab': name }, t(`nav.${name}`))))
-  part('nav').ariaLabel = t('views')
+  show(part('home'), session.me.tenant.name)
+  show(part('nav'), TABS.map((name) => link(t(`nav.${name}`), name)))
   const account = part('account')
   account.hidden = part('home').hidden = false
   show(account, own(session.me.user?.display_name ?? session.me.key.name))
@@ -93,15 +97,16 @@ async function showView() {
   leave = new AbortController()
   const { signal } = leave
   shown = { name: path.join('/'), view: null }
-  for (const tab of part('nav').children) tab.ariaCurrent = tab.dataset.tab === (TAB_OF[name] ?? name) ? 'page' : null
-  main.classList.remove('wide')
+  for (const tab of part('nav').children) tab.ariaCurrent = tab.hash === href(TAB_OF[name] ?? name) ? 'page' : null
+  main.classList.toggle('wide', name === 'assets' || name === 'people')
   say('')
   const [view, ...scopes] = Object.hasOwn(VIEWS, name) ? VIEWS[name] : []
   const lacking = scopes.filter((scope) => !may(scope))
   try {
-    if (!view) show(main, empty(t('no-view'), '', link(t('nav.assets'), 'assets', {}, 'button')))
-    else if (lacking.length) show(main, empty(t('scope-missing', { scope: lacking.join(', ') }), t('scope-hint'), link(t('this-key'), 'key', {}, 'button')))
+    if (!view) show(main, empty(t('error.NOT_FOUND'), '', link(t('nav.assets'), 'assets', {}, 'button')))
+    else if (lacking.length) show(main, empty(t('scope-missing', { scope: lacking.join(', ') }), '', link(t('this-key'), 'key', {}, 'button')))
     else {
+      show(main, skeleton(10))
       const made = await view(main, params, signal, path)
       if (signal.aborted) return
       shown.view = made
@@ -119,13 +124,13 @@ async function showView() {
 }
 
 function account() {
-  const { key, tenant, user } = session.me
+  const { key, user } = session.me
   const forget = button(t('forget-key'), () => {
     sessionStorage.clear()
     location.hash = ''
     location.reload()
   })
-  show(main, heading(t('this-key')), card(t('key'), facts([[t('organization'), own(tenant.name)], [t('field.name'), own(key.name)], [t('field.assigned_to'), user && own(user.display_name)]]),
+  show(main, heading(t('this-key')), card(t('key'), facts([[t('field.name'), own(key.name)], [t('field.assigned_to'), user && own(user.display_name)]]),
     h('ul.plain-list', key.scopes.map((scope) => h('li', h('code', scope)))), h('div.actions', forget)))
   return { title: t('this-key') }
 }
@@ -152,5 +157,4 @@ addEventListener('keydown', (event) => {
 part('account').addEventListener('click', () => (location.hash = '#/key'))
 
 takeKey()
-await speak(readersLanguage() ?? 'en')
 await signIn()

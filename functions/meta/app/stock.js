@@ -1,9 +1,8 @@
 // Stock-taking: what is scanned is told at once, kept in the tab, and sent when there is a connection, each scan once.
 import { Problem, get, literal, may, now, post, session, uuid } from './api.js'
-import { button, card, decoded, h, heading, hint, own, say, show } from './dom.js'
-import { attempt, checkbox, field, form, input, locationField, problemBox, submit } from './form.js'
-import { sentence, t } from './text.js'
-import { assetLink, assetList } from './words.js'
+import { button, card, decoded, h, heading, hint, own, say, show, t } from './page.js'
+import { attempt, checkbox, faultText, field, form, input, locationField, problemBox, submit } from './form.js'
+import { assetLink, assetList } from './asset.js'
 
 const BATCH = 100
 const RETRY_MS = 3000
@@ -77,7 +76,7 @@ export function stock(main, params, signal) {
       keep()
       begin()
     })
-    show(main, h('div.title', heading(own(state?.place)), state?.move && hint(t('moves'))),
+    show(main, h('div.title', heading(own(state?.place)), state?.move && hint(t('move'))),
       element, scanner(add, signal), problem, totals, h('div.actions', button(t('show-missing'), showMissing), finish), missing, scans)
     draw()
     code.focus()
@@ -111,9 +110,9 @@ export function stock(main, params, signal) {
     }))
     const line = (one) => h('li', { className: `o-${one.outcome}` }, h('b', t(`outcome.${one.outcome}`)), ' ',
       one.asset ? assetLink(one.asset) : own(one.code),
-      one.outcome === 'elsewhere' && h('p', one.asset.location ? sentence('is-at', { place: own(one.asset.location) }) : t('no-location')),
-      one.outcome === 'refused' && h('p', { lang: 'en' }, one.why))
-    show(scans, all.length ? all.slice(-200).reverse().map(line) : h('li.hint', t('nothing-scanned')))
+      one.outcome === 'elsewhere' && h('p', t('field.location'), ': ', own(one.asset.location ?? '–')),
+      one.outcome === 'refused' && h('p', one.why ? faultText('', one.why) : one.text))
+    show(scans, all.slice(-200).reverse().map(line))
   }
 
   let isSending = false
@@ -178,7 +177,7 @@ export function stock(main, params, signal) {
 
   const refuse = (error) => end((one, n) => {
     const faults = error.errors.filter(({ pointer }) => pointer?.startsWith(`/items/${n}/`) || !pointer?.startsWith('/items/'))
-    if (faults.length || !error.errors.length) Object.assign(one, { outcome: 'refused', why: faults.map(({ detail }) => detail).join('; ') || error.text })
+    if (faults.length || !error.errors.length) Object.assign(one, { outcome: 'refused', why: faults.map(({ detail }) => detail).join('; '), text: error.text })
   })
 
   async function showMissing() {
@@ -202,7 +201,7 @@ export function stock(main, params, signal) {
  * @param {(code: string) => void} found @param {AbortSignal} signal
  */
 function scanner(found, signal) {
-  const Detector = /** @type {any} */ (globalThis).BarcodeDetector
+  const Detector = globalThis['BarcodeDetector']
   const place = h('div.camera')
   if (!Detector || !navigator.mediaDevices) return place
   /** @type {MediaStream | null} */
