@@ -76,11 +76,16 @@ impl HttpConnector for InProcessEngine {
     }
 }
 
+/// DynamoDB's name of the operation that a request of the SDK asks for.
+pub(crate) fn operation(request: &HttpRequest) -> String {
+    let target = request.headers().get("x-amz-target").and_then(|target| target.split('.').nth(1));
+    target.unwrap_or_default().to_owned()
+}
+
 /// The operation and the body of a request of the SDK.
 pub(crate) fn table_call(request: &HttpRequest) -> (String, Value) {
-    let target = request.headers().get("x-amz-target").and_then(|target| target.split('.').nth(1));
     let body = request.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
-    (target.unwrap_or_default().to_owned(), body)
+    (operation(request), body)
 }
 
 /// As the SDK gets it.

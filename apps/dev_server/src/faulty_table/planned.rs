@@ -4,7 +4,7 @@
 
 use super::capacity_limit::read;
 use super::table::write_actions;
-use crate::in_process::table_call;
+use crate::in_process::{operation, table_call};
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
 };
@@ -83,7 +83,8 @@ impl Held {
 pub struct Faults {
     planned: Arc<Mutex<VecDeque<Fault>>>,
     failing: Arc<Mutex<Option<FailingCall>>>,
-    requests: Arc<Mutex<Vec<(String, Value)>>>,
+    /// Operations and bodies.
+    requests: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
     holds: Arc<Mutex<Vec<Hold>>>,
     frozen: FrozenIndexes,
     throttled: ThrottledPartitions,
@@ -161,7 +162,8 @@ impl Faults {
 
     /// Operations and bodies since the last call.
     pub fn take_requests(&self) -> Vec<(String, Value)> {
-        std::mem::take(&mut *self.requests.lock().unwrap())
+        let requests = std::mem::take(&mut *self.requests.lock().unwrap());
+        requests.into_iter().map(|(operation, body)| (operation, serde_json::from_slice(&body).unwrap_or_default())).collect()
     }
 
     /// Freezes the index `list_index` with these rows, by the first letter of their sort keys; `None` thaws it.
@@ -222,6 +224,19 @@ impl Faults {
     /// Ends all torn reads. Returns the number of items that were still to be torn.
     pub fn stop_tearing(&self) -> usize {
         std::mem::take(&mut *self.torn.0.lock().unwrap()).len()
+    }
+
+    /// The response to a request that the engine doesn't get. Parsing is slow in a debug build, so that only a body that decides
+    /// about it is parsed.
+    fn instead(&self, operation: &str, request: &mut HttpRequest) -> Option<HttpResponse> {
+        if operation == "Query" {
+            let (_, body) = table_call(request);
+            return self.frozen.response(&body).or_else(|| self.index_capacity.limit(&body, request));
+        }
+        if self.throttled.0.lock().unwrap().0.is_empty() {
+            return None;
+        }
+        self.throttled.response(operation, &table_call(request).1)
     }
 
     fn next(&self, operation: &str, request: &HttpRequest) -> Option<Fault> {
@@ -292,12 +307,10 @@ struct FaultyConnector {
 
 impl HttpConnector for FaultyConnector {
     fn call(&self, mut request: HttpRequest) -> HttpConnectorFuture {
-        let (operation, body) = table_call(&request);
-        let frozen = self.faults.frozen.response(&operation, &body);
-        let instead = frozen.or_else(|| self.faults.throttled.response(&operation, &body));
-        let instead = instead.or_else(|| self.faults.index_capacity.limit(&body, &mut request));
+        let operation = operation(&request);
+        let body = request.body().bytes().unwrap_or_default().to_vec();
         self.faults.requests.lock().unwrap().push((operation.clone(), body));
-        if let Some(instead) = instead {
+        if let Some(instead) = self.faults.instead(&operation, &mut request) {
             return HttpConnectorFuture::ready(Ok(instead));
         }
         let mut holds = self.faults.holds.lock().unwrap();
@@ -348,10 +361,9 @@ struct FrozenIndexes {
 }
 
 impl FrozenIndexes {
-    /// `None` unless the request is a query of a frozen index.
-    fn response(&self, operation: &str, request: &Value) -> Option<HttpResponse> {
-        let index = request["IndexName"].as_str().filter(|_| operation == "Query")?;
-        let rows = match index {
+    /// `None` unless the query is of a frozen index.
+    fn response(&self, request: &Value) -> Option<HttpResponse> {
+        let rows = match request["IndexName"].as_str()? {
             "list_index" => self.list_index_rows(request)?,
             "history" => self.history_rows(request)?,
             _ => return None,
