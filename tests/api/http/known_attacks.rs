@@ -8,9 +8,10 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, Request};
 use dev_server::meter::cpu_time;
 use dev_server::test_data::{expensive_schema, made_up_key};
-use png::{BitDepth, ColorType};
+use png::{BitDepth, ColorType, Filter};
 use serde_json::{Map, Value, json};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The most processor time that a request may take in a debug build: beyond it, people wait and invoices grow.
@@ -22,22 +23,27 @@ const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// The environment variable of the process that measures its memory, and does nothing else.
 const ALONE: &str = "KNOWN_ATTACKS_ALONE";
 
-#[derive(Clone)]
 struct Attack {
     name: &'static str,
     method: &'static str,
     path: String,
     /// A header, beside `Content-Type: application/json`, or in its place.
     header: Option<(&'static str, Vec<u8>)>,
-    body: Bytes,
+    /// Made when the attack is sent: making some takes longer than all other attacks of a day.
+    body: LazyLock<Bytes, Box<dyn FnOnce() -> Bytes>>,
 }
 
 fn get(name: &'static str, path: impl Into<String>) -> Attack {
-    Attack { name, method: "GET", path: path.into(), header: None, body: Bytes::new() }
+    Attack { name, method: "GET", path: path.into(), header: None, body: LazyLock::new(Box::new(Bytes::new)) }
 }
 
 fn post(name: &'static str, path: &str, body: impl Into<Bytes>) -> Attack {
-    Attack { name, method: "POST", path: format!("/v1{path}"), header: None, body: body.into() }
+    let body: Bytes = body.into();
+    post_made(name, path, move || body)
+}
+
+fn post_made(name: &'static str, path: &str, body: impl FnOnce() -> Bytes + 'static) -> Attack {
+    Attack { name, method: "POST", path: format!("/v1{path}"), header: None, body: LazyLock::new(Box::new(body)) }
 }
 
 fn post_json(name: &'static str, path: &str, body: &Value) -> Attack {
@@ -172,6 +178,8 @@ fn deep_image(mark: u8) -> String {
     let mut encoder = png::Encoder::new(&mut bytes, 2000, 2000);
     encoder.set_color(ColorType::Rgba);
     encoder.set_depth(BitDepth::Sixteen);
+    // Choosing filters takes seconds in a debug build.
+    encoder.set_filter(Filter::NoFilter);
     let mut data = vec![0; 2000 * 2000 * 8];
     data[0] = mark;
     data[6] = 0xff;
@@ -187,18 +195,23 @@ async fn images(client: &Client) -> Vec<Attack> {
     let keys: Vec<String> = (0..20).map(|n| format!("s{n}")).collect();
     let process = create_process(client, signature_steps(&keys)).await;
     let instance = start(client, &process, &client.asset(json!({"name": "Tablet"})).await).await;
-    let images: Map<String, Value> = keys.iter().cloned().zip((0..).map(deep_image).map(Value::from)).collect();
     let path = format!("/processes/instances/{instance}/advance");
-    let mut attacks = vec![post_json("many images of 32 MB", &path, &json!({"step_data": images}))];
     let process = create_process(client, signature_steps(&keys[..3])).await;
+    let with_images = |name, path: &str, keys: &[String], image: Box<dyn Fn(u8) -> String>| {
+        let keys = keys.to_vec();
+        post_made(name, path, move || {
+            let images: Map<String, Value> = keys.into_iter().zip((0..).map(image).map(Value::from)).collect();
+            json!({"step_data": images}).to_string().into()
+        })
+    };
+    let mut attacks = vec![with_images("many images of 32 MB", &path, &keys, Box::new(deep_image))];
     for (name, side) in
         [("4 million pixels, three times for 20 assets", 2000), ("16 million pixels, three times for 20 assets", 4096)]
     {
         let movement = start_movement(client, &process, &client.assets(20).await).await;
-        let image = |offset| Value::from(dotted_signature(side, side - offset));
-        let images: Map<String, Value> = keys[..3].iter().cloned().zip((0..).map(image)).collect();
         let path = format!("/movements/{}/advance", movement["id"].as_str().unwrap());
-        attacks.push(post_json(name, &path, &json!({"step_data": images})));
+        let image = move |offset: u8| dotted_signature(side, side - u32::from(offset));
+        attacks.push(with_images(name, &path, &keys[..3], Box::new(image)));
     }
     attacks
 }
@@ -237,7 +250,8 @@ async fn measure() {
     attacks.extend(images(&client).await);
     attacks.extend(validations(&client).await);
     let keys = [client.key.clone(), made_up_key(client.tenant)];
-    for (attack, key) in sample(attacks, 20).into_iter().flat_map(|attack| keys.iter().map(move |key| (attack.clone(), key))) {
+    let attacks = sample(attacks, 20);
+    for (attack, key) in attacks.iter().flat_map(|attack| keys.iter().map(move |key| (attack, key))) {
         let request = attack.request(key);
         // "5" resets the peak to what is resident now: https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
