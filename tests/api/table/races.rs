@@ -4,8 +4,8 @@
 //!
 //! - `race`: the name.
 //! - `steps`: the keys of the process's steps. `sign` is a signature, all others are texts.
-//! - `rounds`: how often the race is run, each time for a new tenant. In every other round, a signing link was opened
-//!   before.
+//! - `rounds`: how often the race is run, each time for a new tenant; at most twice every day. In every other round, a signing
+//!   link was opened before.
 //! - `request`, `3 requests`: a request that is sent at once with the others, to function instances whose clocks differ.
 //!   `late`, `early`: the second request is answered while the first one's transaction is on its way, or the last read of a dry
 //!   run.
@@ -22,7 +22,7 @@ use crate::support::processes::{create_process, start, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, signature_step, step};
 use crate::support::table::event_chain;
-use crate::support::{Api, Client, Reply, over_http};
+use crate::support::{Api, Client, Reply, full_tests, over_http};
 use dev_server::invariants::violations;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -262,7 +262,8 @@ async fn run(races: &'static str) {
     let api = Api::start().await;
     for text in races.split("\n\n") {
         let race = Race::parse(text);
-        for round in 0..race.rounds {
+        let rounds = if full_tests() { race.rounds } else { race.rounds.min(2) };
+        for round in 0..rounds {
             race.run(&api, round % 2 == 1).await;
         }
     }
