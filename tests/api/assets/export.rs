@@ -42,8 +42,10 @@ async fn an_export_has_one_row_for_each_asset_and_names_for_people() {
 async fn a_large_export_comes_in_parts_that_miss_nothing_and_repeat_nothing() {
     let client = over_http().await;
     let notes = "\"".repeat(9_000);
-    let status = |n: usize| if n.is_multiple_of(2) { "in_use" } else { "in_stock" };
-    let body = |n: usize| json!({"name": format!("n{n}"), "notes": notes, "status": status(n)});
+    let body = |n: usize| match n.is_multiple_of(2) {
+        true => json!({"name": format!("n{n}"), "notes": notes, "status": "in_use"}),
+        false => json!({"name": format!("n{n}")}),
+    };
     client.create_all(&(0..240).map(body).collect::<Vec<_>>()).await;
     for (format, per_row) in [("csv", 36_000), ("ndjson", 36_000)] {
         let parts = client.export(&format!("/assets/export?format={format}&status=in_use")).await;
@@ -51,7 +53,7 @@ async fn a_large_export_comes_in_parts_that_miss_nothing_and_repeat_nothing() {
         assert!(parts.iter().all(|part| part.len() <= 4 << 20));
         let names = |part: &String| -> Vec<usize> {
             let name = |text: &str| text.strip_prefix('n')?.parse::<usize>().ok();
-            part.split([',', '"']).filter_map(name).collect()
+            part.lines().filter_map(|row| row.split([',', '"']).find_map(name)).collect()
         };
         let all: Vec<usize> = parts.iter().flat_map(names).collect();
         assert_eq!(all, (0..240).step_by(2).collect::<Vec<_>>());

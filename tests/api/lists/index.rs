@@ -312,9 +312,8 @@ async fn holds_list_index(replica: &Replica, client: &Client) -> bool {
 #[tokio::test(start_paused = true)]
 async fn a_list_index_that_fits_into_the_budget_is_held() {
     let (api, client) = Api::with_tenant().await;
-    for n in 0..300 {
-        client.asset(json!({"name": format!("asset number {n}"), "serial_number": format!("SER-{n:06}")})).await;
-    }
+    let body = |n: usize| json!({"name": format!("asset number {n}"), "serial_number": format!("SER-{n:06}")});
+    client.create_all(&(0..300).map(body).collect::<Vec<_>>()).await;
     api.advance_clock(600);
     let unlimited = api.replica(0, usize::MAX);
     assert!(holds_list_index(&unlimited, &client).await);
@@ -400,9 +399,7 @@ const ASSETS: usize = 60;
 /// A tenant whose index is read in many pages, and the number of pages.
 async fn tenant_with_pages() -> (Api, Client, usize) {
     let (api, client) = Api::with_tenant().await;
-    for n in 0..ASSETS {
-        client.asset(json!({"name": format!("a{n}")})).await;
-    }
+    client.assets(ASSETS).await;
     api.advance_clock(600);
     api.faults.cut_index_pages(4);
     assert_eq!(api.replica(0, usize::MAX).client(&client).total("/assets").await, ASSETS as u64);

@@ -4,7 +4,7 @@
 use super::index_reads;
 use crate::support::processes::{cancel, create_process};
 use crate::support::table::{delete_item, set_attribute};
-use crate::support::{Api, Client, case_count};
+use crate::support::{Api, Client, case_count, full_tests};
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
@@ -23,9 +23,10 @@ pub const MAX_LAG_MILLIS: i64 = 60_000;
 async fn a_list_right_after_a_write_shows_it_on_every_replica() {
     let (api, client) = Api::with_tenant().await;
     let replicas = [api.replica(-1_000, usize::MAX), api.replica(1_000, usize::MAX)];
+    let rounds = if full_tests() { 12 } else { 4 };
     let write = async |n: usize| {
         let (writer, reader) = (replicas[n % 2].client(&client), replicas[(n + 1) % 2].client(&client));
-        for round in 0..12 {
+        for round in 0..rounds {
             let name = format!("w{n}r{round}");
             let id = writer.asset(json!({"name": name})).await;
             let found = reader.get(&format!("/assets?q={name}")).await.json();
@@ -183,7 +184,7 @@ async fn process(client: &Client) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn ended_instances_cost_a_cold_list_of_open_ones_nothing() {
-    const ENDED: u64 = 5_000;
+    const ENDED: u64 = 2_000;
     let (api, client) = Api::with_tenant().await;
     let process = process(&client).await;
     let ended: InstanceId = start(&client, &process).await.parse().unwrap();
@@ -219,7 +220,7 @@ async fn ended_instances_cost_a_cold_list_of_open_ones_nothing() {
     assert!(open.read_units <= 30.0, "{open:?}");
     assert_eq!(reader.total(CANCELLED).await, ENDED);
     let all = api.meter.take();
-    assert!(all.read_units > 100.0, "{all:?}");
+    assert!(all.read_units > 40.0, "{all:?}");
 }
 
 #[tokio::test(start_paused = true)]

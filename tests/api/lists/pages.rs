@@ -216,6 +216,7 @@ async fn a_page_that_is_too_large_for_a_response_is_refused_with_a_limit_that_fi
     let detail = refused.json()["errors"][0]["detail"].as_str().unwrap().to_owned();
     let fit: usize = detail.rsplit(' ').find_map(|word| word.parse().ok()).unwrap();
     let page = client.get(&format!("/assets?limit={fit}")).await;
-    assert_eq!((page.json()["meta"]["total"].as_u64(), page.json()["data"].as_array().unwrap().len()), (Some(60), fit));
+    let json = page.json();
+    assert_eq!((&json["meta"]["total"], json["data"].as_array().unwrap().len()), (&json!(60), fit));
     assert!((5_500_000..6_291_556).contains(&serde_json::to_string(page.text()).unwrap().len()));
 }
