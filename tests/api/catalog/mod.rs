@@ -197,8 +197,8 @@ async fn a_list_of_large_records_has_the_same_pages() {
         client.post("/catalog/manufacturers", json!({"name": format!("M{n}"), "notes": notes})).await.data();
     }
     let mut names = Vec::new();
-    for page in 1..=13 {
-        let page = client.get(&format!("/catalog/manufacturers?limit=10&page={page}")).await.json();
+    for page in 1..=4 {
+        let page = client.get(&format!("/catalog/manufacturers?limit=40&page={page}")).await.json();
         assert_eq!(page["meta"]["total"], 120);
         names.extend(page["data"].as_array().unwrap().iter().map(|it: &Value| it["name"].as_str().unwrap().to_owned()));
     }

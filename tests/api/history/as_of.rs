@@ -1,8 +1,8 @@
 //! Assets, and assets of users, at earlier times: the history gives the same as a GET gave then.
 
 use crate::support::processes::{advance, cancel, create_process, start};
+use crate::support::table::put_all;
 use crate::support::{Api, Client, UNKNOWN_ID, paused_runtime, property, runtime};
-use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use dev_server::faulty_table::Weaknesses;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -272,17 +272,13 @@ async fn a_user_who_was_assigned_too_many_assets_is_refused_cheaply() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Warehouse").await;
     let (keys, assigned) = (Keys::of(client.tenant), user.parse().unwrap());
-    let rows: Vec<WriteRequest> = (0..3_000u64)
-        .map(|n| {
-            let at = Timestamp::from_millis(api.now().millis() - 60_000_000 + n as i64);
-            let mut item = keys.event(EventId::new(at, [n as u8; 10])).item();
-            item.insert("LS".into(), Keys::assignment(assigned, AssetId::new(at, [n as u8; 10])));
-            WriteRequest::builder().put_request(PutRequest::builder().set_item(Some(item)).build().unwrap()).build()
-        })
-        .collect();
-    for batch in rows.chunks(25) {
-        api.dynamo.batch_write_item().request_items(&api.table, batch.to_vec()).send().await.unwrap();
-    }
+    let assignments = (0..3_000u64).map(|n| {
+        let at = Timestamp::from_millis(api.now().millis() - 60_000_000 + n as i64);
+        let mut item = keys.event(EventId::new(at, [n as u8; 10])).item();
+        item.insert("LS".into(), Keys::assignment(assigned, AssetId::new(at, [n as u8; 10])));
+        item
+    });
+    put_all(&api, assignments).await;
     api.meter.take();
     let refused = client.get(&format!("/users/{user}/assets?as_of={}", api.now())).await;
     assert_eq!(refused.field_errors(), ["as_of"]);

@@ -4,11 +4,13 @@ use crate::support::functions::{self, Function};
 use crate::support::operations::{by_method, operations};
 use crate::support::processes::{create_process, start, start_movement};
 use crate::support::samples::{Samples, event_count};
-use crate::support::table::{delete_item, event_chain};
+use crate::support::table::{delete_item, event_chain, event_key, item, put_all};
 use crate::support::{Api, Client, UNKNOWN_ID, call};
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 use shared::domain::record::Kind;
-use shared::domain::values::id::{AssetId, Id};
+use shared::domain::values::id::{AssetId, EventId, Id};
 use shared::store::keys::Keys;
 use std::path::Path;
 
@@ -229,13 +231,19 @@ async fn events_of_one_resource_are_listed_whether_the_index_has_them_or_not() {
     assert_eq!(types(&follow(&client, &after, &query).await.0), ["asset.deleted"]);
 }
 
-/// Appends events of other records to the table, as a tenant with many changes has them.
-async fn many_events(api: &Api, client: &Client, count: usize) {
-    let rows: String = (0..100).map(|n| format!("n{n}\n")).collect();
-    for _ in 0..count / 100 {
-        let reply = client.import("/assets", "", &format!("name\n{rows}")).await;
-        assert_eq!(reply.json()["meta"]["created"], 100, "{}", reply.text());
-    }
+/// Appends copies of the event of another record to the table, as a tenant with many changes has them.
+async fn many_events(api: &Api, client: &Client, count: i64) {
+    let other = client.asset(json!({"name": "other"})).await;
+    let history = client.get(&format!("/assets/{other}/history")).await.json();
+    let (old, event) = (history["data"][0]["id"].as_str().unwrap(), item(api, &event_key(client, &history, 1)).await.unwrap());
+    let copies = (1..=count).map(|n| {
+        let id = EventId::new(api.now().plus(TimeDelta::milliseconds(n)), [n as u8; 10]);
+        let mut copy = event.clone();
+        copy.extend(Keys::of(client.tenant).event(id).item());
+        copy.insert("entry".into(), AttributeValue::S(event["entry"].as_s().unwrap().replace(old, &id.to_string())));
+        copy
+    });
+    put_all(api, copies).await;
     api.advance_clock(600);
 }
 

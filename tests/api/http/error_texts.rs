@@ -263,9 +263,10 @@ async fn all_definitions_are_listed_without_parameters_however_large_they_are() 
         client.post("/processes", body).await.data();
     }
     let first = client.get("/processes").await;
-    assert_eq!((first.status.as_u16(), &first.json()["meta"]["limit"]), (200, &json!(20)), "{}", &first.text()[..200]);
-    let mut seen = 0;
-    for page in 1..=4 {
+    let meta = json!({"total": 67, "page": 1, "limit": 20, "total_pages": 4});
+    assert_eq!((first.status.as_u16(), &first.json()["meta"]), (200, &meta), "{}", &first.text()[..200]);
+    let mut seen = first.data().as_array().unwrap().len();
+    for page in 2..=4 {
         let page = client.get(&format!("/processes?page={page}")).await.json();
         assert_eq!((&page["meta"]["total"], &page["meta"]["total_pages"]), (&json!(67), &json!(4)));
         seen += page["data"].as_array().unwrap().len();

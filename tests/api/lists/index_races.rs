@@ -3,15 +3,13 @@
 
 use super::index_reads;
 use crate::support::processes::{cancel, create_process};
-use crate::support::table::{delete_item, set_attribute};
+use crate::support::table::{copy_record, delete_item, set_attribute};
 use crate::support::{Api, Client, case_count, full_tests};
-use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
-use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use shared::domain::record::Kind;
-use shared::domain::values::id::{AssetId, EventId, Id, InstanceId};
-use shared::domain::values::time::Timestamp;
+use shared::domain::values::id::{AssetId, EventId, Id};
 use shared::store::keys::Keys;
 
 /// The longest time of a write on its way, and the longest lag of the index, in milliseconds: see docs/adr/0008.
@@ -187,31 +185,12 @@ async fn ended_instances_cost_a_cold_list_of_open_ones_nothing() {
     const ENDED: u64 = 2_000;
     let (api, client) = Api::with_tenant().await;
     let process = process(&client).await;
-    let ended: InstanceId = start(&client, &process).await.parse().unwrap();
-    cancel(&client, &ended.to_string()).await.data();
+    let ended = start(&client, &process).await;
+    cancel(&client, &ended).await.data();
     for _ in 0..20 {
         start(&client, &process).await;
     }
-    let keys = Keys::of(client.tenant);
-    let get = api.dynamo.get_item().table_name(&api.table).set_key(Some(keys.record(Kind::Instance, ended.uuid()).item()));
-    let sample = get.send().await.unwrap().item.unwrap();
-    let copies: Vec<WriteRequest> = (1..ENDED)
-        .map(|n| {
-            let id = InstanceId::new(Timestamp::from_millis(api.now().millis() - n as i64), [n as u8; 10]);
-            let mut item = sample.clone();
-            item.extend(keys.record(Kind::Instance, id.uuid()).item());
-            item.insert("id".into(), AttributeValue::S(id.to_string()));
-            item.insert("LS".into(), Keys::list_index(Kind::Instance, id.uuid(), true).unwrap());
-            WriteRequest::builder().put_request(PutRequest::builder().set_item(Some(item)).build().unwrap()).build()
-        })
-        .collect();
-    let batches = copies.chunks(25).map(|batch| api.dynamo.batch_write_item().request_items(&api.table, batch.to_vec()).send());
-    let written: Vec<_> = stream::iter(batches).buffer_unordered(4).collect().await;
-    assert!(
-        written
-            .iter()
-            .all(|batch| batch.as_ref().is_ok_and(|batch| batch.unprocessed_items().is_none_or(|left| left.is_empty())))
-    );
+    copy_record(&api, &client, (Kind::Instance, &ended, true), ENDED - 1, |_, _| ()).await;
     api.advance_clock(600);
     api.meter.take();
     let reader = api.replica(0, usize::MAX).client(&client);

@@ -1,7 +1,7 @@
 //! Records that can't be read: they are named, take nothing else down, and the operator can take them from a backup or remove them.
 
 use crate::support::samples::Samples;
-use crate::support::table::set_attribute;
+use crate::support::table::{item, set_attribute};
 use crate::support::{Api, Client, UNKNOWN_ID, all_items, log, sample};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -25,11 +25,6 @@ const LISTED: [(Kind, &str); 9] = [
 ];
 /// Attributes that no record is read from.
 const OTHERS: [&str; 5] = [PK, SK, "LS", "HS", "type"];
-
-async fn item(api: &Api, key: &Item) -> Option<Item> {
-    let get = api.dynamo.get_item().table_name(&api.table).set_key(Some(key.clone())).consistent_read(true);
-    get.send().await.unwrap().item
-}
 
 async fn put(api: &Api, item: &Item) {
     api.dynamo.put_item().table_name(&api.table).set_item(Some(item.clone())).send().await.unwrap();
