@@ -4,10 +4,13 @@ mod day;
 mod recorder;
 
 use crate::support::document::at;
+use jsonschema::Validator;
 use recorder::Scenario;
 use serde_json::{Value, json};
 use shared::domain::webhooks::WebhookEvents;
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use tokio::sync::OnceCell;
 
 /// The example of this operation would be the document.
@@ -33,8 +36,10 @@ pub async fn recorded() -> &'static Value {
         .await
 }
 
-fn document() -> Value {
-    serde_json::to_value(dev_server::document::document().unwrap()).unwrap()
+/// With the examples that [`recorded`] has written. Made once, because that is slow in a debug build.
+fn document() -> &'static Value {
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(dev_server::document::document().unwrap()).unwrap());
+    &DOCUMENT
 }
 
 fn pretty(examples: &Value) -> String {
@@ -96,7 +101,9 @@ struct Check<'a> {
     document: &'a Value,
     operation: &'a Value,
     examples: &'a Value,
-    faults: Vec<String>,
+    faults: &'a mut Vec<String>,
+    /// By schema: compiling is slow in a debug build, and many operations share their schemas.
+    validators: &'a mut HashMap<String, Validator>,
 }
 
 impl Check<'_> {
@@ -109,8 +116,10 @@ impl Check<'_> {
                 self.faults.extend(is_needed.then(|| format!("{place}: no example of {media_type}")));
                 continue;
             };
-            let schema = json!({"allOf": [content["schema"]], "components": self.document["components"]});
-            let validator = jsonschema::validator_for(&schema).unwrap();
+            let validator = self.validators.entry(content["schema"].to_string()).or_insert_with(|| {
+                let schema = json!({"allOf": [content["schema"]], "components": self.document["components"]});
+                jsonschema::validator_for(&schema).unwrap()
+            });
             for example in [&shown, recorded] {
                 self.faults.extend(validator.iter_errors(example).map(|error| format!("{place}: {error}")));
             }
@@ -140,12 +149,10 @@ async fn every_operation_has_examples_in_the_document_that_fit_its_schemas() {
     let recorded = recorded().await;
     let document = document();
     let operations = document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values());
-    let mut faults = Vec::new();
+    let (mut faults, mut validators) = (Vec::new(), HashMap::new());
     for operation in operations.filter(|operation| operation["operationId"].is_string()) {
         let examples = &recorded["operations"][operation["operationId"].as_str().unwrap()];
-        let mut check = Check { document: &document, operation, examples, faults: Vec::new() };
-        check.operation();
-        faults.extend(check.faults);
+        Check { document, operation, examples, faults: &mut faults, validators: &mut validators }.operation();
     }
     assert!(faults.is_empty(), "{faults:#?}");
 }
