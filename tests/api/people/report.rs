@@ -240,8 +240,9 @@ async fn the_page_begins_with_sentences_and_has_each_signature_once() {
 async fn no_part_but_the_last_is_empty_and_an_erasure_takes_as_few_requests() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
-    for asset in client.create_all(&vec![json!({"name": "Dock", "assigned_to": ada}); 90]).await {
-        client.patch(&format!("/assets/{}", asset["id"].as_str().unwrap()), json!({"assigned_to": null})).await.data();
+    for docks in client.create_all(&vec![json!({"name": "Dock", "assigned_to": ada}); 90]).await.chunks(20) {
+        let returned = docks.iter().map(|dock| json!({"op": "update", "id": dock["id"], "body": {"assigned_to": null}}));
+        client.batch("/assets/batch", &returned.collect::<Vec<_>>()).await.data();
     }
     let parts = all_parts(&client, &ada).await;
     assert_eq!(ids(&parts, "assets", "id").len(), 90);

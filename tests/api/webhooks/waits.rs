@@ -3,7 +3,7 @@
 use crate::support::queue::VISIBILITY;
 use crate::support::table::set_text;
 use crate::support::webhooks::{Pipeline, TestWebhook, created, delivering, delivery, send, webhook, with_webhook};
-use crate::support::{Api, Client, Disturbance, at_each_place, paused_runtime};
+use crate::support::{Api, Client, Disturbance, at_each_place, full_tests, paused_runtime};
 use chrono::TimeDelta;
 use deliver::{Deliver, SignedDelivery, Transport};
 use dev_server::faulty_table::planned::CallFailure;
@@ -250,8 +250,8 @@ fn quick_times(with_hanging: bool) -> Vec<Duration> {
         let receivers = Hanging::default();
         let queue = Arc::clone(&pipeline.queue) as Arc<dyn Queue>;
         let deliver = Deliver::new(api.store.clone(), queue, Arc::clone(&api.key_encryption), receivers.clone());
-        let mut times = Vec::new();
-        for round in 0..5 {
+        let (mut times, rounds) = (Vec::new(), if full_tests() { 5 } else { 3 });
+        for round in 0..rounds {
             for client in &clients {
                 client.asset(json!({"name": "a"})).await;
             }
