@@ -3,8 +3,7 @@
 use crate::document::examples;
 use crate::support::document::{at, is_dry_run_of_creation, response, served_document};
 use crate::support::operations::{METHODS, by_method, operations};
-use crate::support::over_http;
-use crate::support::samples::Samples;
+use crate::support::{over_http, samples_over_http};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -160,9 +159,8 @@ async fn the_document_is_openapi_3_1_without_dangling_references() {
 
 #[tokio::test(start_paused = true)]
 async fn bodies_are_read_as_the_document_describes_them() {
-    let client = over_http().await;
+    let (client, samples) = samples_over_http().await;
     let (document, operations) = operations(&client).await;
-    let samples = Samples::create(&client).await;
     let mut seen = 0;
     for operation in &operations {
         let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
@@ -202,9 +200,8 @@ async fn bodies_are_read_as_the_document_describes_them() {
 /// Every response, whether success or error, has a status that the document lists and a body that fits its schema.
 #[tokio::test(start_paused = true)]
 async fn responses_are_as_the_document_describes_them() {
-    let client = over_http().await;
+    let (client, samples) = samples_over_http().await;
     let (document, operations) = operations(&client).await;
-    let samples = Samples::create(&client).await;
     let without_key = client.with_key("");
     let lacking = client.scoped(&["settings:read"]).await;
     let mut validators = HashMap::new();

@@ -3,7 +3,7 @@
 use crate::support::functions::{self, Function};
 use crate::support::operations::{by_method, operations};
 use crate::support::processes::{create_process, start, start_movement};
-use crate::support::samples::{Samples, event_count};
+use crate::support::samples::event_count;
 use crate::support::table::{delete_item, event_chain, event_key, item, put_all};
 use crate::support::{Api, Client, UNKNOWN_ID, call};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -470,8 +470,7 @@ async fn every_change_writes_an_event() {
 /// For refused requests, `coverage` compares the whole table; this test counts the events of successful ones.
 #[tokio::test(start_paused = true)]
 async fn every_successful_write_adds_one_event_for_each_changed_record() {
-    let (api, client) = Api::with_tenant().await;
-    let samples = Samples::create(&client).await;
+    let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations(&client).await;
     let count = async || api.dump().await.0.iter().filter(|item| item.contains(r#"type: S("event")"#)).count();
     let mut before = count().await;

@@ -184,9 +184,8 @@ fn described(document: &Value, description: &Value, reply: &Reply, name: &str) -
 
 #[tokio::test(start_paused = true)]
 async fn every_header_of_a_response_is_described() {
-    let (_api, client) = Api::with_tenant().await;
+    let (_api, client, samples) = Api::with_samples().await;
     let (document, operations) = operations(&client).await;
-    let samples = Samples::create(&client).await;
     let lacking = client.scoped(&["settings:read"]).await;
     let mut seen = BTreeSet::new();
     for operation in by_method(&operations, &METHODS) {
@@ -481,8 +480,7 @@ async fn send(client: &Client, samples: &Samples, operation: &Operation, field: 
 fn whatever_is_accepted_can_be_read_changed_verified_and_deleted() {
     let runtime = runtime();
     let (api, client, samples, document, all) = runtime.block_on(async {
-        let (api, client) = Api::with_tenant().await;
-        let samples = Samples::create(&client).await;
+        let (api, client, samples) = Api::with_samples().await;
         let (document, operations) = operations(&client).await;
         (api, client, samples, document, operations)
     });

@@ -3,18 +3,17 @@
 use crate::support::document::at;
 use crate::support::operations::{METHODS, Operation, by_method, operations};
 use crate::support::processes::create_process;
-use crate::support::samples::{INVENTORY_PAGE, SIGNATURE, SIGNING_PAGE, Samples, content_type};
+use crate::support::samples::{INVENTORY_PAGE, SIGNATURE, SIGNING_PAGE, content_type};
 use crate::support::table::event_chain;
-use crate::support::{Api, Client, UNKNOWN_ID, over_http, sample};
+use crate::support::{Api, Client, UNKNOWN_ID, over_http, sample, samples_over_http};
 use serde_json::{Value, json};
 use shared::domain::keys::api_key::{Scope, Token};
 use std::collections::BTreeSet;
 
 #[tokio::test(start_paused = true)]
 async fn without_a_valid_key_every_route_responds_with_the_same_401() {
-    let (api, client) = Api::with_tenant().await;
+    let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations(&client).await;
-    let samples = Samples::create(&client).await;
     let other = api.tenant().await;
     let revoked = client.scoped(&["assets:read"]).await;
     let id = client.get("/keys?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
@@ -37,9 +36,8 @@ async fn without_a_valid_key_every_route_responds_with_the_same_401() {
 
 #[tokio::test(start_paused = true)]
 async fn every_route_needs_the_scopes_in_its_description_and_no_others() {
-    let (api, client) = Api::with_tenant().await;
+    let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations(&client).await;
-    let samples = Samples::create(&client).await;
     for operation in sample(&operations, 12) {
         for scope in &operation.scopes {
             let others: Vec<&str> = Scope::ALL.iter().map(|s| s.as_str()).filter(|s| s != scope).collect();
@@ -77,10 +75,9 @@ async fn every_route_needs_the_scopes_in_its_description_and_no_others() {
 
 #[tokio::test(start_paused = true)]
 async fn another_tenants_resources_look_as_if_they_did_not_exist() {
-    let (api, owner) = Api::with_tenant().await;
+    let (api, owner, samples) = Api::with_samples().await;
     let other = api.tenant().await;
     let (_, operations) = operations(&owner).await;
-    let samples = Samples::create(&owner).await;
     let before = api.dump().await;
     for operation in operations.iter().filter(|operation| operation.path.contains("{id}")) {
         let of_owner = operation.send(&other, &samples).await.problem(404, "NOT_FOUND");
@@ -113,9 +110,8 @@ async fn another_tenants_resources_look_as_if_they_did_not_exist() {
 
 #[tokio::test(start_paused = true)]
 async fn every_response_has_a_new_id_and_must_not_be_stored() {
-    let client = over_http().await;
+    let (client, samples) = samples_over_http().await;
     let (_, operations) = operations(&client).await;
-    let samples = Samples::create(&client).await;
     let mut ids = BTreeSet::new();
     for operation in &operations {
         for key in ["", client.key.as_str()] {
@@ -133,9 +129,8 @@ async fn every_response_has_a_new_id_and_must_not_be_stored() {
 
 #[tokio::test(start_paused = true)]
 async fn head_works_like_get() {
-    let client = over_http().await;
+    let (client, samples) = samples_over_http().await;
     let (_, operations) = operations(&client).await;
-    let samples = Samples::create(&client).await;
     for operation in operations.iter().filter(|operation| operation.method == "GET") {
         let path = samples.path(&operation.path);
         for key in [client.key.as_str(), ""] {
@@ -149,9 +144,8 @@ async fn head_works_like_get() {
 
 #[tokio::test(start_paused = true)]
 async fn every_route_refuses_unknown_query_parameters_by_name() {
-    let client = over_http().await;
+    let (client, samples) = samples_over_http().await;
     let (_, operations) = operations(&client).await;
-    let samples = Samples::create(&client).await;
     for operation in operations.iter().filter(|operation| operation.needs_key) {
         let (path, body) = samples.request(&operation.method, &operation.path);
         let content_type = Some(content_type(&operation.path));
@@ -365,8 +359,7 @@ fn another(value: &Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_was_read_can_be_sent_back_and_changes_nothing() {
-    let (api, client) = Api::with_tenant().await;
-    let samples = Samples::create(&client).await;
+    let (api, client, samples) = Api::with_samples().await;
     let asset = samples.path("/v1/assets/{id}");
     // An asset with everything: its owner has become inactive, and its custom fields don't fit the type any more.
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;

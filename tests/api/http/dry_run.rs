@@ -3,7 +3,7 @@
 use crate::support::bulk::outcomes;
 use crate::support::operations::{Operation, dry_run, operations};
 use crate::support::processes::{advance, create_process, start};
-use crate::support::samples::{SIGNATURE, Samples};
+use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client, Reply, UNKNOWN_ID, over_http, paused_runtime};
 use dev_server::faulty_table::Weaknesses;
 use futures_util::future::join_all;
@@ -54,8 +54,7 @@ fn assigned(place: &str, dry: &Value, earnest: &Value) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn every_write_can_be_tried_without_a_trace_and_says_what_it_would_do() {
-    let (api, client) = Api::with_tenant().await;
-    let samples = Samples::create(&client).await;
+    let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations(&client).await;
     let mut tried = 0;
     for operation in writes(&operations) {
@@ -142,8 +141,7 @@ pub fn check_only_reads(api: &Api, name: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_only_reads_and_takes_no_write_units() {
-    let (api, client) = Api::with_tenant().await;
-    let samples = Samples::create(&client).await;
+    let (api, client, samples) = Api::with_samples().await;
     client.use_key_once().await;
     let (_, operations) = operations(&client).await;
     let rows: String = (0..100).map(|n| format!("n{n},s{n},SMP\n")).collect();

@@ -3,9 +3,9 @@
 use crate::support::document::at;
 use crate::support::operations::operations;
 use crate::support::processes::{advance, start};
-use crate::support::samples::{Samples, content_type};
+use crate::support::samples::content_type;
 use crate::support::table::set_text;
-use crate::support::{Api, Client, Reply, UNKNOWN_ID, call, over_http};
+use crate::support::{Api, Client, Reply, UNKNOWN_ID, call, over_http, samples_over_http};
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::{Value, json};
@@ -60,8 +60,7 @@ fn bounds(document: &Value, schema: &Value) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn enumerations_name_their_values_and_bounds_their_bounds() {
-    let client = over_http().await;
-    let samples = Samples::create(&client).await;
+    let (client, samples) = samples_over_http().await;
     let (document, operations) = operations(&client).await;
     let mut seen = 0;
     let mut check = |detail: String, document: &Value, schema: &Value, what: &str| {
@@ -113,8 +112,7 @@ fn max_length(document: &Value, schema: &Value) -> Option<u64> {
 
 #[tokio::test(start_paused = true)]
 async fn a_text_that_is_too_long_is_answered_with_the_bound() {
-    let client = over_http().await;
-    let samples = Samples::create(&client).await;
+    let (client, samples) = samples_over_http().await;
     let (document, operations) = operations(&client).await;
     let mut seen = 0;
     for operation in operations.iter().filter(|operation| operation.needs_key) {

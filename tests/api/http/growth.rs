@@ -1,7 +1,7 @@
 //! The cost of a stranger's request grows no faster than the request.
 
 use crate::support::operations::operations;
-use crate::support::samples::{Samples, content_type};
+use crate::support::samples::content_type;
 use crate::support::signing::{Link, signature_step, started};
 use crate::support::{Api, call, over_http, sample};
 use axum::Router;
@@ -131,8 +131,7 @@ impl Input {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_stranger_sends_costs_at_most_twice_as_much_if_it_is_twice_as_long() {
-    let (_api, client) = Api::with_tenant().await;
-    let samples = Samples::create(&client).await;
+    let (_api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations(&client).await;
     let paths = ["/", "/v1", "/v1/docs", "/v1/health", "/v1/none", "/v1/processes/instances"];
     let mut targets: Vec<(&str, String, &str)> = paths.map(|path| ("GET", path.to_owned(), "")).into();

@@ -3,7 +3,7 @@
 use crate::support::bulk::outcomes;
 use crate::support::operations::{WRITE_METHODS, by_method, operations};
 use crate::support::processes::{create_process, start_movement};
-use crate::support::samples::{SIGNATURE, Samples, content_type, event_count};
+use crate::support::samples::{SIGNATURE, content_type, event_count};
 use crate::support::signing::{Link, id_of, signature_step, started, step};
 use crate::support::table::event_chain;
 use crate::support::{Api, Client, Reply, Snapshot, over_http, sample};
@@ -65,8 +65,7 @@ async fn execute_once(api: &Api, client: &Client, path: &str, content_type: &str
 
 #[tokio::test(start_paused = true)]
 async fn copies_and_repetitions_of_every_post_get_the_first_response() {
-    let (api, client) = Api::with_tenant().await;
-    let samples = Samples::create(&client).await;
+    let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations(&client).await;
     let posts: Vec<_> = by_method(&operations, &["POST"]).collect();
     assert!(posts.len() >= 12, "only {} endpoints", posts.len());
@@ -256,8 +255,7 @@ async fn an_etag_is_the_same_in_every_response_until_the_resource_changes() {
 /// For every write, an ETag that does not match is a 412 and changes nothing; a matching one lets the request pass.
 #[tokio::test(start_paused = true)]
 async fn every_write_checks_if_match() {
-    let (api, client) = Api::with_tenant().await;
-    let samples = Samples::create(&client).await;
+    let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations(&client).await;
     let mut matched = 0;
     let mut before = api.dump().await;

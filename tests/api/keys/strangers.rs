@@ -2,7 +2,7 @@
 
 use crate::support::operations::operations;
 use crate::support::processes::dotted_signature;
-use crate::support::samples::{Samples, content_type};
+use crate::support::samples::content_type;
 use crate::support::{Api, Client, Replica, UNKNOWN_ID, sample};
 use axum::body::Bytes;
 use dev_server::meter::cpu_time;
@@ -45,9 +45,8 @@ async fn strangers(api: &Api, client: &Client) -> Vec<(&'static str, String)> {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() {
-    let (api, client) = Api::with_tenant().await;
+    let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations(&client).await;
-    let samples = Samples::create(&client).await;
     let strangers = strangers(&api, &client).await;
     // Every list index of the warm function is loaded.
     for operation in operations.iter().filter(|operation| operation.method == "GET") {
@@ -74,8 +73,7 @@ async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() 
 /// A request whose body or headers name many items reads none of them.
 #[tokio::test(start_paused = true)]
 async fn what_a_stranger_sends_does_not_matter() {
-    let (api, client) = Api::with_tenant().await;
-    let samples = Samples::create(&client).await;
+    let (api, client, samples) = Api::with_samples().await;
     let ids: Vec<String> = (0..20u8).map(|n| ApiKeyId::new(api.now(), [n; 10]).to_string()).collect();
     let data: Map<_, _> = ids.iter().map(|id| (format!("k{}", &id[30..]), json!(id))).collect();
     let stranger = client.stranger();
@@ -182,9 +180,8 @@ async fn least_time(client: &Client, method: &str, path: &str, body: &Bytes, sta
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_request_takes_no_time_for_its_body_on_any_route() {
-    let (api, client) = Api::with_tenant().await;
+    let (api, client, samples) = Api::with_samples().await;
     api.stop_clock();
-    let samples = Samples::create(&client).await;
     let (_, operations) = operations(&client).await;
     let bodies: Vec<(&str, Bytes)> = heavy_bodies().into_iter().map(|(name, body)| (name, body.into())).collect();
     assert!(bodies.iter().all(|(_, body)| body.len() <= MAX_BODY_BYTES));
@@ -215,9 +212,8 @@ async fn a_refused_request_takes_no_time_for_its_body_on_any_route() {
 /// The handlers begin to read, and find that they could write: the check of the key ends them.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_was_verified_lately_and_is_revoked_writes_nothing_on_any_route() {
-    let (api, client) = Api::with_tenant().await;
+    let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations(&client).await;
-    let samples = Samples::create(&client).await;
     let scopes: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
     for operation in sample(operations.iter().filter(|operation| operation.is_write()), 20) {
         let made = client.post("/keys", json!({"name": "k", "scopes": scopes})).await.data();

@@ -2,7 +2,7 @@
 
 use crate::keys::secrets::traces;
 use crate::support::operations::{for_links, operations};
-use crate::support::samples::{SIGNATURE, Samples};
+use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, forged, id_of, link_status, signature_step, signer_named, started, step};
 use crate::support::{Api, Client, Replica, Reply, UNKNOWN_ID, log};
 use serde_json::{Value, json};
@@ -42,9 +42,8 @@ fn assert_unknown(reply: &Reply, detail: &Value, what: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_links_secret_opens_no_operation_for_api_keys() {
-    let (api, client) = Api::with_tenant().await;
+    let (api, client, samples) = Api::with_samples().await;
     let (document, operations) = operations(&client).await;
-    let samples = Samples::create(&client).await;
     let path = instance(&client).await;
     let link = Link::for_guest(&client, &path).await;
     let signer = link.signer(&client);

@@ -2,6 +2,8 @@
 
 use super::client::Client;
 use super::queue::TestQueue;
+use super::samples::Samples;
+use super::table::{all_items, put_all};
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
@@ -12,17 +14,21 @@ use dev_server::in_process::InProcessEngine;
 use dev_server::meter::Meter;
 use dev_server::test_data::random_for;
 use dev_server::{engine, server, table};
+use key_encryption::FileKeyEncryption;
 use shared::app::App;
 use shared::aws::object_store::ObjectStore;
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
+use shared::domain::values::id::TenantId;
 use shared::domain::values::time::Timestamp;
 use shared::key_encryption::KeyEncryption;
+use shared::store::keys::Item;
 use shared::store::{Clock, Random, Store};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// 2026-03-05T10:00:00Z.
 const START: i64 = 1_772_704_800_000;
@@ -47,6 +53,26 @@ pub struct Api {
     shared_endpoint: Option<String>,
 }
 
+/// A tenant with sample resources, and all that a copy of its table needs.
+struct Made {
+    items: Vec<Item>,
+    key: String,
+    tenant: TenantId,
+    samples: Samples,
+    key_encryption: Arc<dyn KeyEncryption>,
+    /// The milliseconds of the clock.
+    now: i64,
+}
+
+impl Made {
+    async fn new() -> Self {
+        let (api, client) = Api::with_tenant().await;
+        let samples = Samples::create(&client).await;
+        let (key_encryption, now) = (Arc::clone(&api.key_encryption), api.now().millis());
+        Self { items: all_items(&api).await, key: client.key, tenant: client.tenant, samples, key_encryption, now }
+    }
+}
+
 /// For tests that wait for a socket: on a paused clock, all of their time-outs would pass meanwhile.
 pub fn resume_clock() {
     let now = tokio::time::Instant::now();
@@ -59,11 +85,16 @@ pub fn resume_clock() {
 impl Api {
     /// Starts an engine, or creates a table at `TEST_DYNAMODB_ENDPOINT`.
     pub async fn start() -> Self {
+        Self::start_with(Arc::new(FileKeyEncryption::in_memory().unwrap())).await
+    }
+
+    async fn start_with(key_encryption: Arc<dyn KeyEncryption>) -> Self {
         let Ok(endpoint) = std::env::var("TEST_DYNAMODB_ENDPOINT") else {
-            return Self::on(SharedHttpClient::new(InProcessEngine::new().unwrap()), "http://engine.invalid").await;
+            let engine = SharedHttpClient::new(InProcessEngine::new().unwrap());
+            return Self::on(engine, "http://engine.invalid", key_encryption).await;
         };
         resume_clock();
-        let mut api = Self::on(aws_smithy_http_client::Builder::new().build_http(), &endpoint).await;
+        let mut api = Self::on(aws_smithy_http_client::Builder::new().build_http(), &endpoint, key_encryption).await;
         api.shared_endpoint = Some(endpoint);
         api
     }
@@ -71,12 +102,13 @@ impl Api {
     /// Needs a runtime whose clock is paused.
     pub async fn on_faulty_table(seed: u64, weaknesses: Weaknesses) -> Self {
         let table = FaultyTable::new(seed).unwrap();
-        let api = Self::on(SharedHttpClient::new(table.clone()), "http://faulty.invalid").await;
+        let key_encryption = Arc::new(FileKeyEncryption::in_memory().unwrap());
+        let api = Self::on(SharedHttpClient::new(table.clone()), "http://faulty.invalid", key_encryption).await;
         table.set(weaknesses);
         api
     }
 
-    async fn on(http: SharedHttpClient, endpoint: &str) -> Self {
+    async fn on(http: SharedHttpClient, endpoint: &str, key_encryption: Arc<dyn KeyEncryption>) -> Self {
         let table = format!("test-{:016x}", RandomState::new().hash_one(0u8));
         let (clock, tick) = (Arc::new(AtomicI64::new(START)), Arc::new(AtomicI64::new(1)));
         let meter = Meter::default();
@@ -93,7 +125,6 @@ impl Api {
         table::create(&dynamo, &table).await.unwrap();
         let random = seeded_random();
         let store = Store::new(dynamo.clone(), &table, ticking(&clock, &tick, 0)).with_random(Arc::clone(&random));
-        let key_encryption: Arc<dyn KeyEncryption> = Arc::new(key_encryption::FileKeyEncryption::in_memory().unwrap());
         let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption)));
         let router = server::router(app.with_queue(Some(queue.clone())));
         Self {
@@ -119,6 +150,18 @@ impl Api {
         (api, client)
     }
 
+    /// With sample resources. The first test makes them, and the others copy its table in a fraction of the time.
+    pub async fn with_samples() -> (Self, Client, Samples) {
+        static MADE: OnceCell<Made> = OnceCell::const_new();
+        let made = MADE.get_or_init(Made::new).await;
+        let api = Self::start_with(Arc::clone(&made.key_encryption)).await;
+        put_all(&api, made.items.iter().cloned()).await;
+        api.clock.store(made.now, Ordering::Relaxed);
+        let client = api.client(made.key.clone(), made.tenant);
+        client.use_key_once().await;
+        (api, client, made.samples.clone())
+    }
+
     /// The client's key has every scope.
     pub async fn tenant(&self) -> Client {
         self.limited_tenant(MAX_RATE_LIMIT).await
@@ -127,8 +170,11 @@ impl Api {
     /// The client's key may send `limit` requests a minute.
     pub async fn limited_tenant(&self, limit: u32) -> Client {
         let created = self.store.create_tenant("Acme".parse().unwrap(), None, limit).await.unwrap();
-        let (router, clock) = (self.router.clone(), Arc::clone(&self.clock));
-        Client { router, key: created.api_key.expose(), tenant: created.tenant_id, table: None, clock }
+        self.client(created.api_key.expose(), created.tenant_id)
+    }
+
+    pub fn client(&self, key: String, tenant: TenantId) -> Client {
+        Client { router: self.router.clone(), key, tenant, table: None, clock: Arc::clone(&self.clock) }
     }
 
     /// Another copy of every function on the same table, whose clock differs by `skew` milliseconds and whose list indexes may

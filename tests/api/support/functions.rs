@@ -3,6 +3,7 @@
 
 use super::api::resume_clock;
 use super::document::BASE;
+use super::samples::Samples;
 use super::{Api, Client};
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
@@ -209,6 +210,17 @@ pub async fn over_http() -> Client {
     let created = created.unwrap();
     let router = forwarding(function_environment().unwrap().connector, origin);
     Client { router, key: created.api_key.expose(), tenant: created.tenant_id, table: None, clock: Arc::default() }
+}
+
+/// [`over_http`] with sample resources.
+pub async fn samples_over_http() -> (Client, Samples) {
+    if std::env::var_os(DEPLOYED_API).is_some() {
+        let client = over_http().await;
+        let samples = Samples::create(&client).await;
+        return (client, samples);
+    }
+    let (api, client, samples) = Api::with_samples().await;
+    (Client { table: Some(Arc::new(api)), ..client }, samples)
 }
 
 /// Sends each request to the origin.

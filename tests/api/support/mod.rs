@@ -21,7 +21,7 @@ pub use api::{Api, Replica};
 pub use client::{Client, Reply, call};
 pub use dev_server::test_data::{case_count, full_tests, sample};
 pub use disturbance::{Disturbance, at_each_place, dropped_after};
-pub use functions::over_http;
+pub use functions::{over_http, samples_over_http};
 pub use property::{paused_runtime, runtime};
 pub use table::{Snapshot, all_items};
 

@@ -178,9 +178,8 @@ async fn every_write_survives_that_any_of_its_calls_times_out_after_its_effect()
 /// Lets the first call of each write fail, then the second, and so on until there is none left to fail; every day, one call of
 /// three writes.
 async fn survives_each_failure(failure: CallFailure) {
-    let (api, client) = Api::with_tenant().await;
+    let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations(&client).await;
-    let samples = Samples::create(&client).await;
     let start = Snapshot::of(&api, client.tenant).await;
     api.queue.take();
     let cases = Cases { api, client, samples, start };

@@ -17,7 +17,6 @@ use shared::domain::values::id::Id;
 use shared::store::keys::{Item, Key, Keys};
 use shared::store::{ChangeContext, CheckMode, CheckReport, Removal};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The items of a table by partition and sort key, without request counters.
@@ -318,8 +317,7 @@ async fn change_otherwise(kind: &str) -> Transaction {
         let api = Api::start().await;
         let email = "ada@example.com".parse().unwrap();
         let created = api.store.create_tenant("Acme".parse().unwrap(), Some(email), 100).await.unwrap();
-        let (key, tenant) = (created.api_key.expose(), created.tenant_id);
-        let client = Client { router: api.router.clone(), key, tenant, table: None, clock: Arc::default() };
+        let client = api.client(created.api_key.expose(), created.tenant_id);
         let after = items(&api).await;
         return Transaction { api, client, before: Items::new(), after };
     }

@@ -1,7 +1,7 @@
 //! The requests of every route to the table, the port of the embedded engine, and a day of an integration in few requests.
 
 use crate::support::operations::{METHODS, by_method, operations};
-use crate::support::samples::{SIGNATURE, Samples};
+use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client, Reply};
 use dev_server::engine::Engine;
 use serde_json::{Value, json};
@@ -47,8 +47,7 @@ pub fn is_guarded(operation: &str, request: &Value, table: &str) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn every_request_stays_in_its_tenant_reads_consistently_and_writes_conditionally() {
-    let (api, client) = Api::with_tenant().await;
-    let samples = Samples::create(&client).await;
+    let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations(&client).await;
     let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
     let mut checked = 0;

@@ -63,8 +63,7 @@ async fn check_list(client: &Client, collection: &str, id: Uuid, others: usize, 
 
 #[tokio::test(start_paused = true)]
 async fn a_list_names_a_damaged_record_and_shows_the_others() {
-    let (api, client) = Api::with_tenant().await;
-    let samples = Samples::create(&client).await;
+    let (api, client, samples) = Api::with_samples().await;
     api.advance_clock(11);
     let table = api.replica(0, 0).client(&client);
     log::begin();
@@ -139,8 +138,7 @@ async fn a_damaged_key_or_owner_is_a_401() {
 
 #[tokio::test(start_paused = true)]
 async fn a_damaged_record_is_a_finding_until_it_is_taken_from_a_backup() {
-    let (api, client) = Api::with_tenant().await;
-    let samples = Samples::create(&client).await;
+    let (api, client, samples) = Api::with_samples().await;
     let store = api.store.tenant(client.tenant);
     client.get(&samples.path("/v1/processes/instances/{id}/receipt")).await;
     let tenant_key = Keys::of(client.tenant).record(Kind::Tenant, Uuid::nil()).item();
@@ -188,8 +186,7 @@ async fn receipt_keys(api: &Api, client: &Client) -> (Kind, Uuid, Item) {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_cannot_be_read_is_removed_with_all_that_belongs_to_it() {
-    let (api, client) = Api::with_tenant().await;
-    let samples = Samples::create(&client).await;
+    let (api, client, samples) = Api::with_samples().await;
     let store = api.store.tenant(client.tenant);
     client.get(&samples.path("/v1/processes/instances/{id}/receipt")).await;
     let (id, key) = sample_item(&client, &samples, Kind::ApiKey, "/keys");
@@ -208,8 +205,7 @@ async fn a_key_that_cannot_be_read_is_removed_with_all_that_belongs_to_it() {
 #[tokio::test(start_paused = true)]
 async fn the_history_of_a_removed_record_ends_with_the_operators_entry() {
     for (kind, collection) in sample(LISTED, 2) {
-        let (api, client) = Api::with_tenant().await;
-        let samples = Samples::create(&client).await;
+        let (api, client, samples) = Api::with_samples().await;
         let store = api.store.tenant(client.tenant);
         let (id, key) = sample_item(&client, &samples, kind, collection);
         set_attribute(&api, &key, "version", AttributeValue::S("one".into())).await;
