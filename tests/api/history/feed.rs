@@ -471,10 +471,10 @@ async fn every_change_writes_an_event() {
 #[tokio::test(start_paused = true)]
 async fn every_successful_write_adds_one_event_for_each_changed_record() {
     let (api, client, samples) = Api::with_samples().await;
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     let count = async || api.dump().await.0.iter().filter(|item| item.contains(r#"type: S("event")"#)).count();
     let mut before = count().await;
-    for operation in by_method(&operations, &["POST", "PATCH", "PUT", "DELETE"]) {
+    for operation in by_method(operations, &["POST", "PATCH", "PUT", "DELETE"]) {
         let reply = operation.send(&client, &samples).await;
         assert!(reply.status.is_success(), "{operation}: {}", reply.text());
         let after = count().await;

@@ -185,10 +185,10 @@ fn described(document: &Value, description: &Value, reply: &Reply, name: &str) -
 #[tokio::test(start_paused = true)]
 async fn every_header_of_a_response_is_described() {
     let (_api, client, samples) = Api::with_samples().await;
-    let (document, operations) = operations(&client).await;
+    let (document, operations) = operations();
     let lacking = client.scoped(&["settings:read"]).await;
     let mut seen = BTreeSet::new();
-    for operation in by_method(&operations, &METHODS) {
+    for operation in by_method(operations, &METHODS) {
         let (path, body) = samples.request(&operation.method, &operation.path);
         let name = operation.to_string();
         let method = operation.method.as_str();
@@ -204,7 +204,7 @@ async fn every_header_of_a_response_is_described() {
         let reads = |header: &str| sent.iter().any(|known| known == header);
         let send = async |key: &str, headers: &[(&str, &str)]| {
             let reply = client.with_key(key).send_with(method, &path, content_type, body.clone(), headers).await;
-            (described(&document, &operation.description, &reply, &name), reply)
+            (described(document, &operation.description, &reply, &name), reply)
         };
         send("", &[]).await;
         send(&lacking.key, &[]).await;
@@ -216,7 +216,7 @@ async fn every_header_of_a_response_is_described() {
         if operation.is_write() {
             let dry_run = operation.send_dry_run(&client, &samples).await;
             if !is_dry_run_of_creation(&operation.description, &dry_run) {
-                described(&document, &operation.description, &dry_run, &name);
+                described(document, &operation.description, &dry_run, &name);
             }
         }
         let (found, reply) = send(&client.key, &[("idempotency-key", &name)]).await;
@@ -255,8 +255,8 @@ fn names(text: &str) -> BTreeSet<String> {
 
 #[tokio::test(start_paused = true)]
 async fn pages_of_other_origins_may_send_and_read_the_described_headers() {
-    let (api, client) = Api::with_tenant().await;
-    let (document, _) = operations(&client).await;
+    let api = Api::start().await;
+    let (document, _) = operations();
     let components = |kind: &str| document["components"][kind].as_object().unwrap();
     let parameters = components("parameters").values().filter(|parameter| parameter["in"] == "header");
     // What the service sends itself.
@@ -481,13 +481,13 @@ fn whatever_is_accepted_can_be_read_changed_verified_and_deleted() {
     let runtime = runtime();
     let (api, client, samples, document, all) = runtime.block_on(async {
         let (api, client, samples) = Api::with_samples().await;
-        let (document, operations) = operations(&client).await;
+        let (document, operations) = operations();
         (api, client, samples, document, operations)
     });
     let covered: Vec<&Operation> = all.iter().filter(|operation| is_covered(operation)).collect();
     let fields: Vec<(&Operation, &String)> = covered
         .iter()
-        .flat_map(|operation| properties(&document, operation).into_iter().map(|field| (*operation, field)))
+        .flat_map(|operation| properties(document, operation).into_iter().map(|field| (*operation, field)))
         .collect();
     assert!(fields.len() > 60, "{} fields", fields.len());
     let (values, count) = (values(), RefCell::new(0));

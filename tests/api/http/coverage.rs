@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 #[tokio::test(start_paused = true)]
 async fn without_a_valid_key_every_route_responds_with_the_same_401() {
     let (api, client, samples) = Api::with_samples().await;
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     let other = api.tenant().await;
     let revoked = client.scoped(&["assets:read"]).await;
     let id = client.get("/keys?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
@@ -37,8 +37,8 @@ async fn without_a_valid_key_every_route_responds_with_the_same_401() {
 #[tokio::test(start_paused = true)]
 async fn every_route_needs_the_scopes_in_its_description_and_no_others() {
     let (api, client, samples) = Api::with_samples().await;
-    let (_, operations) = operations(&client).await;
-    for operation in sample(&operations, 12) {
+    let (_, operations) = operations();
+    for operation in sample(operations, 12) {
         for scope in &operation.scopes {
             let others: Vec<&str> = Scope::ALL.iter().map(|s| s.as_str()).filter(|s| s != scope).collect();
             let lacking = client.scoped(&others).await;
@@ -48,7 +48,7 @@ async fn every_route_needs_the_scopes_in_its_description_and_no_others() {
             assert_eq!(api.dump().await, before, "{operation} changed the table");
         }
     }
-    for operation in sample(by_method(&operations, &METHODS), 20) {
+    for operation in sample(by_method(operations, &METHODS), 20) {
         let scopes: Vec<&str> = operation.scopes.iter().map(String::as_str).collect();
         if scopes.is_empty() {
             continue;
@@ -75,9 +75,9 @@ async fn every_route_needs_the_scopes_in_its_description_and_no_others() {
 
 #[tokio::test(start_paused = true)]
 async fn another_tenants_resources_look_as_if_they_did_not_exist() {
-    let (api, owner, samples) = Api::with_samples().await;
+    let (api, _, samples) = Api::with_samples().await;
     let other = api.tenant().await;
-    let (_, operations) = operations(&owner).await;
+    let (_, operations) = operations();
     let before = api.dump().await;
     for operation in operations.iter().filter(|operation| operation.path.contains("{id}")) {
         let of_owner = operation.send(&other, &samples).await.problem(404, "NOT_FOUND");
@@ -111,9 +111,9 @@ async fn another_tenants_resources_look_as_if_they_did_not_exist() {
 #[tokio::test(start_paused = true)]
 async fn every_response_has_a_new_id_and_must_not_be_stored() {
     let (client, samples) = samples_over_http().await;
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     let mut ids = BTreeSet::new();
-    for operation in &operations {
+    for operation in operations {
         for key in ["", client.key.as_str()] {
             let reply = operation.send(&client.with_key(key), &samples).await;
             let expected = match operation.path.as_str() {
@@ -130,7 +130,7 @@ async fn every_response_has_a_new_id_and_must_not_be_stored() {
 #[tokio::test(start_paused = true)]
 async fn head_works_like_get() {
     let (client, samples) = samples_over_http().await;
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     for operation in operations.iter().filter(|operation| operation.method == "GET") {
         let path = samples.path(&operation.path);
         for key in [client.key.as_str(), ""] {
@@ -145,7 +145,7 @@ async fn head_works_like_get() {
 #[tokio::test(start_paused = true)]
 async fn every_route_refuses_unknown_query_parameters_by_name() {
     let (client, samples) = samples_over_http().await;
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     for operation in operations.iter().filter(|operation| operation.needs_key) {
         let (path, body) = samples.request(&operation.method, &operation.path);
         let content_type = Some(content_type(&operation.path));
@@ -309,12 +309,12 @@ async fn patch(api: &Api, client: &Client, path: &str, id: &str, property: &str,
 async fn every_property_of_every_patch_is_stored_and_recorded() {
     let (api, client) = Api::with_tenant().await;
     let references = References::create(&client).await;
-    let (document, operations) = operations(&client).await;
+    let (document, operations) = operations();
     let values = references.values();
     let mut unused: BTreeSet<(&str, &str)> = values.iter().map(|(path, property, _)| (*path, *property)).collect();
     let mut n = 0;
     let patches = operations.iter().filter(|operation| operation.method == "PATCH");
-    let properties = patches.flat_map(|operation| properties(&document, operation).map(move |it| (operation, it)));
+    let properties = patches.flat_map(|operation| properties(document, operation).map(move |it| (operation, it)));
     let (all, mut tried) = (properties.collect::<Vec<_>>(), Vec::new());
     for (operation, (property, schema)) in all {
         let found = values.iter().find(|(path, known, _)| (*path, *known) == (&operation.path, property));
@@ -371,9 +371,9 @@ async fn a_body_that_was_read_can_be_sent_back_and_changes_nothing() {
     let schema = json!({"type": "object", "required": ["b"]});
     client.patch(&format!("/catalog/asset-types/{asset_type}"), json!({"custom_fields_schema": schema})).await.data();
 
-    let (document, operations) = operations(&client).await;
+    let (document, operations) = operations();
     let mut read_only_fields = 0;
-    for operation in by_method(&operations, &["PATCH"]) {
+    for operation in by_method(operations, &["PATCH"]) {
         let path = samples.path(&operation.path);
         let read = client.get(&path).await;
         let before = api.dump().await;
@@ -383,7 +383,7 @@ async fn a_body_that_was_read_can_be_sent_back_and_changes_nothing() {
         let after = api.dump().await;
         let new: Vec<_> = after.0.iter().filter(|item| !before.0.contains(item)).collect();
         assert!(after == before, "{operation} has written {new:?}");
-        let writable = writable(&document, operation);
+        let writable = writable(document, operation);
         for (field, value) in read.data().as_object().unwrap().iter().filter(|(field, _)| !writable.contains(*field)) {
             let mut changed = read.data();
             changed[field] = another(value);

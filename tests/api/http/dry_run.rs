@@ -55,9 +55,9 @@ fn assigned(place: &str, dry: &Value, earnest: &Value) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn every_write_can_be_tried_without_a_trace_and_says_what_it_would_do() {
     let (api, client, samples) = Api::with_samples().await;
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     let mut tried = 0;
-    for operation in writes(&operations) {
+    for operation in writes(operations) {
         let before = api.dump().await;
         let dry = operation.send_dry_run(&client, &samples).await;
         assert_eq!(dry.status, 200, "{operation}: {}", dry.text());
@@ -143,7 +143,7 @@ pub fn check_only_reads(api: &Api, name: &str) {
 async fn a_dry_run_only_reads_and_takes_no_write_units() {
     let (api, client, samples) = Api::with_samples().await;
     client.use_key_once().await;
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     let rows: String = (0..100).map(|n| format!("n{n},s{n},SMP\n")).collect();
     let rows = format!("name,serial_number,asset_type_code\n{rows}");
     for query in ["", "&on_error=abort", "&match=serial_number"] {
@@ -153,7 +153,7 @@ async fn a_dry_run_only_reads_and_takes_no_write_units() {
         assert_eq!(outcomes(&reply), ["created"; 100], "{query}");
         check_only_reads(&api, &format!("an import with {query}"));
     }
-    for operation in writes(&operations) {
+    for operation in writes(operations) {
         api.faults.take_requests();
         api.meter.take();
         let dry = operation.send_dry_run(&client, &samples).await;

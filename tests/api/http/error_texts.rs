@@ -61,7 +61,7 @@ fn bounds(document: &Value, schema: &Value) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn enumerations_name_their_values_and_bounds_their_bounds() {
     let (client, samples) = samples_over_http().await;
-    let (document, operations) = operations(&client).await;
+    let (document, operations) = operations();
     let mut seen = 0;
     let mut check = |detail: String, document: &Value, schema: &Value, what: &str| {
         let expected = enumerated(document, schema).unwrap_or_default().into_iter().chain(bounds(document, schema));
@@ -75,23 +75,23 @@ async fn enumerations_name_their_values_and_bounds_their_bounds() {
         let path = path.split('?').next().unwrap();
         for parameter in operation.description["parameters"].as_array().into_iter().flatten().filter(|it| it["in"] == "query") {
             let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
-            if enumerated(&document, schema).is_none() && bounds(&document, schema).is_empty() {
+            if enumerated(document, schema).is_none() && bounds(document, schema).is_empty() {
                 continue;
             }
             let content_type = Some(content_type(&operation.path));
             let reply = client.send(&operation.method, &format!("{path}?{name}=-1"), content_type, body.clone()).await;
-            check(error_at(&reply, name), &document, schema, &format!("{operation} {name}"));
+            check(error_at(&reply, name), document, schema, &format!("{operation} {name}"));
         }
         let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
-        for (name, schema) in at(&document, schema)["properties"].as_object().into_iter().flatten() {
-            if enumerated(&document, schema).is_none() && bounds(&document, schema).is_empty() {
+        for (name, schema) in at(document, schema)["properties"].as_object().into_iter().flatten() {
+            if enumerated(document, schema).is_none() && bounds(document, schema).is_empty() {
                 continue;
             }
             for wrong in ["-1", "\"nothing\""] {
                 let mut sent: Value = serde_json::from_str(&body).unwrap();
                 sent[name] = serde_json::from_str(wrong).unwrap();
                 let reply = client.send(&operation.method, path, Some("application/json"), sent.to_string()).await;
-                check(error_at(&reply, &format!("/{name}")), &document, schema, &format!("{operation} {name}"));
+                check(error_at(&reply, &format!("/{name}")), document, schema, &format!("{operation} {name}"));
             }
         }
     }
@@ -113,21 +113,21 @@ fn max_length(document: &Value, schema: &Value) -> Option<u64> {
 #[tokio::test(start_paused = true)]
 async fn a_text_that_is_too_long_is_answered_with_the_bound() {
     let (client, samples) = samples_over_http().await;
-    let (document, operations) = operations(&client).await;
+    let (document, operations) = operations();
     let mut seen = 0;
     for operation in operations.iter().filter(|operation| operation.needs_key) {
         let (path, body) = samples.request(&operation.method, &operation.path);
         let content_type = Some(content_type(&operation.path));
         for parameter in operation.description["parameters"].as_array().into_iter().flatten().filter(|it| it["in"] == "query") {
-            let Some(max) = max_length(&document, &parameter["schema"]) else { continue };
+            let Some(max) = max_length(document, &parameter["schema"]) else { continue };
             let (name, long) = (parameter["name"].as_str().unwrap(), "a".repeat(max as usize + 1));
             let reply = client.send(&operation.method, &format!("{path}?{name}={long}"), content_type, body.clone()).await;
             assert!(error_at(&reply, name).contains(&max.to_string()), "{operation} {name}: {}", reply.text());
             seen += 1;
         }
         let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
-        for (name, schema) in at(&document, schema)["properties"].as_object().into_iter().flatten() {
-            let Some(max) = max_length(&document, schema) else { continue };
+        for (name, schema) in at(document, schema)["properties"].as_object().into_iter().flatten() {
+            let Some(max) = max_length(document, schema) else { continue };
             let mut sent: Value = serde_json::from_str(&body).unwrap();
             sent[name] = "a".repeat(max as usize + 1).into();
             let reply = client.send(&operation.method, &path, content_type, sent.to_string()).await;

@@ -225,7 +225,7 @@ async fn the_log_has_no_names_of_people_and_resources() {
     log::begin_everything();
     let (api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     let private = "Zyxwv";
     let user = json!({"email": format!("{private}@example.com"), "display_name": format!("{private} Person")});
     let user = client.post("/users", user).await.id();
@@ -235,7 +235,7 @@ async fn the_log_has_no_names_of_people_and_resources() {
     for list in ["/assets", "/users", "/processes/instances"] {
         client.get(&format!("{list}?q={private}")).await;
     }
-    for operation in by_method(&operations, &["POST", "PATCH", "PUT"]) {
+    for operation in by_method(operations, &["POST", "PATCH", "PUT"]) {
         let path = samples.path(&operation.path);
         let content_type = Some(content_type(&operation.path));
         let invalid = json!({"name": private, "display_name": private, "email": private, "notes": [private], private: private});

@@ -46,7 +46,7 @@ async fn strangers(api: &Api, client: &Client) -> Vec<(&'static str, String)> {
 #[tokio::test(start_paused = true)]
 async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() {
     let (api, client, samples) = Api::with_samples().await;
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     let strangers = strangers(&api, &client).await;
     // Every list index of the warm function is loaded.
     for operation in operations.iter().filter(|operation| operation.method == "GET") {
@@ -58,7 +58,7 @@ async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() 
             let stranger = Client { router, ..client.with_key(&key) };
             // Reads of a key that was verified lately begin early, once.
             stranger.get("/users").await.problem(401, "UNAUTHORIZED");
-            for operation in sample(&operations, 20) {
+            for operation in sample(operations, 20) {
                 api.meter.take();
                 let reply = operation.send(&stranger, &samples).await;
                 let cost = api.meter.take();
@@ -182,7 +182,7 @@ async fn least_time(client: &Client, method: &str, path: &str, body: &Bytes, sta
 async fn a_refused_request_takes_no_time_for_its_body_on_any_route() {
     let (api, client, samples) = Api::with_samples().await;
     api.stop_clock();
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     let bodies: Vec<(&str, Bytes)> = heavy_bodies().into_iter().map(|(name, body)| (name, body.into())).collect();
     assert!(bodies.iter().all(|(_, body)| body.len() <= MAX_BODY_BYTES));
     let all: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
@@ -213,7 +213,7 @@ async fn a_refused_request_takes_no_time_for_its_body_on_any_route() {
 #[tokio::test(start_paused = true)]
 async fn a_key_that_was_verified_lately_and_is_revoked_writes_nothing_on_any_route() {
     let (api, client, samples) = Api::with_samples().await;
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     let scopes: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
     for operation in sample(operations.iter().filter(|operation| operation.is_write()), 20) {
         let made = client.post("/keys", json!({"name": "k", "scopes": scopes})).await.data();

@@ -43,7 +43,7 @@ fn assert_unknown(reply: &Reply, detail: &Value, what: &str) {
 #[tokio::test(start_paused = true)]
 async fn a_links_secret_opens_no_operation_for_api_keys() {
     let (api, client, samples) = Api::with_samples().await;
-    let (document, operations) = operations(&client).await;
+    let (document, operations) = operations();
     let path = instance(&client).await;
     let link = Link::for_guest(&client, &path).await;
     let signer = link.signer(&client);
@@ -69,7 +69,7 @@ async fn a_links_secret_opens_no_operation_for_api_keys() {
     }
     assert!(tried > 50, "only {tried} operations");
     assert_eq!(api.dump().await, before);
-    assert_eq!(for_links(&document), ["post /sign/advance", "get /sign/receipt", "get /sign/session"]);
+    assert_eq!(for_links(document), ["post /sign/advance", "get /sign/receipt", "get /sign/session"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,11 @@
 //! The operations of the OpenAPI document: tests that walk them cover a new route at once.
 
 use super::client::{Client, Reply};
-use super::document::{BASE, with_components};
+use super::document::{BASE, served_document, with_components};
 use super::samples::{OPEN_PATHS, Samples, content_type};
 use serde_json::Value;
 use shared::http::openapi::SIGNING_LINK;
+use std::sync::LazyLock;
 
 /// The methods in an order in which each still finds the sample resources: deletions come last.
 pub const METHODS: [&str; 5] = ["GET", "PATCH", "PUT", "POST", "DELETE"];
@@ -58,9 +59,17 @@ pub fn dry_run(path: &str) -> String {
     format!("{path}{}dry_run=true", if path.contains('?') { '&' } else { '?' })
 }
 
-/// The served OpenAPI document and its operations, without those for signing links. Their paths begin with `/v1`.
-pub async fn operations(client: &Client) -> (Value, Vec<Operation>) {
-    let document = client.get("/openapi.json").await.json();
+/// The OpenAPI document and its operations, without those for signing links. Their paths begin with `/v1`.
+pub fn operations() -> (&'static Value, &'static [Operation]) {
+    static READ: LazyLock<(Value, Vec<Operation>)> = LazyLock::new(|| {
+        let document = served_document();
+        let operations = read(&document);
+        (document, operations)
+    });
+    (&READ.0, &READ.1)
+}
+
+fn read(document: &Value) -> Vec<Operation> {
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         let path = format!("{BASE}{path}");
@@ -79,12 +88,12 @@ pub async fn operations(client: &Client) -> (Value, Vec<Operation>) {
                 path: path.clone(),
                 needs_key,
                 scopes,
-                description: with_components(&document, operation),
+                description: with_components(document, operation),
             });
         }
     }
     assert!(operations.len() >= 30, "only {} operations", operations.len());
-    (document, operations)
+    operations
 }
 
 /// Method and path of each operation for signing links.

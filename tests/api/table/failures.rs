@@ -179,13 +179,13 @@ async fn every_write_survives_that_any_of_its_calls_times_out_after_its_effect()
 /// three writes.
 async fn survives_each_failure(failure: CallFailure) {
     let (api, client, samples) = Api::with_samples().await;
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     let start = Snapshot::of(&api, client.tenant).await;
     api.queue.take();
     let cases = Cases { api, client, samples, start };
     if full_tests() {
         let mut failures = 0;
-        let writes: Vec<_> = by_method(&operations, &WRITE_METHODS).collect();
+        let writes: Vec<_> = by_method(operations, &WRITE_METHODS).collect();
         at_each_place(&writes, 1, 1, async |place, operation| {
             let has_failed = cases.survives(operation, place, failure).await.has_failed;
             failures += usize::from(has_failed);
@@ -197,7 +197,7 @@ async fn survives_each_failure(failure: CallFailure) {
         return;
     }
     // A sample of all calls, so they are counted first.
-    for operation in sample(by_method(&operations, &WRITE_METHODS), 3) {
+    for operation in sample(by_method(operations, &WRITE_METHODS), 3) {
         // The first request reads what the function keeps in memory for the others.
         cases.survives(operation, usize::MAX, failure).await;
         let calls = cases.survives(operation, usize::MAX, failure).await.calls;

@@ -48,10 +48,10 @@ pub fn is_guarded(operation: &str, request: &Value, table: &str) -> bool {
 #[tokio::test(start_paused = true)]
 async fn every_request_stays_in_its_tenant_reads_consistently_and_writes_conditionally() {
     let (api, client, samples) = Api::with_samples().await;
-    let (_, operations) = operations(&client).await;
+    let (_, operations) = operations();
     let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
     let mut checked = 0;
-    for operation in by_method(&operations, &METHODS).filter(|operation| operation.needs_key) {
+    for operation in by_method(operations, &METHODS).filter(|operation| operation.needs_key) {
         api.faults.take_requests();
         if operation.is_write() {
             operation.send_dry_run(&client, &samples).await;
