@@ -36,7 +36,12 @@ impl Api {
     /// Without counters, since refused requests are counted, too.
     pub async fn dump(&self) -> Dump {
         let items = all_items(self).await.into_iter().filter(|item| !is_request_counter(item));
-        let mut items: Vec<String> = items.map(|item| render(&AttributeValue::M(item))).collect();
+        let rendered = |item| {
+            let mut text = String::new();
+            render(&AttributeValue::M(item), &mut text);
+            text
+        };
+        let mut items: Vec<String> = items.map(rendered).collect();
         items.sort();
         Dump(items)
     }
@@ -82,18 +87,29 @@ fn is_request_counter(item: &Item) -> bool {
     item.get("type").and_then(|kind| kind.as_s().ok()).is_some_and(|kind| kind == "rate")
 }
 
-/// The same text for equal values. `last_used_at` is left out, because even a refused request may write it.
-fn render(value: &AttributeValue) -> String {
+/// Appends a text that is the same for equal values. `last_used_at` is left out, because even a refused request may write it.
+/// Without the machinery of formatting, which is slow in a debug build.
+fn render(value: &AttributeValue, text: &mut String) {
     match value {
-        AttributeValue::M(map) => {
-            let shown = map.iter().filter(|(name, _)| *name != "last_used_at");
-            let mut members: Vec<String> = shown.map(|(name, value)| format!("{name}: {}", render(value))).collect();
-            members.sort();
-            format!("{{{}}}", members.join(", "))
+        AttributeValue::S(value) => {
+            text.push_str("S(\"");
+            text.push_str(value);
+            text.push_str("\")");
         }
-        AttributeValue::L(list) => format!("[{}]", list.iter().map(render).collect::<Vec<_>>().join(", ")),
-        other => format!("{other:?}"),
+        AttributeValue::M(members) => {
+            let mut members: Vec<_> = members.iter().filter(|(name, _)| *name != "last_used_at").collect();
+            members.sort_unstable_by(|a, b| a.0.cmp(b.0));
+            for (name, value) in members {
+                text.push_str(name);
+                text.push_str(": ");
+                render(value, text);
+                text.push_str(", ");
+            }
+        }
+        AttributeValue::L(values) => values.iter().for_each(|value| render(value, text)),
+        other => text.push_str(&format!("{other:?}")),
     }
+    text.push(';');
 }
 
 fn wire_json(item: &Item) -> Value {
