@@ -325,84 +325,25 @@ async fn a_deadline_with_enough_time_left_changes_nothing() {
     assert_eq!(call(&router, request("GET", &client.key, "", 600_000)).await.status.as_u16(), 200);
 }
 
-/// Values at the bounds of some field, as JSON texts.
+/// JSON texts, separated by two spaces or more: values at the bounds of some field.
+const VALUES: &str = r#"
+    null  true  false  0  -0  1  -1  0.0001  999999999999.9999  1e11  1E-4  10000e-8  1000000  1000001  604800
+    9007199254740991  9007199254740993.0  1e300  5e-324  []  {}  [[]]  ""  " "  "\t"  "a"  " a "  "\u0000"  "\ud83d\ude00"
+    "\u202e"  "\u200b"  "\ufeffa"  "a@b"  "A@b.c"  "\u00fc@b"  "u\u0308@b"  "https://a"  "http://\u00fc"  "A0"  "ABCDEFGH"
+    "1900-01-01"  "2199-12-31"  "2200-01-01"  "0000-01-01"  "2199-12-31T23:59:59.999Z"  "2199-12-31T23:59:60Z"
+    "2199-12-31T23:59:60.999Z"  "2199-12-31T23:59:60-00:00"  "2200-01-01T00:59:60+01:00"  "2030-06-30T23:59:60Z"
+    "1900-01-01T00:00:00Z"  "2100-01-01T00:00:00.9999999999Z"  "NNN"  "{PREFIX}NNNNNNNNNNNN{TYPE_CODE}{YYYY}{YY}{MM}"
+    "NNNNNNNNNNNNN-NNN"  "\u00fc NNN \u00df"  "a-b"  ["assets:read"]  ["assets:read","assets:read"]  {"in_use":[]}
+    {"in_use":["in_use","in_use"]}  {"a":1e300,"b":5e-324,"":null,"\u0000":"\u0000","c":[[[[[[[]]]]]]]}
+    {"a":0.1,"b":-0.0,"c":9007199254740992}  {"type":"object","properties":{"a":{"type":"number","maximum":1e300}}}
+    [{"type":"text","key":"a","label":"\ud83d\ude00"}]  [{"type":"select","key":"a","label":"L","options":[" x "]}]
+    [{"type":"date","key":"a","label":"L","required":false}]  "in_use"  "admin"  "logical"  "inactive""#;
+
+/// With long ones.
 fn values() -> Vec<String> {
     let long = |c: &str, n: usize| format!("\"{}\"", c.repeat(n));
-    let mut values: Vec<String> = [
-        "null",
-        "true",
-        "false",
-        "0",
-        "-0",
-        "1",
-        "-1",
-        "0.0001",
-        "999999999999.9999",
-        "1e11",
-        "1E-4",
-        "10000e-8",
-        "1000000",
-        "1000001",
-        "604800",
-        "9007199254740991",
-        "9007199254740993.0",
-        "1e300",
-        "5e-324",
-        "[]",
-        "{}",
-        "[[]]",
-        r#""""#,
-        r#"" ""#,
-        r#""\t""#,
-        r#""a""#,
-        r#"" a ""#,
-        r#""\u0000""#,
-        r#""\ud83d\ude00""#,
-        r#""\u202e""#,
-        r#""\u200b""#,
-        r#""\ufeffa""#,
-        r#""a@b""#,
-        r#""A@b.c""#,
-        r#""\u00fc@b""#,
-        r#""u\u0308@b""#,
-        r#""https://a""#,
-        r#""http://\u00fc""#,
-        r#""A0""#,
-        r#""ABCDEFGH""#,
-        r#""1900-01-01""#,
-        r#""2199-12-31""#,
-        r#""2200-01-01""#,
-        r#""0000-01-01""#,
-        r#""2199-12-31T23:59:59.999Z""#,
-        r#""2199-12-31T23:59:60Z""#,
-        r#""2199-12-31T23:59:60.999Z""#,
-        r#""2199-12-31T23:59:60-00:00""#,
-        r#""2200-01-01T00:59:60+01:00""#,
-        r#""2030-06-30T23:59:60Z""#,
-        r#""1900-01-01T00:00:00Z""#,
-        r#""2100-01-01T00:00:00.9999999999Z""#,
-        r#""NNN""#,
-        r#""{PREFIX}NNNNNNNNNNNN{TYPE_CODE}{YYYY}{YY}{MM}""#,
-        r#""NNNNNNNNNNNNN-NNN""#,
-        r#""\u00fc NNN \u00df""#,
-        r#""a-b""#,
-        r#"["assets:read"]"#,
-        r#"["assets:read","assets:read"]"#,
-        r#"{"in_use":[]}"#,
-        r#"{"in_use":["in_use","in_use"]}"#,
-        r#"{"a":1e300,"b":5e-324,"":null,"\u0000":"\u0000","c":[[[[[[[]]]]]]]}"#,
-        r#"{"a":0.1,"b":-0.0,"c":9007199254740992}"#,
-        r#"{"type":"object","properties":{"a":{"type":"number","maximum":1e300}}}"#,
-        r#"[{"type":"text","key":"a","label":"\ud83d\ude00"}]"#,
-        r#"[{"type":"select","key":"a","label":"L","options":[" x "]}]"#,
-        "[{\"type\":\"date\",\"key\":\"a\",\"label\":\"L\",\"required\":false}]",
-        r#""in_use""#,
-        r#""admin""#,
-        r#""logical""#,
-        r#""inactive""#,
-    ]
-    .map(str::to_owned)
-    .into();
+    let mut values: Vec<String> =
+        VALUES.split("  ").map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned).collect();
     for n in [16, 17, 64, 65, 255, 256, 10_000, 10_001] {
         values.extend([long("a", n), long("ä", n), long("\u{1f600}", n)]);
     }

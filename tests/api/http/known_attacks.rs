@@ -221,8 +221,7 @@ async fn validations(client: &Client) -> Vec<Attack> {
     let mut attacks = Vec::new();
     let to_estimate = json!({"properties": {"list": {"items": {"enum": (0..5_000).collect::<Vec<_>>()}}}});
     for (code, schema) in [("CC", expensive_schema()), ("CE", to_estimate)] {
-        let body = json!({"name": code, "code": code, "kind": "physical", "custom_fields_schema": schema});
-        let asset_type = client.post("/catalog/asset-types", body).await.id();
+        let asset_type = client.type_with_schema(code, code, schema).await;
         let lists: Vec<Value> = (0..200).map(|n| json!([vec![1; 1500], vec![n]].concat())).collect();
         let rows: String = lists.iter().map(|list| format!("a,{code},\"{list}\"\n")).collect();
         let rows = Bytes::from(format!("name,asset_type_code,custom_fields.list\n{rows}"));

@@ -65,8 +65,7 @@ pub fn row_errors(reply: &Reply, row: usize) -> Vec<(String, String)> {
 
 /// The ID of a new asset type, and values whose validation costs a good tenth of a request's units each.
 pub async fn costly(client: &Client, count: usize) -> (String, Vec<Value>) {
-    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": expensive_schema()});
-    let asset_type = client.post("/catalog/asset-types", body).await.id();
+    let asset_type = client.type_with_schema("T", "TT", expensive_schema()).await;
     (asset_type, (0..count).map(|n| json!([vec![1; 200], vec![n]].concat())).collect())
 }
 

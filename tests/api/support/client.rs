@@ -81,6 +81,10 @@ impl Client {
         self.send("PATCH", path, Some("application/json"), body.to_string()).await
     }
 
+    pub async fn put(&self, path: &str, body: &Value) -> Reply {
+        self.send("PUT", path, Some("application/json"), body.to_string()).await
+    }
+
     pub async fn delete(&self, path: &str) -> Reply {
         self.send("DELETE", path, None, Body::empty()).await
     }
@@ -123,6 +127,12 @@ impl Client {
 
     pub async fn asset_type(&self, name: &str, code: &str, kind: &str) -> String {
         self.post("/catalog/asset-types", json!({"name": name, "code": code, "kind": kind})).await.id()
+    }
+
+    /// Of physical assets.
+    pub async fn type_with_schema(&self, name: &str, code: &str, schema: Value) -> String {
+        let body = json!({"name": name, "code": code, "kind": "physical", "custom_fields_schema": schema});
+        self.post("/catalog/asset-types", body).await.id()
     }
 
     /// With a new manufacturer. Returns the new id.
