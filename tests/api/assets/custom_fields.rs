@@ -14,8 +14,7 @@ async fn custom_fields_must_match_the_schema_of_the_asset_type() {
     let client = over_http().await;
     let schema =
         json!({"type": "object", "required": ["ram"], "properties": {"ram": {"type": "integer"}}, "additionalProperties": false});
-    let body = json!({"name": "Laptop", "code": "LAP", "kind": "physical", "custom_fields_schema": schema});
-    let asset_type = client.post("/catalog/asset-types", body).await.id();
+    let asset_type = client.type_with_schema("Laptop", "LAP", schema).await;
     let body = |fields| json!({"name": "x", "asset_type_id": asset_type, "custom_fields": fields});
     assert_eq!(
         client.post("/assets", body(json!({"ram": "16", "cpu": 1}))).await.field_errors(),
@@ -60,8 +59,7 @@ async fn custom_fields_come_back_as_sent() {
 async fn texts_in_custom_fields_are_composed_however_they_come() {
     let client = over_http().await;
     let schema = json!({"properties": {"room": {"enum": ["B\u{fc}ro"]}, "more": {"type": "object"}}, "required": ["room"]});
-    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
-    let asset_type = client.post("/catalog/asset-types", body).await.id();
+    let asset_type = client.type_with_schema("T", "TT", schema).await;
     let sent = json!({"room": "Bu\u{308}ro", "more": {"u\u{308}": ["o\u{308}"]}});
     let stored = json!({"room": "B\u{fc}ro", "more": {"\u{fc}": ["\u{f6}"]}});
     let new = |serial: &str, field: &str| json!({"name": "x", "serial_number": serial, "asset_type_id": asset_type, field: sent});
@@ -71,8 +69,7 @@ async fn texts_in_custom_fields_are_composed_however_they_come() {
     for field in ["custom_fields", "custom_fields_patch"] {
         let same = client.patch(&path, json!({field: sent})).await;
         assert_eq!((same.data(), same.header("etag")), (made.data(), made.header("etag")), "{field}");
-        let put = new("S1", field).to_string();
-        let put = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), put).await;
+        let put = client.put("/assets/by-serial/S1", &new("S1", field)).await;
         assert_eq!(put.data()["custom_fields"], stored, "{field}");
         let batch = client.batch("/assets/batch", &[json!({"op": "create", "body": new("S2", field)})]).await;
         assert_eq!(batch.data()[0]["data"]["custom_fields"], stored, "{field}");
@@ -93,21 +90,24 @@ async fn texts_in_custom_fields_are_composed_however_they_come() {
     }
 }
 
+/// Checks that creating an asset, also in a batch, and changing this one, whose serial number is `S1`, are refused with an error
+/// at this place.
+async fn refused_everywhere(client: &Client, asset: &str, body: &Value, pointer: &str) {
+    assert_eq!(client.post("/assets", body.clone()).await.field_errors(), [pointer], "{body}");
+    assert_eq!(client.patch(&format!("/assets/{asset}"), body.clone()).await.field_errors(), [pointer], "{body}");
+    assert_eq!(client.put("/assets/by-serial/S1", body).await.field_errors(), [pointer], "{body}");
+    let batch = client.batch("/assets/batch", &[json!({"op": "create", "body": body})]).await;
+    assert_eq!(batch.field_errors(), [format!("/operations/0/body{pointer}")], "{body}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_null_character_in_custom_fields_is_refused_where_it_is() {
     let client = over_http().await;
-    let path = format!("/assets/{}", client.asset(json!({"name": "x", "serial_number": "S1"})).await);
+    let asset = client.asset(json!({"name": "x", "serial_number": "S1"})).await;
     let twice = json!({"a": {"u\u{308}": 1, "\u{fc}": 2}});
     for (fields, place) in [(json!({"a": [1, {"b/c": "x\0"}]}), "/a/1/b~1c"), (json!({"a": "\0"}), "/a"), (twice, "/a/\u{fc}")] {
         for field in ["custom_fields", "custom_fields_patch"] {
-            let body = json!({"name": "x", field: fields});
-            let pointer = format!("/{field}{place}");
-            assert_eq!(client.post("/assets", body.clone()).await.field_errors(), [pointer.as_str()]);
-            assert_eq!(client.patch(&path, body.clone()).await.field_errors(), [pointer.as_str()]);
-            let put = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), body.to_string()).await;
-            assert_eq!(put.field_errors(), [pointer.as_str()]);
-            let batch = client.batch("/assets/batch", &[json!({"op": "create", "body": body})]).await;
-            assert_eq!(batch.field_errors(), [format!("/operations/0/body{pointer}")]);
+            refused_everywhere(&client, &asset, &json!({"name": "x", field: fields}), &format!("/{field}{place}")).await;
         }
         for row in [json!({"name": "x", "custom_fields": fields}), json!({"name": "x", "custom_fields.a": fields["a"]})] {
             let reply = client.send("POST", "/assets/import", Some("application/x-ndjson"), row.to_string()).await;
@@ -121,8 +121,7 @@ async fn a_null_character_in_custom_fields_is_refused_where_it_is() {
 async fn laptops(client: &Client) -> String {
     let properties = json!({"ram_gb": {"type": "integer"}, "color": {"type": "string"}, "ports": {"items": {"type": "string"}}});
     let schema = json!({"required": ["ram_gb"], "additionalProperties": false, "properties": properties});
-    let body = json!({"name": "Laptop", "code": "LAP", "kind": "physical", "custom_fields_schema": schema});
-    client.post("/catalog/asset-types", body).await.id()
+    client.type_with_schema("Laptop", "LAP", schema).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,11 +146,9 @@ async fn single_custom_fields_are_set_and_the_others_stay() {
     let planned = client.patch(&format!("{path}?dry_run=true"), json!({"custom_fields_patch": {"b": 2}})).await;
     assert_eq!(planned.data()["custom_fields"], json!({"a": 1, "b": 2}));
     assert_eq!(client.get(&path).await.data(), both.data());
-    let put = json!({"name": "x", "custom_fields_patch": {"a": 1, "b": 2}});
-    let made = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), put.to_string()).await;
+    let made = client.put("/assets/by-serial/S1", &json!({"name": "x", "custom_fields_patch": {"a": 1, "b": 2}})).await;
     assert_eq!((made.status.as_u16(), made.data()["custom_fields"].clone()), (201, json!({"a": 1, "b": 2})));
-    let put = json!({"name": "x", "custom_fields_patch": {"a": null}});
-    let changed = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), put.to_string()).await;
+    let changed = client.put("/assets/by-serial/S1", &json!({"name": "x", "custom_fields_patch": {"a": null}})).await;
     assert_eq!((changed.status.as_u16(), changed.data()["custom_fields"].clone()), (200, json!({"b": 2})));
 }
 
@@ -294,16 +291,14 @@ async fn patterns_that_are_expensive_to_compile_are_refused_before_they_are_comp
     }
     // The same pattern is compiled once.
     let schema = all(250, |_| r"^[\pL\pN ]+$".to_owned());
-    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
-    client.post("/catalog/asset-types", body).await.data();
+    client.type_with_schema("T", "TT", schema).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_field_that_a_schema_forbids_is_named_in_plain_words() {
     let client = over_http().await;
     let schema = json!({"properties": {"a": false}});
-    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
-    let asset_type = client.post("/catalog/asset-types", body).await.id();
+    let asset_type = client.type_with_schema("T", "TT", schema).await;
     let refused = client.post("/assets", json!({"name": "x", "asset_type_id": asset_type, "custom_fields": {"a": 1}})).await;
     assert_eq!(refused.field_errors(), ["/custom_fields/a"]);
     assert_eq!(refused.json()["errors"][0]["detail"], "is not permitted by the type's schema");
@@ -316,8 +311,7 @@ async fn a_hundred_thousand_errors_make_a_small_response() {
     let refused = client.post_text("/assets", &format!("{{\"name\":\"x\",{}}}", members.join(","))).await;
     assert_eq!(refused.field_errors().len(), 1000);
     let schema = json!({"additionalProperties": {"type": "null"}, "maxProperties": 1});
-    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
-    let asset_type = client.post("/catalog/asset-types", body).await.id();
+    let asset_type = client.type_with_schema("T", "TT", schema).await;
     let fields: serde_json::Map<String, serde_json::Value> = (0..20).map(|n| (n.to_string(), json!("x".repeat(1_500)))).collect();
     let refused = client.post("/assets", json!({"name": "x", "asset_type_id": asset_type, "custom_fields": fields})).await;
     assert_eq!(refused.field_errors().len(), 21);
@@ -365,13 +359,7 @@ async fn private_names_are_refused_in_every_body_at_any_depth() {
     let asset = client.asset(json!({"name": "x", "serial_number": "S1"})).await;
     let fields = format!("/custom_fields/{RAW_VALUE}");
     for text in ["[", "{}", "{\"$ref\":\"#\"}"] {
-        let body = json!({"name": "x", "custom_fields": hidden(text)});
-        assert_eq!(client.post("/assets", body.clone()).await.field_errors(), [fields.as_str()], "{text}");
-        assert_eq!(client.patch(&format!("/assets/{asset}"), body.clone()).await.field_errors(), [fields.as_str()]);
-        let put = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), body.to_string()).await;
-        assert_eq!(put.field_errors(), [fields.as_str()]);
-        let batch = client.post("/assets/batch", json!({"operations": [{"op": "create", "body": body}]})).await;
-        assert_eq!(batch.field_errors(), [format!("/operations/0/body{fields}")]);
+        refused_everywhere(&client, &asset, &json!({"name": "x", "custom_fields": hidden(text)}), &fields).await;
         let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": hidden(text)});
         assert_eq!(
             client.post("/catalog/asset-types", body).await.field_errors(),
@@ -454,9 +442,7 @@ async fn a_stored_schema_that_is_refused_today_validates_nothing_and_can_be_repl
     .into_iter()
     .enumerate()
     {
-        let code = format!("T{number}");
-        let body = json!({"name": "T", "code": code, "kind": "physical", "custom_fields_schema": {"type": "object"}});
-        let asset_type = client.post("/catalog/asset-types", body).await.id();
+        let asset_type = client.type_with_schema("T", &format!("T{number}"), json!({"type": "object"})).await;
         let path = format!("/catalog/asset-types/{asset_type}");
         store_schema(&api, &client, &asset_type, schema).await;
         let body = json!({"name": "x", "asset_type_id": asset_type, "custom_fields": {"a": "x"}});

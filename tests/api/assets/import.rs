@@ -79,8 +79,7 @@ async fn a_schema_says_what_the_cells_of_custom_fields_are() {
     let client = over_http().await;
     let schema =
         json!({"type": "object", "properties": {"imei": {"type": "string"}, "ram": {"type": "integer"}}, "required": ["imei"]});
-    let body = json!({"name": "Phone", "code": "PHO", "kind": "physical", "custom_fields_schema": schema});
-    client.post("/catalog/asset-types", body).await.data();
+    client.type_with_schema("Phone", "PHO", schema).await;
     let csv = "name,asset_type_code,custom_fields.imei,custom_fields.ram\n\
                a,PHO,356938035643809,8\nb,PHO,,8\nc,PHO,1,many\nd,,356938035643809,8\n";
     let reply = client.import("/assets", "", csv).await;
@@ -411,8 +410,7 @@ async fn serial_numbers_that_name_nothing_match_nothing() {
 async fn numbers_that_a_spreadsheet_has_shortened_are_refused_unless_they_are_what_is_stored() {
     let client = over_http().await;
     let schema = json!({"type": "object", "properties": {"imei": {"type": ["integer", "null"]}}});
-    let body = json!({"name": "Phone", "code": "PHO", "kind": "physical", "custom_fields_schema": schema});
-    client.post("/catalog/asset-types", body).await.data();
+    client.type_with_schema("Phone", "PHO", schema).await;
     let csv = "name,asset_type_code,serial_number,asset_tag,custom_fields.imei,custom_fields.note\n\
                a,PHO,8.93901E+18,,,\nb,PHO,,\"1,23E+12\",,\nc,PHO,,,3.56938E+14,\nd,PHO,S-1,T-1,356938035643809,3.56938E+14\n";
     let reply = client.import("/assets", "", csv).await;
@@ -592,8 +590,7 @@ async fn a_skipped_cell_names_no_asset_that_does_not_exist() {
 async fn a_skipped_cell_with_two_errors_counts_once() {
     let client = over_http().await;
     let schema = json!({"type": "object", "properties": {"räm": {"type": "integer", "minimum": 8, "multipleOf": 4}}});
-    let body = json!({"name": "Laptop", "code": "LAP", "kind": "physical", "custom_fields_schema": schema});
-    client.post("/catalog/asset-types", body).await.data();
+    client.type_with_schema("Laptop", "LAP", schema).await;
     let csv = "name,asset_type_code,custom_fields.räm\na,LAP,3\n";
     let reply = client.import("/assets", "?skip_bad=custom_fields.ra%CC%88m", csv).await;
     let errors = reply.data()[0]["skipped_cells"].as_array().map(Vec::len);

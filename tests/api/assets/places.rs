@@ -17,8 +17,7 @@ async fn a_place_has_one_form_wherever_it_is_sent() {
     let same = client.patch(&path, json!({"location": BERLIN})).await;
     assert_eq!(same.header("etag"), created.header("etag"), "another spelling is no change");
     api.advance_clock(60);
-    let put = r#"{"name": "a", "location": "Bonn"}"#;
-    let put = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), put).await;
+    let put = client.put("/assets/by-serial/S1", &json!({"name": "a", "location": "Bonn"})).await;
     assert_eq!(put.data()["location"], "Bonn");
     let batch =
         client.batch("/assets/batch", &[json!({"op": "update", "id": created.id(), "body": {"location": "Bonn/ 2"}})]).await;
@@ -215,12 +214,8 @@ async fn custom_fields_that_exceed_the_memory_are_left_out_alone() {
         let problem = small.get(path).await.problem(503, "UNAVAILABLE");
         assert!(problem["detail"].as_str().unwrap().contains("custom fields"), "{problem}");
     }
-    client
-        .patch(
-            &format!("/assets/{}", client.get("/assets?q=n7").await.data()[0]["id"].as_str().unwrap()),
-            json!({"location": "Ulm"}),
-        )
-        .await;
+    let id = client.get("/assets?q=n7").await.data()[0]["id"].as_str().unwrap().to_owned();
+    client.patch(&format!("/assets/{id}"), json!({"location": "Ulm"})).await;
     assert_eq!((small.total("/assets?location=bonn").await, small.total("/assets").await), (199, 200));
 }
 

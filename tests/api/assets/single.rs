@@ -112,26 +112,18 @@ async fn every_reference_to_a_missing_resource_is_reported_at_once() {
     assert_eq!(refused.field_errors(), ["/asset_type_id", "/model_id"]);
     let mixed = json!({"name": "x", "model_id": UNKNOWN_ID, "manufacturer": "m", "purchase_date": "x", "colour": "red"});
     assert_eq!(client.post("/assets", mixed).await.field_errors(), ["/colour", "/manufacturer", "/model_id", "/purchase_date"]);
-    assert_eq!(
-        client.post("/assets", json!({"name": "x", "asset_type_id": UNKNOWN_ID})).await.field_errors(),
-        ["/asset_type_id"]
-    );
+    let only = client.post("/assets", json!({"name": "x", "asset_type_id": UNKNOWN_ID})).await;
+    assert_eq!(only.field_errors(), ["/asset_type_id"]);
     let path = format!("/assets/{id}");
     for user in [UNKNOWN_ID, &inactive, &foreign] {
-        let both = json!({"assigned_to": user, "asset_type_id": UNKNOWN_ID});
-        assert_eq!(client.patch(&path, both).await.field_errors(), ["/asset_type_id", "/assigned_to"]);
-    }
-    for user in [UNKNOWN_ID, &inactive, &foreign] {
         let both = json!({"name": "x", "assigned_to": user, "asset_type_id": UNKNOWN_ID});
+        assert_eq!(client.patch(&path, both.clone()).await.field_errors(), ["/asset_type_id", "/assigned_to"]);
         assert_eq!(client.post("/assets", both).await.field_errors(), ["/asset_type_id", "/assigned_to"]);
     }
     assert_eq!(api.dump().await, before);
     let user = client.user("Active").await;
     let made = client.post("/assets", json!({"name": "x", "assigned_to": user})).await.data();
-    assert_eq!(
-        (made["assigned_to"].as_str(), client.total(&format!("/assets?assigned_to={user}")).await),
-        (Some(user.as_str()), 1)
-    );
+    assert_eq!((&made["assigned_to"], client.total(&format!("/assets?assigned_to={user}")).await), (&json!(user), 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,25 +135,9 @@ async fn every_error_in_a_body_is_reported() {
         "purchase_price": "12,50", "warranty_until": "2326-01-01", "notes": "n".repeat(10_001), "custom_fields": [], "id": UNKNOWN_ID,
         "asset_tag": "X 1", "assigned_to": "x", "colour": "red", "a/b~c": 1
     });
-    assert_eq!(
-        client.post("/assets", body).await.field_errors(),
-        [
-            "/asset_tag",
-            "/asset_type_id",
-            "/assigned_to",
-            "/a~1b~0c",
-            "/colour",
-            "/custom_fields",
-            "/id",
-            "/name",
-            "/notes",
-            "/purchase_date",
-            "/purchase_price",
-            "/serial_number",
-            "/status",
-            "/warranty_until",
-        ]
-    );
+    let expected = "/asset_tag /asset_type_id /assigned_to /a~1b~0c /colour /custom_fields /id /name /notes /purchase_date \
+        /purchase_price /serial_number /status /warranty_until";
+    assert_eq!(client.post("/assets", body).await.field_errors().join(" "), expected);
     assert_eq!(client.post("/assets", json!({})).await.field_errors(), ["/name"]);
     assert_eq!(client.post_text("/assets", r#"{"name":"a","name":"b"}"#).await.field_errors(), ["/name"]);
     assert_eq!(client.post_text("/assets", "[]").await.field_errors(), [""]);
@@ -199,8 +175,7 @@ async fn a_price_can_be_sent_as_text_wherever_it_can_be_sent() {
     let operations = [json!({"op": "update", "id": created.id(), "body": {"purchase_price": "1249.00"}})];
     let batch = client.batch("/assets/batch", &operations).await;
     assert!(batch.text().contains(expected), "{}", batch.text());
-    let put =
-        client.send("PUT", "/assets/by-serial/t", Some("application/json"), r#"{"name":"y","purchase_price":"1249.00"}"#).await;
+    let put = client.put("/assets/by-serial/t", &json!({"name": "y", "purchase_price": "1249.00"})).await;
     assert!(put.text().contains(expected), "{}", put.text());
     let line = r#"{"name":"z","purchase_price":"1249.00"}"#;
     let imported = client.send("POST", "/assets/import", Some("application/x-ndjson"), line).await;
@@ -252,7 +227,7 @@ const PATH: &str = "/assets/by-serial/S%2F1";
 #[tokio::test(start_paused = true)]
 async fn an_upsert_creates_and_then_changes_the_fields_that_are_sent() {
     let client = over_http().await;
-    let put = async |body: Value| client.send("PUT", PATH, Some("application/json"), body.to_string()).await;
+    let put = async |body: Value| client.put(PATH, &body).await;
     let made = put(json!({"name": "Laptop", "notes": "new"})).await;
     assert_eq!((made.status.as_u16(), made.data()["serial_number"].clone()), (201, json!("S/1")));
     assert_eq!(made.header("location"), format!("/v1/assets/{}", made.id()));
@@ -267,8 +242,7 @@ async fn an_upsert_creates_and_then_changes_the_fields_that_are_sent() {
     let current = client.send_json("PUT", PATH, "{\"name\": \"x\"}", ("if-match", changed.header("etag"))).await;
     assert_eq!(current.data()["name"], "x");
     let long = format!("/assets/by-serial/{}", "x".repeat(256));
-    let refused = client.send("PUT", &long, Some("application/json"), "{\"name\": \"x\"}").await;
-    assert_eq!(refused.field_errors(), ["serial"]);
+    assert_eq!(client.put(&long, &json!({"name": "x"})).await.field_errors(), ["serial"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -112,9 +112,7 @@ async fn own_tags_come_by_every_way_to_create_and_numbers_pass_them() {
     ];
     client.batch("/assets/batch", &twice).await.problem(409, "DUPLICATE");
     assert_eq!(outcomes(&client.import("/assets", "", "name,asset_tag\na,X\nb,x\n").await), ["created", "refused"]);
-    let put = async |body: serde_json::Value| {
-        client.send("PUT", "/assets/by-serial/S1", Some("application/json"), body.to_string()).await
-    };
+    let put = async |body: serde_json::Value| client.put("/assets/by-serial/S1", &body).await;
     assert_eq!(put(json!({"name": "d", "asset_tag": "D1"})).await.data()["asset_tag"], "D1");
     assert_eq!(put(json!({"name": "d", "asset_tag": "d1"})).await.status, 200);
     assert_eq!(put(json!({"name": "d", "asset_tag": "D2"})).await.field_errors(), ["/asset_tag"]);
@@ -191,8 +189,7 @@ async fn a_tag_that_no_path_can_name_is_refused() {
     for tag in [".", ".."] {
         let body = json!({"name": "x", "asset_tag": tag});
         assert_eq!(client.post("/assets", body.clone()).await.field_errors(), ["/asset_tag"]);
-        let put = client.send("PUT", "/assets/by-serial/S1", Some("application/json"), body.to_string()).await;
-        assert_eq!(put.field_errors(), ["/asset_tag"]);
+        assert_eq!(client.put("/assets/by-serial/S1", &body).await.field_errors(), ["/asset_tag"]);
         let batch = client.batch("/assets/batch", &[json!({"op": "create", "body": body})]).await;
         assert_eq!(batch.field_errors(), ["/operations/0/body/asset_tag"]);
         let reply = client.import("/assets", "", &format!("name,asset_tag\nx,{tag}\n")).await;

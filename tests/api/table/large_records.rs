@@ -58,8 +58,7 @@ async fn operations_stay_cheap_however_large_schemas_and_steps_are() {
     client.use_key_once().await;
     let schema = large_schema();
     assert!((22_000..25_000).contains(&schema.to_string().len()), "{}", schema.to_string().len());
-    let body = json!({"name": "Laptop", "code": "LAP", "kind": "physical", "custom_fields_schema": schema});
-    let large_type = client.post("/catalog/asset-types", body).await.id();
+    let large_type = client.type_with_schema("Laptop", "LAP", schema).await;
     let maker = client.post("/catalog/manufacturers", json!({"name": "Dell"})).await.id();
     let body = json!({"name": "XPS", "manufacturer_id": maker, "asset_type_id": large_type});
     let model = client.post("/catalog/models", body).await.id();
