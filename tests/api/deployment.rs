@@ -2,17 +2,15 @@
 
 use crate::support::functions::{FUNCTIONS, Function, resource, resources, routes, select};
 use crate::support::operations::{METHODS, dry_run};
-use crate::support::processes::{advance, create_process, start};
+use crate::support::prelude::*;
 use crate::support::queue::TestQueue;
-use crate::support::samples::{SIGNATURE, Samples, content_type};
-use crate::support::{Api, Client, sample};
+use crate::support::samples::Samples;
 use crate::table::requests::partitions;
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
 use dev_server::{server, table};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use shared::app::App;
 use shared::fields::ASSET_FILTERS;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use yaml_serde::Value;
 

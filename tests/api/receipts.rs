@@ -1,17 +1,11 @@
 //! Receipts of instances and movements: their contents, the keys that sign them so that anybody can verify them, and the page to
 //! print.
 
-use crate::support::processes::{
-    advance, advance_movement, cancel, completed_receipt, create_process, large_signature, public_keys, start, start_movement,
-    system_process,
-};
-use crate::support::samples::SIGNATURE;
-use crate::support::table::{append_event, event_chain, event_key, set_attribute, set_text};
-use crate::support::{Api, Client, UNKNOWN_ID, over_http};
+use crate::support::prelude::*;
+use crate::support::processes::{advance_movement, completed_receipt, large_signature, public_keys};
+use crate::support::table::{append_event, event_key, set_attribute, set_text};
 use aws_sdk_dynamodb::primitives::Blob;
-use aws_sdk_dynamodb::types::AttributeValue;
 use insta::assert_json_snapshot;
-use serde_json::{Value, json};
 use sha2::Digest;
 use shared::app::App;
 use shared::domain::history::event::hash;
@@ -22,7 +16,6 @@ use shared::domain::tenants::time_zone::LocalClock;
 use shared::domain::values::id::InstanceId;
 use shared::key_encryption::Purpose;
 use shared::store::ChangeContext;
-use shared::store::keys::Keys;
 
 #[tokio::test(start_paused = true)]
 async fn a_receipt_lists_who_did_what_and_when() {

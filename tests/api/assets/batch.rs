@@ -1,8 +1,7 @@
 //! Batches of assets and users.
 
 use crate::support::bulk::statuses;
-use crate::support::{Api, UNKNOWN_ID, over_http};
-use serde_json::{Value, json};
+use crate::support::prelude::*;
 
 /// The prefix of the keys of tag counters: a refused request may leave a gap.
 const COUNTER: &str = "SEQUENCE#";

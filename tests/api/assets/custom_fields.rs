@@ -1,13 +1,10 @@
 //! Custom fields, the schemas of asset types, and names that the JSON library would interpret.
 
-use crate::support::bulk::{costly, creations, outcomes, row_errors};
+use crate::support::bulk::{costly, creations, row_errors};
 use crate::support::people::{MARK, erase_all, items_with};
+use crate::support::prelude::*;
 use crate::support::table::set_text;
-use crate::support::{Api, Client, over_http};
-use serde_json::{Value, json};
 use shared::domain::catalog::custom_fields::schema_hash;
-use shared::domain::record::Kind;
-use shared::store::keys::Keys;
 
 #[tokio::test(start_paused = true)]
 async fn custom_fields_must_match_the_schema_of_the_asset_type() {

@@ -1,9 +1,8 @@
 //! Exports of assets and users.
 
-use crate::support::bulk::outcomes;
-use crate::support::{Api, Client, over_http, property, runtime};
+use crate::support::prelude::*;
+use crate::support::{property, runtime};
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
 
 #[tokio::test(start_paused = true)]
 async fn an_export_has_one_row_for_each_asset_and_names_for_people() {

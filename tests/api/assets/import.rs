@@ -1,14 +1,10 @@
 //! Imports of assets and users: rows, the resources that they update, and imports that are interrupted and sent again.
 
-use crate::support::bulk::{outcomes, row_errors};
+use crate::support::Disturbance;
+use crate::support::bulk::row_errors;
+use crate::support::prelude::*;
 use crate::support::table::set_attribute;
-use crate::support::{Api, Client, Disturbance, Reply, UNKNOWN_ID, at_each_place, over_http};
-use aws_sdk_dynamodb::types::AttributeValue;
-use dev_server::faulty_table::planned::CallFailure;
-use serde_json::{Value, json};
-use shared::domain::record::Kind;
 use shared::http::requests::extract::NOT_UTF8;
-use shared::store::keys::Keys;
 
 pub async fn asset(client: &Client, name: &str) -> Value {
     let list = client.get(&format!("/assets?q={}", name.replace(' ', "+"))).await.data();

@@ -1,11 +1,10 @@
 //! Labels: that codes can be read back, in every format and as a browser prints them, and that no text gets out of its place.
 
-use crate::support::{Api, Client, Reply, UNKNOWN_ID, over_http, sample};
+use crate::support::prelude::*;
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::{Next, from_fn};
-use serde_json::json;
 use std::path::Path;
 use tokio::process::Command;
 

@@ -1,14 +1,10 @@
 //! Creating, reading, changing, upserting and deleting assets, and the users beside them.
 
 use crate::support::document::served_document;
+use crate::support::prelude::*;
 use crate::support::table::set_text;
-use crate::support::{Api, UNKNOWN_ID, over_http};
-use futures_util::future::join_all;
 use insta::assert_json_snapshot;
-use serde_json::{Value, json};
-use shared::domain::record::Kind;
-use shared::domain::values::id::{Id, UserId};
-use shared::store::keys::Keys;
+use shared::domain::values::id::UserId;
 
 #[tokio::test(start_paused = true)]
 async fn a_new_asset_has_every_field() {

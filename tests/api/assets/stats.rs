@@ -1,11 +1,7 @@
 //! Statistics: every count, right after every write, and groups of assets by a value.
 
-use crate::support::processes::{cancel, create_process, start};
+use crate::support::prelude::*;
 use crate::support::table::copy_record;
-use crate::support::{Api, Client, over_http};
-use aws_sdk_dynamodb::types::AttributeValue;
-use serde_json::{Value, json};
-use shared::domain::record::Kind;
 
 async fn stats(client: &Client) -> Value {
     client.get("/stats").await.data()

@@ -1,8 +1,7 @@
 //! Asset tags: templates, number ranges and collisions.
 
-use crate::support::bulk::{outcomes, statuses};
-use crate::support::{Api, over_http};
-use serde_json::json;
+use crate::support::bulk::statuses;
+use crate::support::prelude::*;
 
 #[tokio::test(start_paused = true)]
 async fn tags_follow_the_template_of_their_type_and_month() {

@@ -1,9 +1,8 @@
 //! The catalog.
 
-use crate::support::{Api, Client, UNKNOWN_ID, full_tests, over_http};
-use serde_json::{Value, json};
+use crate::support::full_tests;
+use crate::support::prelude::*;
 use shared::domain::catalog::{AssetType, MAX_ASSET_TYPES};
-use shared::domain::values::id::Id;
 use shared::store::{ChangeContext, UnitOfWork};
 
 #[tokio::test(start_paused = true)]

@@ -2,10 +2,9 @@
 
 use crate::document::examples;
 use crate::support::document::{at, is_dry_run_of_creation, response, served_document};
-use crate::support::operations::{METHODS, by_method, operations};
-use crate::support::{over_http, samples_over_http};
-use serde_json::{Map, Value, json};
-use std::collections::{BTreeSet, HashMap};
+use crate::support::operations::METHODS;
+use crate::support::prelude::*;
+use crate::support::samples_over_http;
 use std::path::Path;
 
 /// To write the file: `UPDATE_OPENAPI=1 cargo test --workspace --test api document`.

@@ -2,11 +2,10 @@
 //! `.ci/pages/app` opens it in a browser.
 
 use crate::support::functions::Function;
-use crate::support::{Api, Reply, call};
+use crate::support::prelude::*;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use serde_json::json;
 use sha2::Digest;
 use std::collections::BTreeMap;
 

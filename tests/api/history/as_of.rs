@@ -1,15 +1,10 @@
 //! Assets, and assets of users, at earlier times: the history gives the same as a GET gave then.
 
-use crate::support::processes::{advance, cancel, create_process, start};
+use crate::support::prelude::*;
 use crate::support::table::put_all;
-use crate::support::{Api, Client, UNKNOWN_ID, paused_runtime, property, runtime};
-use dev_server::faulty_table::Weaknesses;
+use crate::support::{property, runtime};
 use proptest::prelude::*;
-use serde_json::{Value, json};
-use shared::domain::values::id::{AssetId, EventId, Id};
-use shared::domain::values::time::Timestamp;
-use shared::store::keys::Keys;
-use std::time::Duration;
+use shared::domain::values::id::AssetId;
 use tokio::runtime::Runtime;
 
 /// One write. Numbers choose among existing records.

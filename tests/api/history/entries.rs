@@ -1,18 +1,13 @@
 //! The history of a resource, and its verification, which finds every change that was made behind the service's back.
 
-use crate::support::processes::{advance, create_process, start};
-use crate::support::samples::SIGNATURE;
+use crate::support::prelude::*;
 use crate::support::table::{
     append_event, changed_asset, delete_item, event_key, readers_hash, set_text, text_attribute, versions,
 };
-use crate::support::{Api, UNKNOWN_ID, over_http};
 use insta::assert_json_snapshot;
-use serde_json::{Value, json};
 use shared::domain::history::event::hash;
-use shared::domain::record::Kind;
-use shared::domain::values::id::{AssetId, Id};
+use shared::domain::values::id::AssetId;
 use shared::store::StoreError;
-use shared::store::keys::Keys;
 
 #[tokio::test(start_paused = true)]
 async fn a_history_lists_who_changed_what_newest_first() {

@@ -1,17 +1,11 @@
 //! `GET /v1/events`: every change of the tenant, in order and without gaps; its filters, and the names of the records.
 
 use crate::support::functions::{self, Function};
-use crate::support::operations::{by_method, operations};
-use crate::support::processes::{create_process, start, start_movement};
+use crate::support::prelude::*;
 use crate::support::samples::event_count;
-use crate::support::table::{delete_item, event_chain, event_key, item, put_all};
-use crate::support::{Api, Client, UNKNOWN_ID, call};
-use aws_sdk_dynamodb::types::AttributeValue;
+use crate::support::table::{delete_item, event_key, item, put_all};
 use chrono::TimeDelta;
-use serde_json::{Value, json};
-use shared::domain::record::Kind;
-use shared::domain::values::id::{AssetId, EventId, Id};
-use shared::store::keys::Keys;
+use shared::domain::values::id::AssetId;
 use std::path::Path;
 
 /// Reads the feed to its end. Returns the events, the next cursor, and the number of requests.

@@ -1,15 +1,13 @@
 //! Histories while the index `history` lags behind the table, and while reads see a transaction's items one by one.
 
-use crate::support::processes::{advance, cancel, complete_onboarding, create_process, start};
+use crate::support::all_items;
+use crate::support::prelude::*;
+use crate::support::processes::complete_onboarding;
 use crate::support::table::{changed_asset, delete_item, event_key, versions};
-use crate::support::{Api, Client, all_items};
-use serde_json::{Value, json};
 use shared::domain::assets::asset::Asset;
-use shared::domain::values::id::{AssetId, Id};
+use shared::domain::values::id::AssetId;
 use shared::store::StoreError;
 use shared::store::keys::{Item, Key};
-use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
 
 /// The index as it was before the asset was created, after each of its changes, and with gaps.
 #[tokio::test(start_paused = true)]

@@ -2,18 +2,16 @@
 
 use crate::support::document::{at, is_dry_run_of_creation, response};
 use crate::support::functions::{Function, resource};
-use crate::support::operations::{METHODS, Operation, by_method, operations};
-use crate::support::samples::{Samples, content_type};
-use crate::support::{Api, Client, Reply, call, log, over_http, property, runtime};
+use crate::support::operations::{METHODS, Operation};
+use crate::support::prelude::*;
+use crate::support::samples::Samples;
+use crate::support::{log, property, runtime};
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
 use lambda_http::{Context, RequestExt};
-use serde_json::{Map, Value, json};
 use shared::app::App;
 use shared::store::CheckMode;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::time::Duration;
 use tokio::time::timeout;
 
 #[tokio::test(start_paused = true)]

@@ -1,14 +1,12 @@
 //! Rules for every route. The routes and fields are taken from the OpenAPI document, so a new one is covered at once.
 
 use crate::support::document::at;
-use crate::support::operations::{METHODS, Operation, by_method, operations};
-use crate::support::processes::create_process;
-use crate::support::samples::{INVENTORY_PAGE, SIGNATURE, SIGNING_PAGE, content_type};
-use crate::support::table::event_chain;
-use crate::support::{Api, Client, UNKNOWN_ID, over_http, sample, samples_over_http};
-use serde_json::{Value, json};
-use shared::domain::keys::api_key::{Scope, Token};
-use std::collections::BTreeSet;
+use crate::support::operations::{METHODS, Operation};
+use crate::support::prelude::*;
+use crate::support::samples::{INVENTORY_PAGE, SIGNING_PAGE};
+use crate::support::samples_over_http;
+use shared::domain::keys::api_key::Scope;
+use shared::domain::keys::api_key::Token;
 
 #[tokio::test(start_paused = true)]
 async fn without_a_valid_key_every_route_responds_with_the_same_401() {

@@ -1,19 +1,11 @@
 //! Dry runs: every write of the OpenAPI document decides as the real request does and writes nothing.
 
-use crate::support::bulk::outcomes;
-use crate::support::operations::{Operation, dry_run, operations};
-use crate::support::processes::{advance, create_process, start};
-use crate::support::samples::SIGNATURE;
-use crate::support::{Api, Client, Reply, UNKNOWN_ID, over_http, paused_runtime};
-use dev_server::faulty_table::Weaknesses;
-use futures_util::future::join_all;
-use serde_json::{Value, json};
+use crate::support::operations::{Operation, dry_run};
+use crate::support::prelude::*;
 use shared::domain::catalog::{AssetType, Model};
 use shared::domain::keys::api_key::Role;
 use shared::domain::record::Stored;
 use shared::domain::user::User;
-use shared::domain::values::id::Id;
-use shared::domain::values::time::Timestamp;
 use shared::store::{ChangeContext, DryRun, StoreError, TenantStore, UnitOfWork, WriteError};
 
 /// The writes in an order in which each still finds the sample resources: deletions come last.

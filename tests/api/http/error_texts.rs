@@ -1,17 +1,12 @@
 //! Errors name the accepted values: names, values, bounds and paths. Characters that can't be seen are refused.
 
 use crate::support::document::at;
-use crate::support::operations::operations;
-use crate::support::processes::{advance, start};
-use crate::support::samples::content_type;
+use crate::support::prelude::*;
+use crate::support::samples_over_http;
 use crate::support::table::set_text;
-use crate::support::{Api, Client, Reply, UNKNOWN_ID, call, over_http, samples_over_http};
 use axum::body::Body;
 use axum::http::Request;
-use serde_json::{Value, json};
 use shared::domain::keys::api_key::Token;
-use shared::domain::record::Kind;
-use shared::store::keys::Keys;
 
 #[track_caller]
 fn error_at(reply: &Reply, location: &str) -> String {

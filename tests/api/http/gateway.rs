@@ -1,8 +1,7 @@
 //! Requests as the gateway routes them: each function gets those of its endpoint group, and the function `meta` all others.
 
 use crate::support::functions::{self, FUNCTIONS, Function};
-use crate::support::{Api, Client, UNKNOWN_ID};
-use std::collections::BTreeSet;
+use crate::support::prelude::*;
 
 /// A client without a key whose requests go to the function.
 fn sent_to(function: &Function, api: &Api, client: &Client) -> Client {

@@ -1,16 +1,11 @@
 //! The cost of a stranger's request grows no faster than the request.
 
-use crate::support::operations::operations;
-use crate::support::samples::content_type;
-use crate::support::signing::{Link, signature_step, started};
-use crate::support::{Api, call, over_http, sample};
+use crate::support::prelude::*;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
 use dev_server::meter::cpu_time;
 use dev_server::test_data::{made_up_key, made_up_link, unknown_tenant};
-use serde_json::json;
-use std::time::Duration;
 
 /// The length of the shorter input, in bytes. A URL has at most 65,534 (the crate `http`).
 const LENGTH: usize = 30_000;

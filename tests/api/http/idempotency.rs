@@ -1,14 +1,9 @@
 //! Idempotency keys, by which a repeated POST is executed once, and `ETag`, `If-Match` and `If-None-Match`.
 
-use crate::support::bulk::outcomes;
-use crate::support::operations::{WRITE_METHODS, by_method, operations};
-use crate::support::processes::{create_process, start_movement};
-use crate::support::samples::{SIGNATURE, content_type, event_count};
-use crate::support::signing::{Link, id_of, signature_step, started, step};
-use crate::support::table::event_chain;
-use crate::support::{Api, Client, Reply, Snapshot, over_http, sample};
-use futures_util::future::join_all;
-use serde_json::{Value, json};
+use crate::support::Snapshot;
+use crate::support::operations::WRITE_METHODS;
+use crate::support::prelude::*;
+use crate::support::samples::event_count;
 
 /// How many copies of a request are sent at once.
 const COPIES: usize = 16;

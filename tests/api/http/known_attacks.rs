@@ -1,18 +1,15 @@
 //! Attacks that once worked, or that services like this one have fallen to: the processor time and memory of each.
 
 use crate::support::bulk::creations;
-use crate::support::processes::{create_process, dotted_signature, start, start_movement};
-use crate::support::signing::step;
-use crate::support::{Api, Client, call, sample};
+use crate::support::prelude::*;
+use crate::support::processes::dotted_signature;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, Request};
 use dev_server::meter::cpu_time;
 use dev_server::test_data::{expensive_schema, made_up_key};
 use png::{BitDepth, ColorType, Filter};
-use serde_json::{Map, Value, json};
 use std::process::Command;
 use std::sync::LazyLock;
-use std::time::Duration;
 
 /// The most processor time that a request may take in a debug build: beyond it, people wait and invoices grow.
 const MAX_CPU_TIME: Duration = Duration::from_secs(2);

@@ -1,10 +1,8 @@
 //! Rate limits of keys, and the operator's limit for all requests of a tenant together.
 
+use crate::support::log;
+use crate::support::prelude::*;
 use crate::support::processes::complete_onboarding;
-use crate::support::signing::{Link, signature_step, started};
-use crate::support::{Api, Client, UNKNOWN_ID, log, over_http};
-use serde_json::{Value, json};
-use shared::store::keys::Keys;
 use std::collections::BTreeMap;
 
 #[tokio::test(start_paused = true)]

@@ -3,20 +3,17 @@
 
 use crate::deployment::{statements, texts};
 use crate::support::functions::{resource, resources};
-use crate::support::operations::{METHODS, by_method, operations};
-use crate::support::samples::{Samples, content_type};
-use crate::support::{Api, Client, Reply, all_items, log, sample};
-use aws_sdk_dynamodb::types::AttributeValue;
-use serde_json::{Value, json};
+use crate::support::operations::METHODS;
+use crate::support::prelude::*;
+use crate::support::samples::Samples;
+use crate::support::{all_items, log};
 use shared::domain::actor::Actor;
 use shared::domain::keys::api_key::{ApiKey, SecretHash, Token};
 use shared::domain::request::IdempotentRequest;
 use shared::domain::values::base62;
-use shared::domain::values::id::Id;
 use shared::key_encryption::Purpose;
 use shared::store::ChangeContext;
 use shared::store::keys::Item;
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use tracing::level_filters::LevelFilter;
 

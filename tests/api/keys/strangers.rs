@@ -1,16 +1,14 @@
 //! The costs of strangers' requests: at most two units of the table, and no time for their bodies.
 
-use crate::support::operations::operations;
+use crate::support::Replica;
+use crate::support::prelude::*;
 use crate::support::processes::dotted_signature;
-use crate::support::samples::content_type;
-use crate::support::{Api, Client, Replica, UNKNOWN_ID, sample};
 use axum::body::Bytes;
 use dev_server::meter::cpu_time;
 use dev_server::test_data::{made_up_key, unknown_tenant};
-use serde_json::{Map, Value, json};
-use shared::domain::keys::api_key::{MAX_RATE_LIMIT, Scope};
-use shared::domain::values::id::{ApiKeyId, Id};
-use std::time::Duration;
+use shared::domain::keys::api_key::MAX_RATE_LIMIT;
+use shared::domain::keys::api_key::Scope;
+use shared::domain::values::id::ApiKeyId;
 
 const MAX_UNITS: f64 = 2.0;
 

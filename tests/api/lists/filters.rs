@@ -1,8 +1,7 @@
 //! Exact filters of lists and exports.
 
 use crate::assets::places::check;
-use crate::support::{Api, Client, over_http};
-use serde_json::json;
+use crate::support::prelude::*;
 
 /// The names of all entries, which must be on the first page.
 async fn names(client: &Client, path: &str) -> Vec<String> {

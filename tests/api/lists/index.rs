@@ -1,17 +1,11 @@
 //! List indexes: their reads, repeated loads, and the limits of time, memory and concurrency.
 
 use super::index_reads;
-use crate::support::{Api, Client, Replica, UNKNOWN_ID, call, log, sample};
-use aws_sdk_dynamodb::types::AttributeValue;
+use crate::support::prelude::*;
+use crate::support::{Replica, log};
 use axum::body::Body;
 use axum::http::Request;
-use dev_server::faulty_table::planned::CallFailure;
-use futures_util::future::join_all;
 use lambda_http::{Context, RequestExt};
-use serde_json::{Value, json};
-use shared::domain::values::id::{EventId, Id};
-use shared::store::keys::Keys;
-use std::time::Duration;
 
 /// Sorted.
 async fn names(client: &Client) -> Vec<String> {

@@ -2,13 +2,12 @@
 //! a plain filter over the table, and so do the statistics.
 
 use crate::lists::index_races::{MAX_LAG_MILLIS, MAX_WRITE_MILLIS};
-use crate::support::processes::{cancel, create_process};
-use crate::support::{Api, Client, Replica, Reply, paused_runtime, property, runtime};
+use crate::support::prelude::*;
+use crate::support::{Replica, property, runtime};
 use chrono::TimeDelta;
+use dev_server::faulty_table::FaultyObjects;
 use dev_server::faulty_table::planned::Held;
-use dev_server::faulty_table::{FaultyObjects, Weaknesses};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 

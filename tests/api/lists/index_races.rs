@@ -2,15 +2,10 @@
 //! part of a transaction.
 
 use super::index_reads;
-use crate::support::processes::{cancel, create_process};
+use crate::support::prelude::*;
 use crate::support::table::{copy_record, delete_item, set_attribute};
-use crate::support::{Api, Client, case_count, full_tests};
-use aws_sdk_dynamodb::types::AttributeValue;
-use futures_util::future::join_all;
-use serde_json::{Value, json};
-use shared::domain::record::Kind;
-use shared::domain::values::id::{AssetId, EventId, Id};
-use shared::store::keys::Keys;
+use crate::support::{case_count, full_tests};
+use shared::domain::values::id::AssetId;
 
 /// The longest time of a write on its way, and the longest lag of the index, in milliseconds: see docs/adr/0008.
 pub const MAX_WRITE_MILLIS: i64 = 8_000;

@@ -3,24 +3,19 @@
 
 use super::index_reads;
 use crate::deployment::{allows_partition, granted, needed, statements, texts};
+use crate::support::Replica;
 use crate::support::functions::{resource, resources};
-use crate::support::processes::{create_process, start};
+use crate::support::prelude::*;
 use crate::support::table::delete_item;
-use crate::support::{Api, Client, Replica};
 use aws_sdk_dynamodb::config::{Credentials, Region};
-use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use dev_server::faulty_table::FaultyObjects;
-use dev_server::faulty_table::planned::CallFailure;
-use serde_json::json;
 use shared::app::system_clock;
 use shared::aws::environment::operator_environment;
 use shared::aws::object_store::ObjectStore;
 use shared::aws::s3::S3;
-use shared::domain::record::Kind;
-use shared::domain::values::id::{AssetId, EventId, Id};
+use shared::domain::values::id::AssetId;
 use shared::store::SnapshotReport;
-use shared::store::keys::Keys;
 use std::sync::Arc;
 
 /// The service with snapshots: one copy of the functions writes them, another reads them.

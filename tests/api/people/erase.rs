@@ -1,22 +1,18 @@
 //! Erasing a person: nothing of the person is left, in the table or elsewhere, every history holds, and the operator's check
 //! complains of nothing.
 
+use crate::support::log;
 use crate::support::people::{MARK, erase, erase_all, erase_leaver, erase_person, items_with, leaves, person, signed_return};
-use crate::support::processes::{advance, advance_movement, create_process, start, start_movement};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{signature_step, started, step};
+use crate::support::prelude::*;
+use crate::support::processes::advance_movement;
 use crate::support::table::{all_items, delete_item, readers_hash};
 use crate::support::webhooks::{settle, with_webhook};
-use crate::support::{Api, Client, log};
-use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use dev_server::faulty_table::FaultyObjects;
-use serde_json::{Value, json};
 use shared::domain::people::Removed;
-use shared::domain::record::Kind;
 use shared::domain::request::StoredResponse;
 use shared::domain::values::id::UserId;
-use shared::store::keys::{Item, Keys, SK};
+use shared::store::keys::{Item, SK};
 use shared::store::{CheckMode, Finding};
 use uuid::Uuid;
 

@@ -3,15 +3,11 @@
 
 use crate::support::document::served_document;
 use crate::support::people::{MARK, erase_all, items_with, steps};
-use crate::support::processes::{create_process, start_movement};
+use crate::support::prelude::*;
 use crate::support::property::{check, runtime};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, signature_step, step};
-use crate::support::{Api, Client};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The operations whose bodies have fields about a user, besides batches and imports. Names and notes of the catalog, of processes,
 /// settings and webhooks are about none.

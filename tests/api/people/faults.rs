@@ -1,13 +1,8 @@
 //! Erasures whose calls fail, that are killed at any point, or that run beside other requests: nothing of the person comes back.
 
 use crate::support::people::{MARK, Person, erase, erase_all, erase_person, items_with, leaves, person};
-use crate::support::processes::{create_process, start};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, signature_step, step};
-use crate::support::{Api, Client, Disturbance, at_each_place, dropped_after, sample};
-use dev_server::faulty_table::Weaknesses;
-use dev_server::faulty_table::planned::CallFailure;
-use serde_json::json;
+use crate::support::prelude::*;
+use crate::support::{Disturbance, dropped_after};
 use tokio::task::yield_now;
 
 /// Somebody of whom an erasure takes few calls: each of them fails once in the full run.

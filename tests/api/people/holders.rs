@@ -4,12 +4,9 @@
 use crate::support::people::{
     MARK, Person, erase_all, erase_leaver, erase_person, items_with, leaves, person, signed_return, steps,
 };
-use crate::support::processes::{advance, advance_movement, create_process, public_keys, start_movement, system_process};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::step;
+use crate::support::prelude::*;
+use crate::support::processes::{advance_movement, public_keys};
 use crate::support::table::all_items;
-use crate::support::{Api, Client};
-use serde_json::{Value, json};
 use shared::domain::receipts::key::check;
 
 /// A key of a user who works for others, and that user.

@@ -1,12 +1,8 @@
 //! The report on a person: everything that the erasure would remove.
 
 use crate::support::people::{MARK, Person, erase, erase_all, items_with, leaves, person};
-use crate::support::processes::{advance_movement, create_process, start, start_movement, system_process};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{signature_step, step};
-use crate::support::{Api, Client, UNKNOWN_ID};
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use crate::support::prelude::*;
+use crate::support::processes::advance_movement;
 
 async fn part(client: &Client, user: &str, from: &Value) -> Value {
     let from = from.as_str().map(|from| format!("?from={from}")).unwrap_or_default();

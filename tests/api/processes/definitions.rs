@@ -1,11 +1,8 @@
 //! Process definitions: creating, changing and deleting them, and starting them on assets.
 
-use crate::support::processes::{create_process, start, system_process};
-use crate::support::{Api, UNKNOWN_ID, full_tests, over_http};
-use futures_util::future::join_all;
+use crate::support::full_tests;
+use crate::support::prelude::*;
 use insta::assert_json_snapshot;
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
 #[tokio::test(start_paused = true)]
 async fn a_new_tenant_has_seven_system_processes() {

@@ -1,11 +1,8 @@
 //! Process instances: from the start over each step to the end.
 
-use crate::support::processes::{advance, cancel, create_process, large_signature, start, system_process};
-use crate::support::samples::SIGNATURE;
-use crate::support::table::event_chain;
-use crate::support::{Api, UNKNOWN_ID, over_http};
+use crate::support::prelude::*;
+use crate::support::processes::large_signature;
 use insta::assert_json_snapshot;
-use serde_json::{Value, json};
 
 #[tokio::test(start_paused = true)]
 async fn a_completed_handover_assigns_the_asset_to_its_new_user() {

@@ -1,16 +1,8 @@
 //! Movements: one process for several assets, for example one signature for a laptop, a dock and two screens.
 
-use crate::support::processes::{
-    advance, advance_movement, cancel, create_process, dotted_signature, large_signature, start, start_movement,
-};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::Link;
-use crate::support::table::event_chain;
-use crate::support::{Api, UNKNOWN_ID, over_http};
+use crate::support::prelude::*;
+use crate::support::processes::{advance_movement, dotted_signature, large_signature};
 use dev_server::meter::cpu_time;
-use futures_util::future::join_all;
-use serde_json::{Value, json};
-use std::time::Duration;
 
 /// Steps that assign the assets to a user who signs for them.
 fn handover_steps() -> Value {

@@ -1,9 +1,6 @@
 //! Steps of processes: their definitions and values.
 
-use crate::support::processes::{advance, cancel, create_process, start};
-use crate::support::samples::SIGNATURE;
-use crate::support::{Api, UNKNOWN_ID, over_http};
-use serde_json::{Value, json};
+use crate::support::prelude::*;
 
 #[tokio::test(start_paused = true)]
 async fn invalid_steps_are_refused_by_location() {

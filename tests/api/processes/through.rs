@@ -1,12 +1,6 @@
 //! Several steps in one request: `through` leads to the same state and the same history as one step after another.
 
-use crate::support::processes::{advance, cancel, create_process, start, system_process};
-use crate::support::samples::SIGNATURE;
-use crate::support::table::event_chain;
-use crate::support::{Api, Client, over_http, sample};
-use futures_util::future::join_all;
-use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use crate::support::prelude::*;
 
 /// The keys of the steps of [`steps`], in order.
 const KEYS: [&str; 5] = ["who", "list", "sign", "note", "done"];

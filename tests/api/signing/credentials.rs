@@ -1,12 +1,11 @@
 //! The secret of a link is no API key, and an API key is no secret of a link. Guesses cost next to nothing.
 
 use crate::keys::secrets::traces;
-use crate::support::operations::{for_links, operations};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, forged, id_of, link_status, signature_step, signer_named, started, step};
-use crate::support::{Api, Client, Replica, Reply, UNKNOWN_ID, log};
-use serde_json::{Value, json};
-use shared::domain::values::id::{Id, LinkId, TenantId};
+use crate::support::operations::for_links;
+use crate::support::prelude::*;
+use crate::support::signing::{forged, link_status, signer_named};
+use crate::support::{Replica, log};
+use shared::domain::values::id::{LinkId, TenantId};
 use tracing::level_filters::LevelFilter;
 
 const LIMIT: u64 = 60;

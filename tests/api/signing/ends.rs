@@ -1,11 +1,8 @@
 //! The ends of signing links: by their last step, by their expiry, with their process, or because they are revoked.
 
-use crate::support::processes::{advance, advance_movement, cancel, create_process, start_movement};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, id_of, link_status, signature_step, signer_named, started, step};
-use crate::support::table::event_chain;
-use crate::support::{Api, Client, Reply, over_http};
-use serde_json::{Value, json};
+use crate::support::prelude::*;
+use crate::support::processes::advance_movement;
+use crate::support::signing::{link_status, signer_named};
 
 /// The time that the page offers the receipt after the last step.
 const RECEIPT_SECONDS: u32 = 24 * 3600;

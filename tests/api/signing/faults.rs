@@ -1,16 +1,10 @@
 //! Signing links with every call to the table failing in every way, dropped requests, and simultaneous ones: a repeated request is
 //! done once, and nothing half done.
 
-use crate::support::processes::{create_process, start_movement};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, id_of, link_status, signature_step, signer_named, started, step};
-use crate::support::table::event_chain;
-use crate::support::{Api, Client, Disturbance, at_each_place, over_http, paused_runtime, sample};
-use dev_server::faulty_table::Weaknesses;
-use dev_server::faulty_table::planned::CallFailure;
+use crate::support::Disturbance;
+use crate::support::prelude::*;
+use crate::support::signing::{link_status, signer_named};
 use dev_server::invariants::violations;
-use serde_json::{Value, json};
-use std::time::Duration;
 use tokio::time::sleep;
 
 /// Calls `case` with a disturbance of its request, and with a tenant of its own, because events are found by reading all of a

@@ -1,15 +1,10 @@
 //! Signing links as their creator sees them: creation, lists, scopes, revocation and limits.
 
 use crate::support::functions::Function;
-use crate::support::processes::{advance, cancel, create_process, start, start_movement, system_process};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, id_of, signature_step, signer_named, started, step};
-use crate::support::{Api, Client, UNKNOWN_ID, call, over_http};
+use crate::support::prelude::*;
+use crate::support::signing::signer_named;
 use axum::body::Body;
 use dev_server::invariants::violations;
-use futures_util::future::join_all;
-use serde_json::{Value, json};
-use shared::domain::values::time::Timestamp;
 
 const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;
 

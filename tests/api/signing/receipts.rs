@@ -1,12 +1,9 @@
 //! The author of changes through a link: histories, the feed and receipts name the link and its signer.
 
 use crate::keys::secrets::{items_as_text, traces};
-use crate::support::processes::{advance, create_process, public_keys, start_movement};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, id_of, signature_step, signer_named, started, step};
-use crate::support::table::event_chain;
-use crate::support::{Api, Client, over_http};
-use serde_json::{Value, json};
+use crate::support::prelude::*;
+use crate::support::processes::public_keys;
+use crate::support::signing::signer_named;
 use shared::domain::keys::api_key::Secret;
 use shared::domain::receipts::key::check;
 

@@ -1,13 +1,9 @@
 //! The session of a signer: steps to submit, everything submitted so far, and the texts of the page.
 
-use crate::support::processes::{advance, cancel, create_process, start, start_movement};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, id_of, link_status, signature_step, started, stated, step};
-use crate::support::table::event_chain;
-use crate::support::{Api, Client, Reply, over_http};
-use serde_json::{Map, Value, json};
-use shared::domain::values::id::{Id, LinkId};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::support::prelude::*;
+use crate::support::signing::{link_status, stated};
+use shared::domain::values::id::LinkId;
+use std::collections::BTreeMap;
 
 /// One step of each type.
 fn every_type() -> Value {

@@ -1,11 +1,9 @@
 //! Values that a signer submits: signatures, drawn and typed, users, and the limits of all.
 
 use crate::http::dry_run::check_only_reads;
-use crate::support::processes::{advance, cancel, dotted_signature, large_signature};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, id_of, link_status, signature_step, signer_named, started, step};
-use crate::support::{Api, Client, over_http};
-use serde_json::{Map, Value, json};
+use crate::support::prelude::*;
+use crate::support::processes::{dotted_signature, large_signature};
+use crate::support::signing::{link_status, signer_named};
 
 /// Starts a process with a note and a required signature, and a link for both.
 async fn two_steps(client: &Client) -> (String, Link) {

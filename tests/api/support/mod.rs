@@ -9,6 +9,7 @@ pub mod functions;
 pub mod log;
 pub mod operations;
 pub mod people;
+pub mod prelude;
 pub mod processes;
 pub mod property;
 pub mod queue;

@@ -1,11 +1,9 @@
 //! The costs of requests: consecutive round trips, and capacity units as the table reports them.
 
-use crate::support::processes::{complete_onboarding, create_process, start_movement, system_process};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, signature_step, signer_named, started, step};
-use crate::support::{Api, Client, Reply};
+use crate::support::prelude::*;
+use crate::support::processes::complete_onboarding;
+use crate::support::signing::signer_named;
 use dev_server::meter::Cost;
-use serde_json::{Map, Value, json};
 use shared::domain::keys::api_key::DEFAULT_RATE_LIMIT;
 use std::io::Write;
 

@@ -2,16 +2,12 @@
 //! fails in whichever way.
 
 use crate::http::idempotency::stored;
-use crate::support::operations::{Operation, WRITE_METHODS, by_method, operations};
-use crate::support::processes::create_process;
-use crate::support::samples::{SIGNATURE, Samples, content_type, event_count};
-use crate::support::table::event_chain;
-use crate::support::{Api, Client, Snapshot, at_each_place, full_tests, sample};
-use dev_server::faulty_table::planned::CallFailure;
+use crate::support::operations::{Operation, WRITE_METHODS};
+use crate::support::prelude::*;
+use crate::support::samples::{Samples, event_count};
+use crate::support::{Snapshot, full_tests};
 use dev_server::invariants::violations;
-use serde_json::{Value, json};
-use shared::domain::values::id::{ApiKeyId, AssetId, Id};
-use shared::store::keys::Keys;
+use shared::domain::values::id::{ApiKeyId, AssetId};
 use std::io::Write;
 
 #[tokio::test(start_paused = true)]

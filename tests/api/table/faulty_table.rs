@@ -1,13 +1,12 @@
 //! The faulty table: that each weakness really shows, and simulations on it.
 
-use crate::support::{full_tests, paused_runtime, sample};
+use crate::support::full_tests;
+use crate::support::prelude::*;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Put, TransactWriteItem};
-use dev_server::faulty_table::{FaultyTable, Weaknesses};
+use aws_sdk_dynamodb::types::{KeysAndAttributes, Put, TransactWriteItem};
+use dev_server::faulty_table::FaultyTable;
 use dev_server::simulation::{self, Length, Report};
 use dev_server::table;
-use std::collections::HashMap;
-use std::time::Duration;
 use tokio::time::sleep;
 
 const TABLE: &str = "weak";

@@ -1,10 +1,7 @@
 //! Large records: the steps of definitions and instances, which are stored beside them, and the costs of operations that refer to
 //! a schema of 23 KB or to 52 KB of steps. docs/scale.md has most of the printed table.
 
-use crate::support::processes::{create_process, start, start_movement};
-use crate::support::samples::SIGNATURE;
-use crate::support::{Api, Client};
-use serde_json::{Value, json};
+use crate::support::prelude::*;
 use std::io::Write;
 
 /// An API whose calls are measured, and the table of costs.

@@ -2,13 +2,9 @@
 //! of the model. Of simultaneous ones, those that succeed must be possible one after the other, in some order, and lead to what
 //! the table holds. In the end every asset, process instance and event is as the model says.
 
-use crate::support::processes::create_process;
-use crate::support::table::event_chain;
-use crate::support::{Api, Client, paused_runtime, property, runtime};
-use dev_server::faulty_table::Weaknesses;
-use futures_util::future::join_all;
+use crate::support::prelude::*;
+use crate::support::{property, runtime};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 const ASSETS: usize = 3;

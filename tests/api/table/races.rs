@@ -18,15 +18,9 @@
 //! an error, and members: `409 PROCESS_RUNNING instance_id={won}`. `a|b` stands for either, `*` for any text, `{won}` and
 //! `{data}` for the ID and the data of a request that succeeded.
 
-use crate::support::processes::{create_process, start, start_movement};
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::{Link, id_of, signature_step, step};
-use crate::support::table::event_chain;
-use crate::support::{Api, Client, Reply, full_tests, over_http};
+use crate::support::full_tests;
+use crate::support::prelude::*;
 use dev_server::invariants::violations;
-use futures_util::future::join_all;
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
 const ASSETS: &str = r#"
 race: deletions of an asset

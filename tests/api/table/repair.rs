@@ -2,22 +2,16 @@
 //! earlier state. The check must find it; a repair makes again what follows from the records, and touches nothing else: no record,
 //! no event, no item of an unknown record, and nothing that is being changed.
 
-use crate::support::bulk::outcomes;
-use crate::support::processes::{advance, advance_movement, completed_receipt, start_movement};
-use crate::support::samples::SIGNATURE;
+use crate::support::all_items;
+use crate::support::prelude::*;
+use crate::support::processes::{advance_movement, completed_receipt};
 use crate::support::table::delete_item;
-use crate::support::{Api, Client, Reply, all_items, sample};
-use aws_sdk_dynamodb::types::AttributeValue;
 use axum::http::StatusCode;
 use dev_server::invariants;
-use serde_json::{Value, json};
 use shared::domain::history::event::hash;
-use shared::domain::record::Kind;
-use shared::domain::values::id::Id;
-use shared::store::keys::{Item, Key, Keys};
+use shared::store::keys::{Item, Key};
 use shared::store::{ChangeContext, CheckMode, CheckReport, Removal};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// The items of a table by partition and sort key, without request counters.
 type Items = BTreeMap<(String, String), Item>;

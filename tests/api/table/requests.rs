@@ -1,11 +1,9 @@
 //! The requests of every route to the table, the port of the embedded engine, and a day of an integration in few requests.
 
-use crate::support::operations::{METHODS, by_method, operations};
-use crate::support::samples::SIGNATURE;
-use crate::support::{Api, Client, Reply};
+use crate::support::operations::METHODS;
+use crate::support::prelude::*;
 use dev_server::engine::Engine;
-use serde_json::{Value, json};
-use shared::store::keys::{HISTORY, Keys, LIST_INDEX};
+use shared::store::keys::{HISTORY, LIST_INDEX};
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::TcpStream;

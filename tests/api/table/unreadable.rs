@@ -1,13 +1,10 @@
 //! Records that can't be read: they are named, take nothing else down, and the operator can take them from a backup or remove them.
 
+use crate::support::prelude::*;
 use crate::support::samples::Samples;
 use crate::support::table::{item, set_attribute};
-use crate::support::{Api, Client, UNKNOWN_ID, all_items, log, sample};
-use aws_sdk_dynamodb::types::AttributeValue;
-use serde_json::{Value, json};
-use shared::domain::record::Kind;
-use shared::domain::values::id::EventId;
-use shared::store::keys::{Item, Key, Keys, PK, SK};
+use crate::support::{all_items, log};
+use shared::store::keys::{Item, Key, PK, SK};
 use shared::store::{CheckMode, Removal};
 use uuid::Uuid;
 

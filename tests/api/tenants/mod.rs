@@ -1,12 +1,9 @@
 //! Tenants and their settings.
 
-use crate::support::processes::{complete_onboarding, create_process, start_movement};
-use crate::support::table::event_chain;
-use crate::support::{Api, Client, over_http};
+use crate::support::prelude::*;
+use crate::support::processes::complete_onboarding;
 use insta::assert_json_snapshot;
-use serde_json::{Value, json};
 use shared::store::{TenantStore, WriteError};
-use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
 async fn new_settings_have_defaults_and_show_number_ranges() {

@@ -1,13 +1,9 @@
 //! Users, the owners of keys, and offboarding: one request starts the return of all assets of a user.
 
-use crate::support::bulk::outcomes;
+use crate::support::Disturbance;
 use crate::support::document::served_document;
-use crate::support::processes::{create_process, system_process};
-use crate::support::{Api, Client, Disturbance, UNKNOWN_ID, at_each_place, over_http};
-use dev_server::faulty_table::planned::CallFailure;
-use futures_util::future::join_all;
+use crate::support::prelude::*;
 use insta::assert_json_snapshot;
-use serde_json::{Value, json};
 
 #[tokio::test(start_paused = true)]
 async fn a_new_user_has_every_field() {

@@ -1,12 +1,8 @@
 //! The API of deliveries: tests, lists, retries and replays, each of which sends a message once.
 
+use crate::support::prelude::*;
 use crate::support::queue::delivery;
 use crate::support::webhooks::{send, webhook_id, webhook_path, with_delivery, with_webhook};
-use crate::support::{Api, Client, UNKNOWN_ID};
-use futures_util::future::join_all;
-use serde_json::{Value, json};
-use shared::domain::values::id::{EventId, Id};
-use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{
     Delivery, DeliveryRequest, DeliveryStatus, MAX_REPLAYS_PER_DAY, Message, ReplayRequest, WebhookEvents,
 };

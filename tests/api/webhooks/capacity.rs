@@ -1,13 +1,9 @@
 //! Deliveries and the capacity of partitions.
 
+use crate::support::prelude::*;
 use crate::support::webhooks::{Pipeline, delivering, stream_batch, webhook};
-use crate::support::{Api, paused_runtime};
 use crate::table::requests::partitions;
-use dev_server::faulty_table::Weaknesses;
-use serde_json::json;
 use shared::domain::webhooks::DeliveryStatus;
-use shared::store::keys::Keys;
-use std::time::Duration;
 use tokio::time::Instant;
 
 const WEBHOOKS: usize = 20;

@@ -1,24 +1,20 @@
 //! From the queue to the receivers: requests, repetitions and records.
 
+use crate::support::prelude::*;
 use crate::support::queue::VISIBILITY;
 use crate::support::webhooks::{
     URL, created, delivering, delivery, encrypted, replay, send, settle, stream_batch, webhook, with_webhook,
 };
 use crate::table::requests::{is_guarded, partitions};
 use chrono::TimeDelta;
-use serde_json::{Value, json};
 use shared::app::system_clock;
 use shared::domain::actor::Actor;
-use shared::domain::values::id::{EventId, Id};
 use shared::domain::webhooks::{
     AttemptFailure, DeliveryRequest, DeliveryStatus, Message, RETENTION, RETRY_DELAYS, ReplayRequest, TestEvent, Webhook,
     WebhookSecret,
 };
 use shared::lambda::BatchHandler;
 use shared::queue::NewMessage;
-use shared::store::keys::Keys;
-use std::collections::HashMap;
-use std::time::Duration;
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]

@@ -1,20 +1,16 @@
 //! At least once: despite failures, stops and simultaneous requests, every event reaches every active webhook that wants it.
 
+use crate::support::Disturbance;
+use crate::support::prelude::*;
 use crate::support::webhooks::{
     ObservedKeyEncryption, Pipeline, Receivers, TestWebhook, delivering, delivery, event_id, replay, send, settle, stream_batch,
     webhook,
 };
-use crate::support::{Api, Client, Disturbance, at_each_place, paused_runtime, sample};
 use deliver::Deliver;
-use dev_server::faulty_table::Weaknesses;
-use dev_server::faulty_table::planned::CallFailure;
-use serde_json::json;
-use shared::domain::values::id::{EventId, Id};
-use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{DeliveryStatus, DisabledReason, Message};
 use shared::key_encryption::KeyEncryption;
 use shared::queue::Queue;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A tenant with two webhooks and an event that both want.

@@ -1,17 +1,13 @@
 //! Webhooks that fail or are slow: they delay no other, and the service disables the ones that nobody receives.
 
+use crate::support::prelude::*;
 use crate::support::webhooks::{Pipeline, TestWebhook, delivering, webhook, with_webhook};
-use crate::support::{Api, Client};
 use chrono::TimeDelta;
-use dev_server::faulty_table::planned::CallFailure;
-use serde_json::{Value, json};
 use shared::domain::actor::Actor;
-use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{
     AttemptFailure, DeliveryRequest, DeliveryStatus, DisabledReason, Health, Message, TestEvent, Webhook,
 };
 use shared::queue::{NewMessage, Queue};
-use shared::store::keys::Keys;
 
 /// Creates an asset and makes the first attempt to deliver the event. Returns the event's ID.
 async fn attempted(api: &Api, client: &Client, pipeline: &mut Pipeline) -> String {

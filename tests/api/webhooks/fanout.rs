@@ -1,11 +1,9 @@
 //! From the table's stream to the queue: one message for each event, for the webhooks that want it.
 
+use crate::support::dropped_after;
+use crate::support::prelude::*;
 use crate::support::queue::deliveries;
 use crate::support::webhooks::{TestWebhook, URL, delivering, event_id, stream_batch, stream_record, webhook};
-use crate::support::{Api, Client, at_each_place, dropped_after};
-use dev_server::faulty_table::planned::CallFailure;
-use serde_json::{Value, json};
-use shared::domain::values::id::{EventId, Id};
 use shared::domain::webhooks::Message;
 use shared::lambda::BatchHandler;
 use shared::queue::NewMessage;

@@ -2,24 +2,19 @@
 
 use crate::deployment::{allows_partition, granted, needed, statements, texts};
 use crate::support::functions::{resource, resources, variables_of_all};
+use crate::support::prelude::*;
 use crate::support::queue::TestQueue;
 use crate::support::webhooks::{stream_batch, stream_record};
-use crate::support::{Api, Client};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::sqs::SqsEvent;
-use aws_sdk_dynamodb::types::AttributeValue;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use deliver::{Deliver, Sender};
 use fanout::Fanout;
-use serde_json::{Value, json};
 use shared::app::App;
-use shared::domain::values::id::{EventId, Id};
-use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{AddressPolicy, DeliveryRequest, Message};
 use shared::store::Store;
-use shared::store::keys::Keys;
 use std::sync::Arc;
 
 async fn stream_event(api: &Api, client: &Client) -> Event {

@@ -1,12 +1,10 @@
 //! Webhooks and their secrets: creating, changing, rotating and deleting them, and accepted values.
 
 use crate::keys::secrets::items_as_text;
-use crate::support::table::event_chain;
+use crate::support::prelude::*;
 use crate::support::webhooks::{ObservedKeyEncryption, PUBLIC_URL, webhook_path};
-use crate::support::{Api, Client, all_items, log, over_http};
+use crate::support::{all_items, log};
 use base64_simd::STANDARD;
-use futures_util::future::join_all;
-use serde_json::{Value, json};
 use shared::app::App;
 use shared::domain::keys::api_key::{Role, Scope};
 use shared::domain::webhooks::AddressPolicy;

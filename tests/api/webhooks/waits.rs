@@ -1,22 +1,17 @@
 //! Waits for the next attempt: a message that is sent again until it is due. Nothing gets lost, and no step counts twice.
 
+use crate::support::prelude::*;
 use crate::support::queue::VISIBILITY;
 use crate::support::table::set_text;
 use crate::support::webhooks::{Pipeline, TestWebhook, created, delivering, delivery, send, webhook, with_webhook};
-use crate::support::{Api, Client, Disturbance, at_each_place, full_tests, paused_runtime};
+use crate::support::{Disturbance, full_tests};
 use chrono::TimeDelta;
 use deliver::{Deliver, SignedDelivery, Transport};
-use dev_server::faulty_table::planned::CallFailure;
-use futures_util::future::{BoxFuture, join_all};
-use serde_json::json;
+use futures_util::future::BoxFuture;
 use shared::domain::actor::Actor;
-use shared::domain::values::id::EventId;
-use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, Message, TestEvent};
 use shared::queue::{NewMessage, Queue};
-use shared::store::keys::Keys;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 /// A delivery that has failed three times, and is due half an hour later.

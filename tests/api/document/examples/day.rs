@@ -2,19 +2,13 @@
 //! every kind of problem.
 
 use super::recorder::{Scenario, id};
-use crate::support::bulk::{costly, creations, outcomes};
-use crate::support::processes::{create_process, start, system_process};
+use crate::support::bulk::{costly, creations};
+use crate::support::prelude::*;
 use crate::support::queue::delivery;
-use crate::support::samples::SIGNATURE;
-use crate::support::signing::Link;
 use crate::support::webhooks::{Pipeline, URL, webhook};
-use crate::support::{Api, Client, UNKNOWN_ID};
-use dev_server::faulty_table::Weaknesses;
-use serde_json::{Value, json};
 use shared::app::App;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryStatus};
 use shared::store::Store;
-use shared::store::keys::Keys;
 use std::sync::Arc;
 
 const JSON: Option<&str> = Some("application/json");

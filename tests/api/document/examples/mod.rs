@@ -4,11 +4,10 @@ mod day;
 mod recorder;
 
 use crate::support::document::at;
+use crate::support::prelude::*;
 use jsonschema::Validator;
 use recorder::Scenario;
-use serde_json::{Value, json};
 use shared::domain::webhooks::WebhookEvents;
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use tokio::sync::OnceCell;

@@ -1,13 +1,12 @@
 //! A scenario, whose requests and responses become the examples of the OpenAPI document.
 
-use crate::support::{Api, Client, Reply};
-use serde_json::{Value, json};
+use crate::support::prelude::*;
 use sha2::{Digest, Sha512};
 use shared::domain::keys::api_key::{BearerToken, Credential, LinkToken, Secret, Token};
 use shared::domain::values::hex;
-use shared::domain::values::id::{ApiKeyId, Id, TenantId};
+use shared::domain::values::id::{ApiKeyId, TenantId};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use uuid::Uuid;
 
