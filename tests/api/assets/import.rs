@@ -607,8 +607,8 @@ async fn import_goes_on(path: &str, csv: &str, expected: &[&str], total: u64) {
         assert_eq!(client.total("/assets").await, total, "{way:?} {place}");
         is_disturbed
     };
-    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), 10, 5, &case).await;
-    at_each_place(&[Disturbance::IsDropped], 8, 3, &case).await;
+    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), 10, 3, &case).await;
+    at_each_place(&[Disturbance::IsDropped], 8, 1, &case).await;
     assert_eq!(outcomes(&send(&client).await), expected);
     assert_eq!(client.import_once("/assets", &format!("{csv}more,\n"), "key").await.field_errors(), ["Idempotency-Key"]);
     let elsewhere = client.send_json("POST", "/assets", "{\"name\": \"x\"}", ("idempotency-key", "key")).await;

@@ -78,7 +78,7 @@ const LAGS: [i64; 3] = [75, 30 * 60, 59 * 60];
 /// Every kind of event of an asset and its instances, each while the index has nothing of it.
 #[tokio::test(start_paused = true)]
 async fn a_late_event_of_any_kind_is_never_a_verdict() {
-    for lag in LAGS {
+    for lag in sample(LAGS, 1) {
         let (api, client) = Api::with_tenant().await;
         let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
         let asset = client.asset(json!({"name": "a"})).await;
@@ -112,7 +112,7 @@ async fn a_late_event_of_any_kind_is_never_a_verdict() {
 
 #[tokio::test(start_paused = true)]
 async fn many_late_events_are_never_a_verdict() {
-    for lag in LAGS {
+    for lag in sample(LAGS, 1) {
         for is_deleted in [false, true] {
             let (api, client) = Api::with_tenant().await;
             let mut frozen = vec![api.history_rows(client.tenant).await];
@@ -135,7 +135,7 @@ async fn many_late_events_are_never_a_verdict() {
 
 #[tokio::test(start_paused = true)]
 async fn a_receipt_is_right_or_unavailable_while_the_index_is_late() {
-    for lag in LAGS {
+    for lag in sample(LAGS, 1) {
         let (api, client) = Api::with_tenant().await;
         let user = client.user("Ada").await;
         let empty = api.history_rows(client.tenant).await;
@@ -173,7 +173,7 @@ async fn a_receipt_is_right_or_unavailable_while_the_index_is_late() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_entry_is_reported_after_an_hour_also_of_a_deleted_record() {
-    for (events, version) in [(3, 1), (3, 2), (3, 3), (4, 1), (4, 2), (4, 3), (4, 4)] {
+    for (events, version) in sample([(3, 1), (3, 2), (3, 3), (4, 1), (4, 2), (4, 3), (4, 4)], 3) {
         let (api, client) = Api::with_tenant().await;
         let (id, path) = changed_asset(&client).await;
         if events == 4 {

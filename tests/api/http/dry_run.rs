@@ -48,8 +48,9 @@ fn assigned(place: &str, dry: &Value, earnest: &Value) -> Vec<String> {
 async fn every_write_can_be_tried_without_a_trace_and_says_what_it_would_do() {
     let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations();
-    let mut tried = 0;
-    for operation in writes(operations) {
+    let writes = writes(operations);
+    assert!(writes.len() >= 27, "only {} writes", writes.len());
+    for operation in sample(writes, 15) {
         let before = api.dump().await;
         let dry = operation.send_dry_run(&client, &samples).await;
         assert_eq!(dry.status, 200, "{operation}: {}", dry.text());
@@ -65,9 +66,7 @@ async fn every_write_can_be_tried_without_a_trace_and_says_what_it_would_do() {
         // A test of a webhook makes an event that is no resource.
         let is_creation = earnest.status == 201 || operation.path.ends_with("/test");
         assert_eq!(is_creation, nulls.contains(&"/data/id".to_owned()), "{operation}: {nulls:?}");
-        tried += 1;
     }
-    assert!(tried >= 27, "only {tried} writes");
 }
 
 /// Checks that a dry run has null at these paths of its `data`, and no null that the real request has as well.
@@ -145,7 +144,7 @@ async fn a_dry_run_only_reads_and_takes_no_write_units() {
         assert_eq!(outcomes(&reply), ["created"; 100], "{query}");
         check_only_reads(&api, &format!("an import with {query}"));
     }
-    for operation in writes(operations) {
+    for operation in sample(writes(operations), 15) {
         api.faults.take_requests();
         api.meter.take();
         let dry = operation.send_dry_run(&client, &samples).await;

@@ -2,7 +2,9 @@
 //! complains of nothing.
 
 use crate::support::log;
-use crate::support::people::{MARK, erase, erase_all, erase_leaver, erase_person, items_with, leaves, person, signed_return};
+use crate::support::people::{
+    MARK, erase, erase_all, erase_leaver, erase_person, items_with, leaves, person, signed_return, with_person,
+};
 use crate::support::prelude::*;
 use crate::support::processes::advance_movement;
 use crate::support::table::{all_items, delete_item, readers_hash};
@@ -31,8 +33,7 @@ async fn assert_histories_hold(api: &Api, client: &Client, paths: &[String]) {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_of_the_person_is_left_and_every_history_holds() {
-    let (api, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (api, client, ada) = with_person().await;
     let other = client.user("Grace Hopper").await;
     leaves(&api, &client, &ada).await;
     assert!(items_with(&api, MARK).await.len() > 20);
@@ -68,8 +69,7 @@ async fn nothing_of_the_person_is_left_and_every_history_holds() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_in_the_way_is_named() {
-    let (api, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (api, client, ada) = with_person().await;
     let refusal = erase(&client, &ada.id).await.problem(409, "CONFLICT");
     assert_eq!(refusal["is_active"], true, "{refusal}");
     let process = create_process(&client, json!([step("user_picker", "who"), step("complete", "done")])).await;
@@ -94,8 +94,7 @@ async fn what_is_in_the_way_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn only_admins_erase_and_a_dry_run_only_counts() {
-    let (api, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (api, client, ada) = with_person().await;
     // One image for two instances.
     let process = create_process(&client, json!([step("user_picker", "who"), signature_step(), step("complete", "done")])).await;
     let movement = start_movement(&client, &process, &client.assets(2).await).await["id"].as_str().unwrap().to_owned();
@@ -137,8 +136,7 @@ async fn a_deleted_users_history_is_erased_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_repetition_of_a_request_whose_response_named_the_person_is_told_so() {
-    let (api, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (api, client, ada) = with_person().await;
     erase_person(&api, &client, &ada).await;
     let body = json!({"email": format!("{MARK}@example.com"), "display_name": format!("{MARK} name"), "role": "technician"});
     let again = client.post_once("/users", &body, "user").await;
@@ -284,8 +282,7 @@ fn id_of(path: &str) -> Uuid {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_erased_is_no_finding_and_stays_erased_in_repairs() {
-    let (api, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (api, client, ada) = with_person().await;
     erase_person(&api, &client, &ada).await;
     assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
     let keys = Keys::of(client.tenant);
@@ -308,8 +305,7 @@ async fn what_is_erased_is_no_finding_and_stays_erased_in_repairs() {
 
 #[tokio::test(start_paused = true)]
 async fn what_came_back_is_one_finding_for_each_person() {
-    let (api, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (api, client, ada) = with_person().await;
     leaves(&api, &client, &ada).await;
     let is = |item: &Item, kind: &str| item.get("type").is_some_and(|value| value.as_s().is_ok_and(|text| text == kind));
     let about = |item: &Item| format!("{item:?}").contains(MARK) && !item.contains_key("version");
@@ -402,9 +398,8 @@ async fn a_test_of_a_webhook_names_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn snapshots_are_gone_also_those_that_are_written_meanwhile() {
-    for pause in [0, 3, 10, 30] {
-        let (api, client) = Api::with_tenant().await;
-        let ada = person(&client).await;
+    for pause in sample([0, 3, 10, 30], 2) {
+        let (api, client, ada) = with_person().await;
         leaves(&api, &client, &ada).await;
         let objects = FaultyObjects::default();
         let replica = api.replica_with(0, usize::MAX, objects.store());

@@ -1,6 +1,6 @@
 //! Erasures whose calls fail, that are killed at any point, or that run beside other requests: nothing of the person comes back.
 
-use crate::support::people::{MARK, Person, erase, erase_all, erase_person, items_with, leaves, person};
+use crate::support::people::{MARK, Person, erase, erase_all, erase_person, items_with, leaves, person, with_person};
 use crate::support::prelude::*;
 use crate::support::{Disturbance, dropped_after};
 use tokio::task::yield_now;
@@ -90,8 +90,7 @@ async fn yields(count: usize) {
 #[tokio::test(start_paused = true)]
 async fn a_link_that_the_person_never_used_is_revoked() {
     for pause in sample([0, 2, 6, 12, 100], 2) {
-        let (api, client) = Api::with_tenant().await;
-        let ada = person(&client).await;
+        let (api, client, ada) = with_person().await;
         let asset = client.asset(json!({"name": "Phone"})).await;
         let process = create_process(&client, json!([step("text", "story"), signature_step()])).await;
         let path = format!("/processes/instances/{}", start(&client, &process, &asset).await);
@@ -111,8 +110,7 @@ async fn a_link_that_the_person_never_used_is_revoked() {
 #[tokio::test(start_paused = true)]
 async fn an_import_that_names_the_address_changes_the_person_before_or_makes_somebody_new_after() {
     for pause in sample([0, 2, 5, 9, 14, 20, 60], 2) {
-        let (api, client) = Api::with_tenant().await;
-        let ada = person(&client).await;
+        let (api, client, ada) = with_person().await;
         leaves(&api, &client, &ada).await;
         let csv = format!("email,display_name\n{MARK}@example.com,{MARK} imported\n");
         let imported = async {
@@ -148,8 +146,7 @@ async fn erase_all_patiently(api: &Api, client: &Client, user: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_change_that_was_decided_before_is_refused() {
-    let (api, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (api, client, ada) = with_person().await;
     leaves(&api, &client, &ada).await;
     let path = format!("/users/{}", ada.id);
     let tag = client.get(&path).await.header("etag").to_owned();
@@ -170,8 +167,7 @@ async fn a_change_that_was_decided_before_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn two_erasures_at_once_end_as_one() {
-    let (api, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (api, client, ada) = with_person().await;
     leaves(&api, &client, &ada).await;
     let replica = api.replica(1_500, 1 << 20);
     let other = replica.client(&client);

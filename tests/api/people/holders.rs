@@ -2,7 +2,7 @@
 //! receipts of processes with a person who was erased since.
 
 use crate::support::people::{
-    MARK, Person, erase_all, erase_leaver, erase_person, items_with, leaves, person, signed_return, steps,
+    MARK, Person, erase_all, erase_leaver, erase_person, items_with, leaves, signed_return, steps, with_person,
 };
 use crate::support::prelude::*;
 use crate::support::processes::{advance_movement, public_keys};
@@ -161,8 +161,7 @@ fn facts(steps: &Value) -> Vec<Value> {
 
 #[tokio::test(start_paused = true)]
 async fn a_receipt_from_before_verifies_and_one_from_afterwards_says_that_a_person_was_erased() {
-    let (api, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (api, client, ada) = with_person().await;
     let path = format!("{}/receipt", ada.instance);
     let (handed_out, keys) = (client.get(&path).await.text().to_owned(), public_keys(&client).await);
     let before = check(&handed_out, &keys).unwrap();
@@ -191,8 +190,7 @@ async fn a_receipt_from_before_verifies_and_one_from_afterwards_says_that_a_pers
 
 #[tokio::test(start_paused = true)]
 async fn the_last_of_several_texts_that_became_one_pseudonym_is_the_submission() {
-    let (api, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (api, client, ada) = with_person().await;
     let own = own_key(&client, &ada).await;
     let asset = client.asset(json!({"name": "Tablet"})).await;
     let instance = crate::support::processes::start(&own, &create_process(&client, steps()).await, &asset).await;
@@ -221,8 +219,7 @@ async fn the_last_of_several_texts_that_became_one_pseudonym_is_the_submission()
 
 #[tokio::test(start_paused = true)]
 async fn a_movements_receipt_says_it_once() {
-    let (api, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (api, client, ada) = with_person().await;
     let own = own_key(&client, &ada).await;
     let process = create_process(&client, json!([steps()[3], steps()[1]])).await;
     let movement = start_movement(&own, &process, &client.assets(2).await).await;
@@ -243,8 +240,7 @@ async fn a_movements_receipt_says_it_once() {
 
 #[tokio::test(start_paused = true)]
 async fn the_signing_page_shows_a_pseudonym_in_place_of_an_earlier_signer() {
-    let (api, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (api, client, ada) = with_person().await;
     let own = own_key(&client, &ada).await;
     let process = create_process(&client, json!([steps()[3], steps()[1], steps()[4]])).await;
     let asset = client.asset(json!({"name": "Tablet"})).await;

@@ -1,6 +1,6 @@
 //! The report on a person: everything that the erasure would remove.
 
-use crate::support::people::{MARK, Person, erase, erase_all, items_with, leaves, person};
+use crate::support::people::{MARK, Person, erase, erase_all, items_with, leaves, person, with_person};
 use crate::support::prelude::*;
 use crate::support::processes::advance_movement;
 
@@ -98,8 +98,7 @@ async fn the_report_says_what_the_person_was() {
 
 #[tokio::test(start_paused = true)]
 async fn only_admins_read_a_report() {
-    let (_, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (_, client, ada) = with_person().await;
     let path = format!("/users/{}/report", ada.id);
     client.scoped(&["assets:read"]).await.get(&path).await.problem(403, "FORBIDDEN");
     let refusal = client.scoped(&["users:read", "users:write"]).await.get(&path).await.problem(403, "FORBIDDEN");
@@ -145,8 +144,7 @@ async fn of_a_history_that_is_too_long_for_a_response_the_newest_values_are_repo
 
 #[tokio::test(start_paused = true)]
 async fn a_long_report_has_several_parts_and_each_resource_once() {
-    let (_, client) = Api::with_tenant().await;
-    let ada = person(&client).await;
+    let (_, client, ada) = with_person().await;
     let key = client.post("/keys", json!({"name": "Second", "user_id": ada.id, "scopes": ["assets:write"]})).await.data();
     let own = client.with_key(key["api_key"].as_str().unwrap());
     own.create_all(&vec![json!({"name": "Dock"}); 300]).await;

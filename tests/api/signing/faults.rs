@@ -19,7 +19,7 @@ async fn with_each_disturbance(api: &Api, least: usize, case: impl AsyncFn(&Clie
         assert!(found.is_empty(), "{name}: {found:?}");
         is_disturbed
     };
-    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), least, 4, &case).await;
+    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), least, 2, &case).await;
     at_each_place(&[Disturbance::IsDropped], least.min(3), 1, &case).await;
 }
 

@@ -18,7 +18,7 @@ pub mod signing;
 pub mod table;
 pub mod webhooks;
 
-pub use api::{Api, Replica};
+pub use api::{Api, Replica, Template};
 pub use client::{Client, Reply, call};
 pub use dev_server::test_data::{case_count, full_tests, sample};
 pub use disturbance::{Disturbance, at_each_place, dropped_after};

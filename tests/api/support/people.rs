@@ -5,12 +5,14 @@ use super::processes::{create_process, start, system_process};
 use super::samples::SIGNATURE;
 use super::signing::{Link, signature_step, step};
 use super::table::all_items;
-use super::{Api, Reply};
+use super::{Api, Reply, Template};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 /// Texts with this mark are about the person.
 pub const MARK: &str = "Zyx9Mark";
 
+#[derive(Clone)]
 pub struct Person {
     pub id: String,
     /// All that the person had to do with, as paths of resources with a history.
@@ -73,6 +75,12 @@ pub async fn signed_return(client: &Client, user: &str) -> String {
     let data = json!({"condition": format!("{MARK} scratched"), "signature": SIGNATURE});
     link.signer(client).sign(json!({"step_data": data, "through": "signature"})).await.data();
     path
+}
+
+/// A tenant with a [`person`].
+pub async fn with_person() -> (Api, Client, Person) {
+    static TEMPLATE: OnceCell<Template<Person>> = OnceCell::const_new();
+    TEMPLATE.get_or_init(|| Template::new(person)).await.copied().await
 }
 
 /// The person leaves, and nothing is in the way of the erasure.

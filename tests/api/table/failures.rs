@@ -99,7 +99,7 @@ async fn a_process_survives_the_failure_of_any_of_its_calls() {
         {"type": "complete", "key": "c", "label": "C"}
     ]);
     let process = create_process(&client, steps).await;
-    at_each_place(&CallFailure::ALL, 11, 5, async |place, failure| {
+    at_each_place(&CallFailure::ALL, 11, 3, async |place, failure| {
         let asset = client.asset(json!({"name": "x"})).await;
         api.faults.fail_call(place, failure);
         let instance = start_despite_failure(&client, &process, &asset).await;
@@ -172,7 +172,7 @@ async fn every_write_survives_that_any_of_its_calls_times_out_after_its_effect()
 }
 
 /// Lets the first call of each write fail, then the second, and so on until there is none left to fail; every day, one call of
-/// three writes.
+/// two writes.
 async fn survives_each_failure(failure: CallFailure) {
     let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations();
@@ -193,7 +193,7 @@ async fn survives_each_failure(failure: CallFailure) {
         return;
     }
     // A sample of all calls, so they are counted first.
-    for operation in sample(by_method(operations, &WRITE_METHODS), 3) {
+    for operation in sample(by_method(operations, &WRITE_METHODS), 2) {
         // The first request reads what the function keeps in memory for the others.
         cases.survives(operation, usize::MAX, failure).await;
         let calls = cases.survives(operation, usize::MAX, failure).await.calls;

@@ -121,7 +121,7 @@ async fn a_delivery_survives_failures_of_the_queue_and_of_key_encryption() {
 async fn status_410_disables_whatever_fails() {
     let (api, _, mut pipeline) = delivering().await;
     pipeline.receivers.respond(|_| 410);
-    at_each_place(&CallFailure::ALL, 4, 6, async |place, failure| {
+    at_each_place(&CallFailure::ALL, 4, 3, async |place, failure| {
         let client = api.tenant().await;
         let hook = webhook(&api, client.tenant, "https://example.com/one", &["asset.created"]).await;
         pipeline.stream.skip(&api.dynamo, &api.table).await;
