@@ -473,9 +473,7 @@ async fn a_receipt_of_twenty_assets_is_bounded() {
     let path = format!("/movements/{id}/receipt");
     client.get(&path).await.json();
     for format in ["json", "html"] {
-        api.meter.take();
-        let reply = client.get(&format!("{path}?format={format}")).await;
-        let cost = api.meter.take();
+        let (reply, cost) = api.cost(client.get(&format!("{path}?format={format}"))).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         assert!(reply.bytes.len() < MAX_BODY, "{format}: {} bytes", reply.bytes.len());
         // The histories of ten assets at a time are read in parallel, which the meter may count as more.

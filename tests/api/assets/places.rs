@@ -478,9 +478,7 @@ async fn a_scan_costs_at_most_seven_write_units() {
     let items: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
     client.post("/assets/seen", json!({"items": items})).await.data();
     api.advance_clock(60);
-    api.meter.take();
-    client.post("/assets/seen", json!({"items": items})).await.data();
-    let cost = api.meter.take();
+    let (_, cost) = api.cost(async { client.post("/assets/seen", json!({"items": items})).await.data() }).await;
     assert!(cost.write_units <= 700.0, "100 scans: {cost:?}");
 }
 

@@ -392,11 +392,7 @@ async fn the_users_of_a_page_take_one_more_read() {
     }
     api.advance_clock(120);
     client.get("/assets").await.data();
-    let cost = async |path: &str| {
-        api.meter.take();
-        client.get(path).await.data();
-        api.meter.take()
-    };
+    let cost = async |path: &str| api.cost(async { client.get(path).await.data() }).await.1;
     let (plain, expanded) = (cost("/assets").await, cost("/assets?expand=assigned_to").await);
     assert_eq!((expanded.calls, expanded.round_trips), (plain.calls + 1, plain.round_trips + 1));
     assert!(expanded.read_units <= plain.read_units + 20.0, "{plain:?} {expanded:?}");

@@ -163,9 +163,7 @@ async fn lists_and_filters_read_no_schemas_but_those_of_their_page() {
         {
             let cold = api.replica(0, index_bytes).client(&client);
             cold.get("/settings").await.data();
-            api.meter.take();
-            let page = cold.get(path).await;
-            let cost = api.meter.take();
+            let (page, cost) = api.cost(cold.get(path)).await;
             assert!(page.status.is_success(), "{}", page.text());
             // Without an index, the types of the kind are looked up first, and again for each attempt at a page.
             let times = if index_bytes == 0 && path.starts_with("/assets") { 2.0 } else { 1.0 };

@@ -251,24 +251,18 @@ async fn a_filter_that_matches_little_reads_a_bounded_part_and_makes_progress() 
     api.advance_clock(600);
     let (events, _, requests) = follow(&client, &Value::Null, "types=user.created").await;
     assert_eq!((types(&events), requests), (vec!["user.created"], 2));
-    api.meter.take();
-    let page = client.get("/events?types=user.created").await.json();
-    let cost = api.meter.take();
+    let (page, cost) = api.cost(async { client.get("/events?types=user.created").await.json() }).await;
     assert_eq!((&page["data"], &page["meta"]["has_more"]), (&json!([]), &json!(true)));
     assert!(page["meta"]["after"].is_string());
     // Four pages of 250 events, besides the check of the key and counting the request.
     assert!(cost.calls <= 6 && cost.read_units < 400.0, "{cost:?}");
     // The index leads to the events of one resource without reading the others.
-    api.meter.take();
-    let (events, _, requests) = follow(&client, &Value::Null, &format!("entity_id={asset}")).await;
-    let cost = api.meter.take();
+    let ((events, _, requests), cost) = api.cost(follow(&client, &Value::Null, &format!("entity_id={asset}"))).await;
     assert_eq!((types(&events), requests), (vec!["asset.created", "asset.updated"], 1));
     assert!(cost.calls <= 6 && cost.read_units < 12.0, "{cost:?}");
     // A period leads to its beginning.
     let since = events[1]["at"].as_str().unwrap();
-    api.meter.take();
-    let page = client.get(&format!("/events?since={since}")).await.json();
-    let cost = api.meter.take();
+    let (page, cost) = api.cost(async { client.get(&format!("/events?since={since}")).await.json() }).await;
     assert_eq!(types(page["data"].as_array().unwrap()), ["asset.updated", "user.created"]);
     assert!(page["meta"]["has_more"] == false && cost.calls <= 4 && cost.read_units < 12.0, "{cost:?}");
 }
@@ -404,9 +398,8 @@ async fn a_page_behind_many_scans_takes_few_reads() {
     client.user("Ada").await;
     api.advance_clock(11);
     client.use_key_once().await;
-    api.meter.take();
-    let page = client.get(&format!("/events?limit=1&after={}", after.as_str().unwrap())).await.json();
-    let cost = api.meter.take();
+    let path = format!("/events?limit=1&after={}", after.as_str().unwrap());
+    let (page, cost) = api.cost(async { client.get(&path).await.json() }).await;
     assert_eq!((types(page["data"].as_array().unwrap()), &page["meta"]["has_more"]), (vec!["user.created"], &json!(false)));
     // The first two events, and all others; the key, and the name.
     assert!(cost.round_trips <= 4 && cost.calls <= 5, "{cost:?}");

@@ -57,9 +57,7 @@ async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() 
             // Reads of a key that was verified lately begin early, once.
             stranger.get("/users").await.problem(401, "UNAUTHORIZED");
             for operation in sample(operations, 20) {
-                api.meter.take();
-                let reply = operation.send(&stranger, &samples).await;
-                let cost = api.meter.take();
+                let (reply, cost) = api.cost(operation.send(&stranger, &samples)).await;
                 assert_eq!(reply.status == 401, operation.needs_key, "{name}, {operation}");
                 let units = cost.read_units + cost.write_units;
                 assert!(units <= MAX_UNITS, "{name}, {function} function, {operation}: {cost:?}");

@@ -204,9 +204,7 @@ async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
     for _ in 0..LIMIT {
         assert_eq!(link_status(&warm.get("/sign/session").await), "revoked");
     }
-    api.meter.take();
-    warm.get("/sign/session").await.problem(429, "RATE_LIMITED");
-    let cost = api.meter.take();
+    let (_, cost) = api.cost(async { warm.get("/sign/session").await.problem(429, "RATE_LIMITED") }).await;
     assert!(cost.read_units <= 1.0 && cost.write_units <= 1.0, "beyond the rate, the link is read only: {cost:?}");
 }
 

@@ -170,9 +170,7 @@ async fn the_session_of_a_link_that_is_over_costs_little_and_says_why_in_words()
             _ => 1.0,
         };
         for n in 0..3 {
-            api.meter.take();
-            signer.get("/sign/session").await;
-            let cost = api.meter.take();
+            let (_, cost) = api.cost(signer.get("/sign/session")).await;
             assert!(cost.read_units <= most && cost.write_units <= 1.0, "{end}, {n}: {cost:?}");
         }
         let reply = signer.get("/sign/session").await;

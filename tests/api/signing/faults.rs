@@ -4,7 +4,6 @@
 use crate::support::Disturbance;
 use crate::support::prelude::*;
 use crate::support::signing::{link_status, signer_named};
-use dev_server::invariants::violations;
 use tokio::time::sleep;
 
 /// Calls `case` with a disturbance of its request, and with a tenant of its own, because events are found by reading all of a
@@ -15,8 +14,7 @@ async fn with_each_disturbance(api: &Api, least: usize, case: impl AsyncFn(&Clie
         client.use_key_once().await;
         let name = format!("{way:?} {place}");
         let is_disturbed = case(&client, &name, place, way).await;
-        let found = violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap();
-        assert!(found.is_empty(), "{name}: {found:?}");
+        api.check_invariants(client.tenant, &name).await;
         is_disturbed
     };
     at_each_place(&CallFailure::ALL.map(Disturbance::Fails), least, 2, &case).await;

@@ -11,7 +11,8 @@ use axum::Router;
 use dev_server::faulty_table::planned::{Faults, FaultyClient};
 use dev_server::faulty_table::{FaultyTable, SeededRandom, Weaknesses};
 use dev_server::in_process::InProcessEngine;
-use dev_server::meter::Meter;
+use dev_server::invariants::violations;
+use dev_server::meter::{Cost, Meter};
 use dev_server::test_data::random_for;
 use dev_server::{engine, server, table};
 use key_encryption::FileKeyEncryption;
@@ -194,6 +195,18 @@ impl Api {
         let store = self.counted_events.into_iter().fold(store, Store::with_counted_events).with_snapshots(snapshots);
         let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&self.key_encryption)));
         Replica { router: server::router(app.with_queue(Some(self.queue.clone()))), store }
+    }
+
+    /// Checks what always holds between a tenant's items. `what` has happened to them.
+    pub async fn check_invariants(&self, tenant: TenantId, what: &str) {
+        let found = violations(&self.store.tenant(tenant), &self.dynamo, &self.table).await.unwrap();
+        assert!(found.is_empty(), "{what}: {found:?}");
+    }
+
+    /// The result of requests, and what they cost.
+    pub async fn cost<T>(&self, requests: impl Future<Output = T>) -> (T, Cost) {
+        self.meter.take();
+        (requests.await, self.meter.take())
     }
 
     pub fn advance_clock(&self, seconds: i64) {

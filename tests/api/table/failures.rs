@@ -6,7 +6,6 @@ use crate::support::operations::{Operation, WRITE_METHODS};
 use crate::support::prelude::*;
 use crate::support::samples::{Samples, event_count};
 use crate::support::{Snapshot, full_tests};
-use dev_server::invariants::violations;
 use shared::domain::values::id::{ApiKeyId, AssetId};
 use std::io::Write;
 
@@ -245,8 +244,7 @@ impl Cases {
         let mut messages = self.api.queue.take();
         messages.dedup();
         assert_eq!(messages.len(), usize::from(expected == 0), "{name}: {messages:?}");
-        let found = violations(&self.api.store.tenant(self.client.tenant), &self.api.dynamo, &self.api.table).await.unwrap();
-        assert!(found.is_empty(), "{name}: {found:?}");
+        self.api.check_invariants(self.client.tenant, &name).await;
         self.start.restore(&self.api, &now).await;
         Survival { calls, has_failed }
     }

@@ -20,7 +20,6 @@
 
 use crate::support::full_tests;
 use crate::support::prelude::*;
-use dev_server::invariants::violations;
 
 const ASSETS: &str = r#"
 race: deletions of an asset
@@ -318,8 +317,7 @@ impl Race {
             let count = self.events.iter().find(|(counted, _)| counted == name).map_or(chain.len(), |(_, count)| *count);
             assert_eq!(chain.len(), count, "{}: events of the {name}", self.name);
         }
-        let found = violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap();
-        assert!(found.is_empty(), "{}: {found:?}", self.name);
+        api.check_invariants(client.tenant, self.name).await;
     }
 }
 

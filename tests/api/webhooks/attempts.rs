@@ -120,9 +120,7 @@ async fn a_list_counts_the_newest_five_hundred_at_a_bounded_cost() {
     let of_failed = client.get(&format!("{list}&status=failed&page=5")).await.json();
     assert_eq!((&of_failed["meta"]["total"], &of_failed["data"][99]["id"]), (&json!(500), &json!(failed[5].event_id)));
     for status in ["", "&status=failed", "&status=delivered", "&status=pending"] {
-        api.meter.take();
-        client.get(&format!("{list}{status}")).await.data();
-        let cost = api.meter.take();
+        let (_, cost) = api.cost(async { client.get(&format!("{list}{status}")).await.data() }).await;
         assert!(cost.read_units > 0.0 && cost.read_units <= 100.0, "{status}: {cost:?}");
     }
 }

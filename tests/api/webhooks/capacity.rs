@@ -20,9 +20,7 @@ async fn an_event_costs_its_tenants_partition_the_same_for_any_number_of_webhook
     client.assets(10).await;
     pipeline.fan_out(&api).await;
     api.faults.take_requests();
-    api.meter.take();
-    pipeline.run().await;
-    let cost = api.meter.take();
+    let ((), cost) = api.cost(pipeline.run()).await;
     assert_eq!(pipeline.receivers.len(), 10 * WEBHOOKS);
     // The webhooks, and for each event itself and its names; for each delivery its record, and for each webhook its health.
     assert_eq!((cost.read_units, cost.write_units), (3.0 + 10.0 * 2.0 + 200.0 + 20.0, 200.0));

@@ -248,31 +248,23 @@ async fn batches_can_be_handled_by_other_threads() {
 async fn a_delivery_costs_little() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, first) = created(&api, &client, &mut pipeline).await;
-    api.meter.take();
-    pipeline.run().await;
-    let success = api.meter.take();
+    let ((), success) = api.cost(pipeline.run()).await;
     // Webhooks, event, record and health of the webhook; the name of the asset; the record.
     assert_eq!((success.round_trips, success.calls, success.read_units, success.write_units), (3, 6, 5.0, 1.0));
     // A double: the same reads, and no more.
     send(&pipeline, delivery(&hook, &first, first.parse::<EventId>().unwrap().timestamp())).await;
-    api.meter.take();
-    pipeline.run().await;
-    let double = api.meter.take();
+    let ((), double) = api.cost(pipeline.run()).await;
     assert_eq!((double.round_trips, double.calls, double.read_units, double.write_units), (1, 4, 4.0, 0.0));
     created(&api, &client, &mut pipeline).await;
     pipeline.receivers.respond(|_| 500);
     api.advance_clock(1);
-    api.meter.take();
-    pipeline.run().await;
-    let failure = api.meter.take();
+    let ((), failure) = api.cost(pipeline.run()).await;
     // The record with its row in the index of lists, and the health of the webhook at the same time.
     assert_eq!((failure.calls, failure.read_units, failure.write_units), (7, 5.0, 3.0));
     assert!((3..=4).contains(&failure.round_trips), "{failure:?}");
     pipeline.receivers.respond(|_| 200);
     api.advance_clock(6);
-    api.meter.take();
-    pipeline.run().await;
-    let recovery = api.meter.take();
+    let ((), recovery) = api.cost(pipeline.run()).await;
     // The health, then the record and its row.
     assert_eq!((recovery.round_trips, recovery.read_units, recovery.write_units), (4, 5.0, 3.0));
 }
@@ -535,8 +527,7 @@ async fn pending_and_failed_deliveries_disturb_nothing() {
     let store = api.store.tenant(client.tenant);
     let counts = store.count_items(|_| {}).await.unwrap();
     assert!(counts["delivery"] >= 4 && counts["webhook_health"] == 1, "{counts:?}");
-    let found = dev_server::invariants::violations(&store, &api.dynamo, &api.table).await.unwrap();
-    assert!(found.is_empty(), "{found:?}");
+    api.check_invariants(client.tenant, "deliveries").await;
     // A deletion of the tenant leaves none of it, nor of a webhook that was deleted before.
     hook.delete().await;
     assert_eq!(store.count_items(|_| {}).await.unwrap()["delivery"], counts["delivery"]);

@@ -69,9 +69,7 @@ impl Case {
             assert!(hook.read().await.value.is_active, "{name}");
         }
         assert_eq!(pipeline.queue.len(), 0, "{name}");
-        let store = api.store.tenant(self.client.tenant);
-        let found = dev_server::invariants::violations(&store, &api.dynamo, &api.table).await.unwrap();
-        assert!(found.is_empty(), "{name}: {found:?}");
+        api.check_invariants(self.client.tenant, name).await;
     }
 }
 

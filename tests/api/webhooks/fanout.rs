@@ -272,9 +272,7 @@ async fn a_batch_reads_the_webhooks_of_each_tenant_once() {
         without.asset(json!({"name": format!("a{n}")})).await;
     }
     let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
-    api.meter.take();
-    pipeline.fanout.handle(stream_batch(&records)).await;
-    let cost = api.meter.take();
+    let (_, cost) = api.cost(pipeline.fanout.handle(stream_batch(&records))).await;
     assert_eq!((cost.calls, cost.read_units, cost.write_units), (2, 2.0, 0.0));
     assert!((10..20).contains(&pipeline.queue.take_sent().len()));
 }
