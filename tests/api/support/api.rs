@@ -161,6 +161,7 @@ impl Api {
         (api, client)
     }
 
+    /// [`Api::with_tenant`] with sample resources.
     pub async fn with_samples() -> (Self, Client, Samples) {
         static TEMPLATE: OnceCell<Template<Samples>> = OnceCell::const_new();
         TEMPLATE.get_or_init(|| Template::new(Samples::create)).await.copied().await
