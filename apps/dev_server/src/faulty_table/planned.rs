@@ -78,13 +78,15 @@ impl Held {
     }
 }
 
+/// Operation and body.
+type SentRequest = (String, Vec<u8>);
+
 /// Faults that are planned, and the requests that were sent.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     planned: Arc<Mutex<VecDeque<Fault>>>,
     failing: Arc<Mutex<Option<FailingCall>>>,
-    /// Operations and bodies.
-    requests: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    requests: Arc<Mutex<Vec<SentRequest>>>,
     holds: Arc<Mutex<Vec<Hold>>>,
     frozen: FrozenIndexes,
     throttled: ThrottledPartitions,
