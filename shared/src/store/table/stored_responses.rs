@@ -22,7 +22,7 @@ const STORED_SECONDS: i64 = 24 * 60 * 60;
 const MAX_RESPONSE_BYTES: usize = 350 * 1024;
 pub(in crate::store) const FINGERPRINT: &str = "fingerprint";
 /// The entries of histories that the request added: their sort keys in the index `history`. A restored table may have the
-/// response without them, which `check/responses.rs` looks for.
+/// response without them, which `admin check` looks for.
 pub(in crate::store) const ENTRIES: &str = "entries";
 pub(in crate::store) const RESPONSE: &str = "response";
 
