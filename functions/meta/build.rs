@@ -45,7 +45,7 @@ fn compressed(content: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
 
 /// A part of a path that changes with the contents, so that browsers can keep what is there.
 fn version(content: &[u8]) -> String {
-    Sha256::digest(content).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(content).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes `app_files.rs`, the list of the files' names and compressed contents, and the page, which names them.
@@ -61,7 +61,8 @@ fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
     }
     let page = files.remove(APP_PAGE).ok_or("the page is missing")?;
     let all: String = files.iter().flat_map(|(name, content)| [name.as_str(), content]).collect();
-    let version = version(all.as_bytes());
+    // Short, since the page repeats it for each file.
+    let version: String = version(all.as_bytes()).chars().take(8).collect();
     let (mut list, mut preloads) = (String::from("&["), String::new());
     for (name, content) in &files {
         let packed = folder.join(format!("app-{name}.gz"));
