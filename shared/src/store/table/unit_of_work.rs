@@ -1,9 +1,11 @@
-//! The unit of work: the only way to write records. A unit collects changes and commits them in one transaction: each record with
-//! one event per change, the markers of its unique values, and the reference counts of the records that it refers to. Every write
-//! of an item, and every check of a condition on it, costs by the size of the whole item. Records can be large, so references are
-//! counted in a small item beside each record, `REFERENCES#<noun>#<id>`. It also has the attributes that references can require,
-//! and changes with the record in the same transaction. The conditions of writes: in DynamoDB's language, and as a dry run
-//! decides them.
+//! The unit of work: the only way to write records. A unit collects changes and commits them in one transaction: each record
+//! with one event per change, the markers of its unique values, and the reference counts of the records that it refers to.
+//!
+//! Every write of an item, and every check of a condition on it, costs by the size of the whole item. Records can be large, so
+//! references are counted in a small item beside each record, `REFERENCES#<noun>#<id>`. It also has the attributes that
+//! references can require, and changes with the record in the same transaction.
+//!
+//! Conditions of writes, in DynamoDB's language and as a dry run decides them, come last.
 
 use crate::domain::actor::Actor;
 use crate::domain::history::event::Verb;

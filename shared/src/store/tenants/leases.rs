@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 /// The most leases in memory: less than a hundred bytes each.
 const MAX_LEASES: usize = 10_000;
-/// The longest wait of a request for the time of its key's last use.
+/// The longest wait for the write of a key's `last_used_at`.
 const TOUCH_TIMEOUT: Duration = Duration::from_millis(250);
 const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The most tenants with a ceiling in memory.
