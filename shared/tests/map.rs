@@ -43,7 +43,7 @@ fn the_checklist_of_a_new_field_names_every_file() {
     const FIELDS: [&str; 4] = ["serial_number", "purchase_date", "purchase_price", "warranty_until"];
     /// This test, examples, and files of other systems, which need not have every field.
     const EXAMPLES: [&str; 13] = [
-        "apps/assetctl/src/import/columns/fields.rs",
+        "apps/assetctl/src/import/columns/mod.rs",
         "apps/assetctl/src/import/columns/suggest.rs",
         "apps/assetctl/tests/cli/support/inventory_files.rs",
         "apps/dev_server/src/demo.rs",

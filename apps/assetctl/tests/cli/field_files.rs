@@ -38,7 +38,7 @@ fn snipe_it_assets_with_a_holder_who_is_unknown() {
     assert!(notes.contains("2 assets of 3 would have a holder and be in_stock. Add a column of the status"), "{notes}");
     assert!(!notes.contains("--set status") && !command.contains("--set status"), "{notes}");
     assert!(
-        notes.contains("Category: 3 values are no codes of asset types. Write the code after each \"=\", such as"),
+        notes.contains("Category: 3 values are not codes of asset types. Write the code after each \"=\", such as"),
         "{notes}"
     );
     assert!(command.contains("--map Category=asset_type_code") && command.contains("--map-value Category:Steel="), "{command}");

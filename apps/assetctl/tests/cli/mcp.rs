@@ -350,7 +350,7 @@ fn questions_are_filters_and_begin_with_what_people_did() {
     let names = ["location", "assigned_to", "manufacturer", "purchase_date_before", "purchase_price_min", "sort"];
     assert_eq!(asked(&service, &names), ["Berlin", "none", "Dell", "2022-01-01", "5", "-location"]);
     let (failed, line, _) = session.call("find_assets", &json!({"filters": {"limit": 1}}));
-    assert!(failed && line.contains("limit is no filter"), "{line}");
+    assert!(failed && line.contains("limit is not a filter"), "{line}");
     let question = json!({"since": "2026-03-01", "until": "2026-03-07", "types": "asset.*", "by": ID});
     let (_, line, data) = session.call("changes_since", &question);
     assert_eq!(asked(&service, &["since", "until"]), ["2026-02-28T23:00:00.000Z", "2026-03-07T23:00:00.000Z"]);

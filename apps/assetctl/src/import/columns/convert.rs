@@ -1,5 +1,5 @@
-//! Converts values to what the service reads: dates and prices as people write them, other words such as `Lager` for `in_stock`,
-//! and values that all rows get.
+//! Converts values for the service: dates and prices as people write them, words such as `Lager` for `in_stock`, and values for all
+//! rows.
 
 use crate::import::columns::{Kind, OWNER_NAME, Target, sent_name};
 use crate::output::folded;
@@ -51,7 +51,6 @@ impl DateFormat {
         self.date(text).or_else(|error| if is_iso() { Ok(text.to_owned()) } else { Err(error) })
     }
 
-    #[must_use]
     pub fn given(&self) -> &str {
         &self.given
     }
@@ -89,7 +88,6 @@ fn to_strftime(given: &str) -> String {
 
 /// The date of a number with which spreadsheets count days from 1899-12-30: 44606 is 2022-02-14. Only of years from 1990 to 2099,
 /// with five digits and perhaps the time as a fraction.
-#[must_use]
 pub fn date_of_day_number(text: &str) -> Option<String> {
     let (days, time) = text.split_once(['.', ',']).unwrap_or((text, "0"));
     let days = Some(days).filter(|days| days.len() == 5 && is_number(days) && is_number(time))?.parse::<u64>().ok()?;
@@ -97,9 +95,8 @@ pub fn date_of_day_number(text: &str) -> Option<String> {
     (1990..2100).contains(&date.year()).then(|| date.to_string())
 }
 
-/// `$1,249.00` becomes `1249.00`. `None` for what is no price with a decimal point and, unless that `is_known`, for `1,249`, whose
-/// comma can be a decimal one.
-#[must_use]
+/// `$1,249.00` becomes `1249.00`. `None` without a price and, unless the decimal point `is_known`, for `1,249`, which
+/// could have a decimal comma.
 pub fn price_with_point(text: &str, is_known: bool) -> Option<String> {
     let number = without_currency(text);
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
@@ -172,7 +169,6 @@ impl FromStr for ValueMapping {
 }
 
 impl ValueMapping {
-    #[must_use]
     pub fn new(column: &str, value: &str, meaning: &str) -> Self {
         Self { cell: format!("{column}:{value}"), meaning: meaning.to_owned() }
     }

@@ -176,7 +176,6 @@ impl<R: Read> Read for Text<R> {
 }
 
 /// Decodes the start of a file; a character that is cut off at its end is left out.
-#[must_use]
 pub fn decode_sample(sample: &[u8], encoding: &'static Encoding) -> String {
     let mut decoder = encoding.new_decoder_with_bom_removal();
     let mut text = String::with_capacity(decoder.max_utf8_buffer_length(sample.len()).unwrap_or(sample.len() * 3));
