@@ -2,10 +2,10 @@
 
 use crate::config::Connection;
 use crate::error::{CliError, Result};
+use crate::lookup::items;
 use crate::output::{Format, duration, exact, hex};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LINK, LOCATION, RETRY_AFTER};
 use reqwest::{Response, Url, redirect};
-use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -516,29 +516,15 @@ pub struct Busy {
     pub detail: String,
 }
 
-/// A problem document (RFC 9457).
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Problem {
-    detail: String,
-    code: String,
-    request_id: String,
-    errors: Vec<ProblemError>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ProblemError {
-    detail: String,
-    column: Option<String>,
-    parameter: Option<String>,
-    header: Option<String>,
-    pointer: Option<String>,
-}
-
 fn interpret(reply: Reply) -> Answer {
-    let problem: Problem = serde_json::from_slice(&reply.body).unwrap_or_default();
-    let (status, retry_after, detail) = (reply.status, reply.retry_after, describe(&reply, &problem));
+    let (status, retry_after) = (reply.status, reply.retry_after);
+    if (200..300).contains(&status) && !reply.is_too_long {
+        return Answer::Done(reply);
+    }
+    // A problem document (RFC 9457).
+    let problem: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+    let code = problem["code"].as_str().unwrap_or_default().to_owned();
+    let detail = describe(&reply, &problem);
     let busy = |is_fault, detail| {
         Answer::Busy(Busy { retry_after, is_fault, may_have_effect: status != 429, detail, ..Busy::default() })
     };
@@ -546,11 +532,10 @@ fn interpret(reply: Reply) -> Answer {
         _ if reply.is_too_long => {
             Answer::Refused(CliError::Failed(detail + " with more than 6 MB, which the API never does; check --base-url"))
         }
-        200..=299 => Answer::Done(reply),
         408 | 429 | 502..=504 => busy(false, detail),
-        409 if problem.code == "REQUEST_IN_PROGRESS" => busy(false, detail),
+        409 if code == "REQUEST_IN_PROGRESS" => busy(false, detail),
         500 => busy(true, detail),
-        _ => Answer::Refused(CliError::Answered { status, code: problem.code, detail }),
+        _ => Answer::Refused(CliError::Answered { status, code, detail }),
     }
 }
 
@@ -559,19 +544,20 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-fn describe(reply: &Reply, problem: &Problem) -> String {
-    let mut text = format!("the service answered {}", reply.status);
-    for part in [&problem.code, &problem.detail].into_iter().filter(|part| !part.is_empty()) {
-        text.push_str(if text.ends_with(&problem.code) && !problem.code.is_empty() { ": " } else { " " });
-        text.push_str(&one_line(part));
+fn describe(reply: &Reply, problem: &Value) -> String {
+    let member = |object: &Value, name: &str| one_line(object[name].as_str().unwrap_or_default());
+    let [code, detail, request] = ["code", "detail", "request_id"].map(|name| member(problem, name));
+    let mut text = format!("the service answered {} {code}", reply.status).trim_end().to_owned();
+    if !detail.is_empty() {
+        text.push_str(if code.is_empty() { " " } else { ": " });
+        text.push_str(&detail);
     }
-    for error in problem.errors.iter().take(20) {
-        let place = [&error.column, &error.parameter, &error.header, &error.pointer].into_iter().flatten().next();
-        let place = place.map_or("request", String::as_str);
-        text.push_str(&format!("\n  {}: {}", one_line(place), one_line(&error.detail)));
+    for error in items(&problem["errors"]).iter().take(20) {
+        let place = ["column", "parameter", "header", "pointer"].iter().find_map(|name| error[*name].as_str());
+        text.push_str(&format!("\n  {}: {}", one_line(place.unwrap_or("request")), member(error, "detail")));
     }
-    if !problem.request_id.is_empty() && reply.status >= 500 {
-        text.push_str(&format!(" (request {})", one_line(&problem.request_id)));
+    if !request.is_empty() && reply.status >= 500 {
+        text.push_str(&format!(" (request {request})"));
     }
     let hint = match reply.status {
         300..=399 => {
@@ -579,7 +565,7 @@ fn describe(reply: &Reply, problem: &Problem) -> String {
         }
         401 => "\nCheck the key in ASSETCTL_API_KEY or in the file that ASSETCTL_API_KEY_FILE names.".into(),
         403 => "\nUse a key with this scope.".into(),
-        404 | 405 if problem.code.is_empty() => "\nCheck --base-url: it ends in /v1.".into(),
+        404 | 405 if code.is_empty() => "\nCheck --base-url: it ends in /v1.".into(),
         _ => String::new(),
     };
     text + &hint
@@ -590,7 +576,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_take_effect_twice_is_not_repeatable() {
+    fn requests_that_could_take_effect_twice_are_not_repeated() {
         let url = |query: &str| Url::parse(&format!("https://a.example/v1/assets?{query}")).unwrap();
         let post = |query, key: Option<&str>| Request::post(url(query), JSON, Vec::new(), key.map(str::to_owned));
         for request in [Request::get(url("")), post("", Some("k")), post("dry_run=true", None)] {

@@ -48,7 +48,7 @@ pub async fn labels(options: &Labels, connection: &Connection, is_json: bool) ->
 
 /// Checks options that must fit one another.
 fn check(options: &Labels, is_json: bool) -> Result<()> {
-    let (sheet, has_image) = (options.layout.labels(), matches!(options.format, Some(LabelFormat::Svg | LabelFormat::Png)));
+    let (sheet, has_image) = (options.layout as usize, matches!(options.format, Some(LabelFormat::Svg | LabelFormat::Png)));
     Err(CliError::Usage(match (options.format, &options.output) {
         (None, _) if options.skip >= sheet => {
             format!("--skip {}: a sheet of {} has {sheet} labels", options.skip, name(&options.layout))
@@ -68,7 +68,7 @@ fn name(value: &impl ValueEnum) -> String {
 
 /// Returns the files. All pages are read before the first is written.
 async fn sheets(client: &Client, options: &Labels, assets: &[Asset], path: &Path) -> Result<Vec<PathBuf>> {
-    let pages = pages(assets, options.layout.labels(), options.skip);
+    let pages = pages(assets, options.layout as usize, options.skip);
     let files = names(path, pages.len());
     let mut written = Vec::new();
     for ((labels, skip), file) in pages.into_iter().zip(&files) {
@@ -117,36 +117,24 @@ pub struct Labels {
     pub output: Option<PathBuf>,
 }
 
-/// The arrangement of labels on a sheet.
+/// The arrangement of labels on a sheet, and their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
     /// A4, 3 by 7 of 63.5 by 38.1 mm
     #[value(name = "a4-21")]
-    A4x21,
+    A4x21 = 21,
     /// A4, 3 by 8 of 70 by 37 mm
     #[value(name = "a4-24")]
-    A4x24,
+    A4x24 = 24,
     /// A4, 5 by 13 of 38.1 by 21.2 mm
     #[value(name = "a4-65")]
-    A4x65,
+    A4x65 = 65,
     /// Letter, 3 by 10 of 66.7 by 25.4 mm
     #[value(name = "letter-30")]
-    Letterx30,
+    Letterx30 = 30,
     /// Letter, 4 by 20 of 44.5 by 12.7 mm
     #[value(name = "letter-80")]
-    Letterx80,
-}
-
-impl Layout {
-    pub fn labels(self) -> usize {
-        match self {
-            Self::A4x21 => 21,
-            Self::A4x24 => 24,
-            Self::A4x65 => 65,
-            Self::Letterx30 => 30,
-            Self::Letterx80 => 80,
-        }
-    }
+    Letterx80 = 80,
 }
 
 /// The format of a single label.
@@ -299,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_no_path() {
+    fn a_tag_is_not_a_path() {
         assert_eq!(file_name("AST-000001", "svg"), "AST-000001.svg");
         assert_eq!(file_name("../Büro/1", "zpl"), "_Büro_1.zpl");
         assert_eq!(file_name("..", "png"), "_.png");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use terminal::{Column, Table, clean, print_note};
 
-const DRY_RUN: &[(&str, &str)] = &[("dry_run", "true")];
+pub const DRY_RUN: &[(&str, &str)] = &[("dry_run", "true")];
 
 /// Options of `offboard`.
 #[derive(Debug, Args)]
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_starts_what_runs_and_what_can_not() {
+    fn the_table_has_a_line_for_each_asset() {
         let mut plan = Plan::default();
         assert!(plan.add(answer(false)));
         let expected = "\

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_and_time_left_follow_from_what_was_done() {
+    fn rate_and_time_left_follow_from_the_progress() {
         assert_eq!(describe(4_000, Duration::from_secs(10), 250, 750), "4000 rows, 400 rows/s, 30 s left");
         assert_eq!(duration(Duration::from_secs(3_725)), "1 h 2 min");
         assert_eq!(duration(Duration::from_secs(61)), "1 min 1 s");

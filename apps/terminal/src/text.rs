@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_break_between_words_and_within_those_that_are_too_long() {
+    fn lines_break_between_words_and_within_long_ones() {
         assert_eq!(wrap("assets:read, users:read", 12), ["assets:read,", "users:read"]);
         assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
         assert_eq!(wrap("東京都庁", 5), ["東京", "都庁"]);

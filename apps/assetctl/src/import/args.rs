@@ -173,8 +173,17 @@ pub fn resend_command(options: &Import, refused: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    /// As after `assetctl import`.
+    pub fn parsed(words: &[&str]) -> Box<Import> {
+        let command = Cli::try_parse_from([&["assetctl", "import"], words].concat()).unwrap().command;
+        let Command::Import(options) = command else { panic!("not an import") };
+        options
+    }
 
     #[test]
     fn an_error_names_the_encodings() {

@@ -79,17 +79,14 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
     use crate::config::{api_key, base_url};
-    use clap::Parser;
+    use crate::import::args::tests::parsed;
 
     /// For a chunk with a number, a body, and whether it has rows that identify no record.
     fn key(options: &[&str], api_key_text: &str, again: &str, (number, body, has_unmatched): (u64, &str, bool)) -> String {
-        let command = Cli::try_parse_from([&["assetctl", "import"], options].concat()).unwrap().command;
-        let Command::Import(options) = command else { panic!("not an import") };
         let api_key = api_key([(Some(api_key_text.into()), None), (None, None)]).unwrap();
         let connection = Connection { base_url: base_url(Some("https://a.example"), false).unwrap(), api_key };
-        let keys = Keys::new(&options, &connection, "assets/import", "match=x", again).unwrap();
+        let keys = Keys::new(&parsed(options), &connection, "assets/import", "match=x", again).unwrap();
         keys.of(&Chunk { number, body: body.into(), has_unmatched, ..Chunk::default() })
     }
 

@@ -179,12 +179,10 @@ fn of_row(detail: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
-    use clap::Parser;
+    use crate::import::args::tests::parsed;
 
     fn help(options: &[&str], column: &str, detail: &str, cells: &[&str]) -> Help {
-        let command = Cli::try_parse_from([&["assetctl", "import", "a.csv"], options].concat()).unwrap().command;
-        let Command::Import(options) = command else { panic!("not an import") };
+        let options = parsed(&[&["a.csv"], options].concat());
         let fields = ["serial_number", "asset_tag", "status", "purchase_date", "purchase_price", OWNER_NAME, "model_name"];
         let names = ["Serie", "Tag", "Zustand", "Datum", "Preis", "Wer", "Modell"].map(str::to_owned);
         let targets: Vec<Target> = fields.iter().map(|field| Target::Field((*field).to_owned())).collect();
@@ -193,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn each_error_has_what_helps() {
+    fn each_error_has_a_remedy() {
         let row = ["n/a", "INV-1", " Auf Lager", "05.03.2025", "1.249,00 €", "Ada L.", "T14"];
         let by_serial = ["--match", "serial_number"];
         for (options, column, detail, expected) in [

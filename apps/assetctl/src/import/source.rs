@@ -232,12 +232,12 @@ const FEW: usize = 10;
 
 /// Looks each name up once, in however many rows it is. Without a column of names, nothing is sent.
 pub async fn find_owners(client: &Client, source: &Source, options: &Import, columns: &Columns) -> Result<Owners> {
-    let (names, mut owners) = (names(source, options, columns)?, Owners::default());
+    let (names, mut owners) = (names(source, options, columns)?, Owners::new());
     let _notice =
         (!names.is_empty()).then(|| Notice::show(&format!("Looking up {} of users", count(names.len() as u64, "name"))));
     let directory = if names.len() <= FEW { Directory::Service(client) } else { Directory::read(client).await? };
     for name in &names {
-        owners.add(name, directory.find(name).await?);
+        owners.insert(name.clone(), directory.find(name).await?);
     }
     Ok(owners)
 }

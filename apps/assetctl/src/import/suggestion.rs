@@ -708,15 +708,13 @@ impl Prices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::import::args::tests::parsed;
     use crate::import::columns::suggest::as_option;
-    use clap::Parser;
     use shared::domain::assets::asset::Status;
     use shared::domain::keys::scope::Role;
 
     fn mapped(given: &[&str], columns: [(&str, &str, u64, u64); 2]) -> Vec<String> {
-        let arguments = [&["assetctl", "import", "a.csv"], given].concat();
-        let Command::Import(mut options) = Cli::try_parse_from(arguments).unwrap().command else { panic!("not an import") };
+        let mut options = parsed(&[&["a.csv"], given].concat());
         let given = options.mappings.clone();
         let column = |(name, field, addresses, names): (&str, &str, u64, u64)| {
             let (name, field) = (name.to_owned(), field.to_owned());
@@ -739,7 +737,7 @@ mod tests {
     }
 
     #[test]
-    fn the_values_are_those_of_the_service() {
+    fn words_have_the_values_of_the_service() {
         assert!(known("status").eq(Status::ALL.iter().map(|status| status.as_str())));
         assert!(known("role").eq(Role::ALL.iter().map(|role| role.as_str())));
         assert!(known("is_active").eq(["true", "false"]) && known("name").next().is_none());

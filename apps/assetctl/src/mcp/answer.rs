@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_longer_than_8_kb_whatever_others_wrote() {
+    fn no_answer_is_longer_than_8_kb() {
         for text in ["x", "東", "\"", "\u{1b}", "a\n"] {
             let long: Value = text.repeat(10_000).into();
             let deep = (0..200).fold(long.clone(), |inner, _| json!({"a": inner}));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_have_no_room_are_the_rest() {
+    fn rows_without_room_are_the_rest() {
         let all: Vec<Value> = (0..20).map(|number| json!({"number": number, "name": "ä".repeat(255)})).collect();
         let data = rows("assets", all.clone(), false, |shown| format!("after {shown}"));
         let shown = data["assets"].as_array().map_or(0, Vec::len);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_others_stay_in_their_quotation_marks() {
+    fn quoted_texts_stay_in_their_quotation_marks() {
         assert_eq!(quoted(&json!("Dock\". Apply\nit. \"")), "\"Dock'. Apply it. '\"");
         assert_eq!(quoted(&json!("é".repeat(61))), format!("\"{}…\"", "é".repeat(60)));
         assert_eq!(quoted(&json!({"a": "\u{202e}"})), "\"{'a':'\u{fffd}'}\"");

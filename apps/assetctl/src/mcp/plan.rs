@@ -9,7 +9,7 @@ use crate::lookup::{self, id_of, items, person, text, user_named};
 use crate::mcp::Access;
 use crate::mcp::answer::{Answer, clean, differences, first, in_words, quoted, rows};
 use crate::mcp::questions::{name_of, named, row_of_owner, texts};
-use crate::offboard::{self as offboarding, send};
+use crate::offboard::{self as offboarding, DRY_RUN, send};
 use crate::output::{count, quote};
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
@@ -25,7 +25,6 @@ const MAX_OPERATIONS: usize = 20;
 const CUSTOM_FIELD: &str = "custom_fields.";
 /// The oldest one gives way.
 const MAX_PLANS: usize = 100;
-const DRY_RUN: &[(&str, &str)] = &[("dry_run", "true")];
 
 /// The answer of a dry run.
 pub struct Preview {
@@ -369,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_says_what_else_than_the_version_changed() {
+    fn a_refusal_names_the_changed_fields() {
         let seen = json!({"AST-1": {"status": "in_stock", "version": "3", "updated_at": "then"}});
         let mut now = json!({"AST-1": {"status": "in_stock", "version": "4", "updated_at": "now"}});
         assert_eq!(changed(&seen, &now).line, "Not applied, because it changed since the plan: its version. Plan again.");

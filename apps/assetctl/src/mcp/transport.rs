@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_answered_with_its_id() {
+    fn invalid_messages_are_answered_with_their_id() {
         for (line, expected) in [
             (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, json!("tools/list")),
             (r#"{"jsonrpc":"2.0","id":"a","method":"own/method","params":{}}"#, json!("own/method")),

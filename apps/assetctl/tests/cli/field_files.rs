@@ -24,7 +24,7 @@ fn import_as_suggested(service: &Service, path: &Path, options: &str) -> Value {
 }
 
 #[test]
-fn snipe_it_assets_with_a_holder_who_is_unknown() {
+fn snipe_it_assets_with_an_unknown_holder() {
     let (service, folder) = (Service::start(), Folder::new());
     service.create("/users", &json!({"email": "ada@example.com", "display_name": "Ada"}));
     let text = "Company,Name,Asset Tag,Category,Manufacturer,Model,Model Number,Asset Notes,Purchase Date,Purchase Cost,Checkout Type,\
@@ -148,7 +148,7 @@ fn quantities_are_told_to_become_one_asset_each() {
 }
 
 #[test]
-fn ralph_and_homebox_have_ids_and_headings_of_their_own() {
+fn exports_of_ralph_and_homebox_are_understood() {
     let (service, folder) = (Service::start(), Folder::new());
     let ralph = folder.file(
         "ralph.csv",
@@ -275,7 +275,7 @@ fn a_status_for_all_rows_is_offered_if_all_have_a_holder() {
 }
 
 #[test]
-fn a_file_that_is_read_in_a_wrong_way_is_told() {
+fn wrong_encodings_and_delimiters_are_noticed() {
     let (service, folder) = (Service::start(), Folder::new());
     let utf8 = folder.file("utf8.csv", "name,notes\nMüller,x\n");
     let cp850 = folder.file("cp850.csv", b"name,notes\nM\x81ller,x\n");
@@ -335,7 +335,7 @@ fn an_error_of_most_rows_comes_from_an_option() {
 }
 
 #[test]
-fn one_is_told_in_the_singular() {
+fn one_is_singular() {
     let (service, folder) = (Service::start(), Folder::new());
     let path = folder.file("assets.csv", "name,purchase_date\na,soon\n");
     let skipped = service.run(&["import", path.to_str().unwrap(), "--skip-bad", "purchase_date"]);

@@ -107,7 +107,7 @@ fn several_assets_are_one_movement() {
     assert_eq!((&result["status"], &result["link"]), (&json!("completed"), &Value::Null), "{}", done.stderr);
     assert!(result["receipt"].as_str().unwrap().contains("/v1/movements/"), "{result}");
     assert_eq!((service.total("/movements"), result["assets"].as_array().map(Vec::len)), (1, Some(2)));
-    // Assets of the user without their own handover do not count as handed over.
+    // An asset that the user got in another way does not count as handed over.
     let id = result["assets"][0]["id"].as_str().unwrap();
     let ada = service.user("Ada", true);
     service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": ada}));

@@ -207,7 +207,7 @@ fn a_terminal_gets_no_hostile_text() {
     let commands = Commands::new();
     for words in commands.for_people().into_iter().chain(commands.for_programs()) {
         let shown = commands.show(&words);
-        // Progress and colours are the program's own.
+        // The program itself writes progress and colours.
         let obeyed = "\u{1b}] \u{1b}[2J \u{1b}[8m \u{7} \u{9b} \u{7f} \u{202e} \u{2067} \u{200e} \u{200f} \u{61c}";
         for hostile in obeyed.split(' ') {
             assert!(!shown.contains(hostile), "{words:?} shows {hostile:?}: {shown:?}");

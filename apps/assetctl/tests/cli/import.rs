@@ -112,7 +112,7 @@ fn ndjson_and_users() {
 }
 
 #[test]
-fn what_the_service_refuses_as_a_whole_leaves_nothing_behind() {
+fn a_refused_request_leaves_no_file() {
     let (server, folder) = (Server::start(), Folder::new());
     let path = folder.file("a.csv", "name,custom_fields.unknown\nA,B\n");
     let run = import(&server.url, &path, &[]);
@@ -274,7 +274,7 @@ fn without_a_column_to_match_a_file_that_changed_is_not_imported_twice() {
 }
 
 #[test]
-fn with_a_column_to_match_only_what_changed_is_sent_anew() {
+fn with_a_column_to_match_only_changed_requests_are_sent_again() {
     let (server, folder) = (Server::start(), Folder::new());
     let path = folder.file("laptops.csv", plain_laptops(600));
     let options = ["--match", "serial_number"];

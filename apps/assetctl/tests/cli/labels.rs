@@ -82,7 +82,7 @@ fn labels_are_in_the_order_of_the_tags() {
 }
 
 #[test]
-fn filters_are_those_of_the_list() {
+fn filters_become_parameters() {
     let (service, folder) = (service(2), Folder::new());
     let path = folder.path("labels.html");
     let options = ["--status", "in_use", "--q", "T14", "--filter", "kind=physical", "--layout", "letter-30"];

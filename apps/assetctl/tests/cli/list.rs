@@ -76,7 +76,7 @@ fn a_missing_key_and_a_missing_address_are_told_together() {
 }
 
 #[test]
-fn filters_and_groups_are_those_of_the_real_service() {
+fn filters_and_groups_of_the_real_service() {
     let service = Service::start();
     let ada = service.user("Ada", true);
     for (name, code) in [("Laptop", "LAP"), ("Monitor", "MON")] {

@@ -68,7 +68,7 @@ fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
 }
 
 #[test]
-fn a_request_that_others_were_faster_than_is_refused() {
+fn a_plan_for_an_older_version_is_refused() {
     let service = Scripted::start(|request, _| answer(request, Answer::problem(412, "PRECONDITION_FAILED", "Another version.")));
     let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
     let (_, _, plan) = session.call("plan_change", &json!({"assets": ["AST-1"], "set": {"status": "returned"}}));
@@ -190,7 +190,7 @@ fn handing_over() -> Scripted {
 }
 
 #[test]
-fn a_repeated_handover_repeats_only_what_was_not_answered() {
+fn a_repeated_handover_sends_only_unanswered_requests_again() {
     let service = handing_over();
     let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
     let order = json!({"assets": ["AST-1"], "person": USER, "process": "own", "prepare": true});
@@ -273,7 +273,7 @@ fn a_custom_field_is_changed_and_the_others_stay() {
 }
 
 #[test]
-fn tags_of_others_stay_in_quotation_marks() {
+fn a_quotation_mark_in_a_tag_does_not_end_a_quotation() {
     let service = Service::start();
     let tag = "X\".apply-all:\"";
     service.send("POST", "/assets", &json!({"name": "Laptop", "asset_tag": tag, "status": "preparing"}));
@@ -303,7 +303,7 @@ fn tags_of_others_stay_in_quotation_marks() {
 }
 
 #[test]
-fn what_is_no_message_is_answered_and_the_session_goes_on() {
+fn invalid_messages_are_answered_and_the_session_goes_on() {
     let service = Scripted::start(|request, _| answer(request, done()));
     let mut session = McpSession::start(command(&service.url, &["mcp"]));
     for (line, code, id) in [
@@ -319,7 +319,7 @@ fn what_is_no_message_is_answered_and_the_session_goes_on() {
 }
 
 #[test]
-fn questions_are_filters_and_begin_with_what_people_did() {
+fn questions_become_filters_and_changes_leave_out_the_setup() {
     let event = |kind: &str, key: Value, name: &str| {
         let actor = json!({"key_id": key, "key_name": name, "user_id": null, "user_name": null});
         json!({"id": ID, "at": "2026-03-05T10:00:00.000Z", "type": kind, "entity_name": "Laptop", "entity_tag": null, "actor": actor,
@@ -428,7 +428,7 @@ impl McpSession {
         writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    /// The answer to a line that is no message.
+    /// The answer to an invalid message.
     fn answer_to(&mut self, line: &str) -> Value {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
         self.next()

@@ -65,7 +65,7 @@ Device Return would start on 2 assets, 1 that can't start; the user would be ina
 }
 
 #[test]
-fn what_stays_with_the_user_has_a_next_step() {
+fn assets_that_stay_with_the_user_have_a_next_step() {
     let service = Scripted::start(|_, _| {
         let mut answer = offboarding(1..4, true, false);
         let mut running = asset(4);
@@ -156,7 +156,7 @@ fn without_assets(is_active: bool) -> Value {
 
 #[test]
 fn nothing_is_asked_if_there_is_nothing_to_do() {
-    // A dry run that deactivates says that the user would be inactive; one that doesn't says what the user is.
+    // A dry run that deactivates says that the user would be inactive; otherwise, it says whether the user is active.
     for (is_active, options, asks) in [(false, &[][..], false), (true, &[], true), (true, &["--keep-active"], false)] {
         let service = Scripted::start(move |request, _| match request.body["deactivate"] == true {
             true => Answer::data(&without_assets(false)),
@@ -231,7 +231,7 @@ fn its_user_signs_and_the_repeated_command_confirms_that_it_is_here() {
 }
 
 #[test]
-fn what_an_offboarding_has_started_is_taken_back_by_the_commands_that_it_names() {
+fn an_offboarding_names_the_commands_that_take_the_assets_back() {
     let service = Service::start();
     let mary = service.user("Mary", true);
     let ((_, one), (_, other)) = (in_use(&service, &mary), in_use(&service, &mary));
@@ -276,7 +276,7 @@ fn nothing_starts_if_nobody_is_there_to_sign() {
 }
 
 #[test]
-fn what_a_user_had_is_taken_back_and_labelled() {
+fn an_offboarding_and_labels_with_the_real_service() {
     let (service, folder) = (Service::start(), Folder::new());
     let user = service.create("/users", &json!({"email": "Ada@example.com", "display_name": "Ada"}));
     for (name, status) in [("Laptop", "in_use"), ("Phone", "in_use"), ("Spare", "in_stock")] {

@@ -241,7 +241,7 @@ fn a_corrected_file_creates_nothing_twice_and_its_refused_rows_are_imported() {
 }
 
 #[test]
-fn rows_that_are_refused_are_decided_anew_and_the_others_are_left_as_they_are() {
+fn refused_rows_are_sent_again_and_imported_ones_are_not() {
     let (service, folder) = (Service::start(), Folder::new());
     let path = folder.file("assets.csv", "name,asset_type_code\nA,\nB,LAP\nC,\n");
     check_counts(&service.import(&path, &[]), [2, 0, 0, 1]);
@@ -276,7 +276,7 @@ fn all_or_nothing_goes_on_although_its_own_rows_are_in_the_way() {
     let summary = run.json();
     assert_eq!((run.code, &summary["rows"], &summary["refused"]), (0, &json!(450), &json!(0)), "{summary}\n{}", run.stderr);
     assert_eq!(service.total("/users"), 450);
-    // Others' rows stay in the way.
+    // Rows of another import stay in the way.
     let others = service.import(&folder.file("others.csv", rows(450..=460)), &options).json();
     assert_eq!((&others["written"], &others["refused"]), (&json!(false), &json!(1)), "{others}");
     assert_eq!(service.total("/users"), 450);

@@ -50,7 +50,7 @@ fn who_had_an_asset_on_a_day() {
 }
 
 #[test]
-fn events_say_what_changed_in_a_period_and_by_whom() {
+fn events_show_the_changes_of_a_period() {
     let days_ago = Arc::new(AtomicU32::new(10));
     let service = Service::start_days_ago(&days_ago);
     let mary = service.user("Mary", true);

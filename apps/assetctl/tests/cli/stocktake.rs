@@ -19,7 +19,7 @@ fn typing(mut command: Command, folder: &Folder) -> Child {
     spawn(command)
 }
 
-/// Finds every tag that begins with `A`, here those with an even number and elsewhere the others; and the serial number `S-1`.
+/// Finds tags that begin with `A`: with an even number here, and with an odd one elsewhere; and some serial numbers.
 fn entry(index: usize, item: &Value) -> Value {
     let found = |tag: &str, outcome: &str, location: &str| {
         json!({"index": index, "outcome": outcome, "id": format!("id of {tag}"), "asset_tag": tag, "name": "Laptop",

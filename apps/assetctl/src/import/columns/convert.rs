@@ -4,8 +4,9 @@
 use crate::import::columns::{Kind, OWNER_NAME, Target, sent_name};
 use crate::output::folded;
 use chrono::format::{Parsed, StrftimeItems, parse};
-use chrono::{Datelike, Days, NaiveDate};
+use chrono::{Datelike, Days, NaiveDate, NaiveTime};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::str::FromStr;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,13 +25,13 @@ impl DateFormat {
         format.reads_iso = format.date("2001-02-03").is_ok();
         let example = NaiveDate::from_ymd_opt(2024, 12, 31).ok_or("no such date")?;
         let mut text = String::new();
-        let is_complete = std::fmt::Write::write_fmt(
-            &mut text,
-            format_args!("{}", example.and_time(chrono::NaiveTime::MIN).format(&format.strftime)),
-        )
-        .is_ok()
-            && format.date(&text).is_ok_and(|date| date == "2024-12-31");
-        if is_complete { Ok(format) } else { Err("must have day, month and year, as DD.MM.YYYY or %d.%m.%Y".into()) }
+        // Fails for an unknown directive.
+        let written = write!(text, "{}", example.and_time(NaiveTime::MIN).format(&format.strftime));
+        if written.is_ok() && format.date(&text).as_deref() == Ok("2024-12-31") {
+            Ok(format)
+        } else {
+            Err("must have day, month and year, as DD.MM.YYYY or %d.%m.%Y".into())
+        }
     }
 
     /// Returns the date as YYYY-MM-DD, or the error for the row.
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_means_what_was_said_in_any_case() {
+    fn values_have_their_meaning_in_any_case() {
         let values = resolve(&[
             "Status:Lager=in_stock",
             "Status: Ort:a=b=Köln",

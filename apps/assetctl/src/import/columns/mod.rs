@@ -264,18 +264,7 @@ pub fn target(kind: Kind, name: &str, mappings: &[Mapping], problems: &mut Vec<S
 }
 
 /// The ID of the user with each name, or the error of rows with that name.
-#[derive(Debug, Default)]
-pub struct Owners(BTreeMap<String, Result<String, String>>);
-
-impl Owners {
-    pub fn add(&mut self, name: &str, owner: Result<String, String>) {
-        self.0.insert(name.to_owned(), owner);
-    }
-
-    pub fn id(&self, name: &str) -> Result<String, String> {
-        self.0.get(name).cloned().unwrap_or_else(|| Err(format!("{name:?} was not looked up")))
-    }
-}
+pub type Owners = BTreeMap<String, Result<String, String>>;
 
 #[derive(Debug, Clone, Default)]
 pub struct Fields {
@@ -307,7 +296,8 @@ impl Fields {
             return Ok(None);
         }
         if field == OWNER_NAME {
-            return self.owners.id(value).map(Some);
+            let owner = self.owners.get(value).cloned();
+            return owner.unwrap_or_else(|| Err(format!("{value:?} was not looked up"))).map(Some);
         }
         // An export, which is imported by id, may have some.
         if field == "serial_number" && self.match_column != Some("id") {
@@ -418,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_at_once() {
+    fn all_errors_of_columns_are_told_at_once() {
         let columns = names(&["name", "name", "Serial No", "OS", "email"]);
         let given = mappings(&["Sreial=serial_number", "OS=os"]);
         let problems = resolve(Kind::Assets, &columns, &BTreeSet::new(), &given).unwrap_err();

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_settled_is_not_guessed() {
+    fn known_and_mapped_columns_are_not_guessed() {
         let columns: Vec<String> = ["serial_number", "Serial Number", "E-Mail", "OS"].map(str::to_owned).to_vec();
         let suggestions = suggestions(Kind::Assets, &columns, &["E-Mail=notes".parse().unwrap(), "OS=".parse().unwrap()]);
         assert_eq!(suggestions, Suggestions { mappings: vec![], unknown: vec!["Serial Number".into()] });

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_forgotten_can_be_read_again() {
+    fn kept_text_can_be_read_again() {
         let mut text = Text::new(&b"one\ntwo\n"[..], UTF_8, false);
         let mut output = String::new();
         text.read_to_string(&mut output).unwrap();

@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_with_a_row_is_told() {
+    fn all_errors_of_a_row_are_told() {
         let (_, rows) = csv_rows("name;OS;purchase_price;\nA;x;free;spare\nB;x\nC;x;1,00;;;\nD;x;1,00;;more\nE;x;1,0");
         let reasons: Vec<_> = rows.iter().map(reasons).collect();
         assert_eq!(

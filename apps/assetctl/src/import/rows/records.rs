@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_those_of_an_editor() {
+    fn lines_are_counted_as_in_an_editor() {
         for line_break in ["\n", "\r\n", "\r"] {
             let text = ["a,b", "c,\"two", "lines\"", "", "d,e", "f,g"].join(line_break);
             let lines: Vec<u64> = rows(&text).iter().map(|(line, _, _)| *line).collect();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_is_not_closed_costs_only_its_own_row() {
+    fn an_open_quote_costs_only_its_row() {
         for end in ["e,f\ng,h\n", "e,f\ng,\"h\"\n", "e,f\ng,h"] {
             let rows = rows(&format!("a,b\nc,\"24 inch\n{end}"));
             assert_eq!(rows[0], good(1, ["a", "b"]));

@@ -10,7 +10,7 @@ pub enum Mess {
     None,
     /// With the serial number of the row before.
     DoubledSerial,
-    /// The manufacturer is in no catalog.
+    /// The catalog lacks the manufacturer.
     UnknownManufacturer,
     /// The date of purchase doesn't exist.
     BadDate,
@@ -134,7 +134,7 @@ pub fn intune_utf16(rows: u64) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// UTF-8 with commas and the service's own column names, without errors.
+/// UTF-8 with commas and the service's column names, without errors.
 pub fn plain_laptops(rows: u64) -> Vec<u8> {
     let mut text = "name,manufacturer,model,serial_number,purchase_date,purchase_price\n".to_owned();
     for row in 1..=rows {

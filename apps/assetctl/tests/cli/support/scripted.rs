@@ -1,4 +1,4 @@
-//! A service that gives the answers that a test has for its requests, and one whose answers don't end.
+//! A service with scripted answers, and one whose answers don't end.
 
 use super::{KEY, serve};
 use axum::Router;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 
-/// The end of an answer after all, so that a client that reads everything doesn't fill this computer's memory.
+/// Bytes after which an answer ends nevertheless, before a client that reads everything fills the memory.
 const END: u64 = 64 << 20;
 
 #[derive(Debug, Clone)]
@@ -84,7 +84,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// `script` has the answer for each request and its number, from 0.
+    /// `script` answers each request, with its number from 0.
     pub fn start(script: impl Fn(&Request, usize) -> Answer + Send + Sync + 'static) -> Self {
         let service = Arc::new(Service { script: Box::new(script), requests: Mutex::default() });
         let (runtime, url) = serve(Router::new().fallback(answer).with_state(Arc::clone(&service)));

@@ -1,4 +1,4 @@
-//! An import in memory that answers as the real one does, and misbehaves on request.
+//! An import in memory that answers as the real one, and misbehaves on request.
 
 use super::{KEY, serve};
 use axum::Router;
@@ -55,7 +55,7 @@ pub struct Server {
 pub struct Options {
     pub mischief: Mischief,
     pub delay: Duration,
-    /// After this many requests, the others wait until as many are there at once.
+    /// Once this many requests came, further ones wait until as many are there at once.
     pub crowd: usize,
 }
 
