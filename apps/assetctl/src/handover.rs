@@ -462,7 +462,10 @@ impl<'a> Order<'a> {
 
     /// The instance, or its movement, which must have all assets and no other.
     async fn together(&self, instance: Value) -> Result<Running> {
-        let running = Running::of_instance(self.client, instance).await?;
+        let running = match instance["movement_id"].as_str() {
+            Some(movement) => Running::read(self.client, &format!("movements/{movement}")).await?,
+            None => Running(instance),
+        };
         let (named, moved) = (self.assets.iter().map(|asset| text(&asset["id"])), running.members("asset_id"));
         if named.collect::<BTreeSet<_>>() == moved.into_iter().collect() {
             return Ok(running);
@@ -612,14 +615,6 @@ impl Running {
     pub async fn read(client: &Client, path: &str) -> Result<Self> {
         let query: &[(&str, &str)] = if path.starts_with("movements/") { &[] } else { &[("omit", "signatures")] };
         Ok(Self(client.data(path, query).await?))
-    }
-
-    /// The instance, or its movement.
-    async fn of_instance(client: &Client, instance: Value) -> Result<Self> {
-        match instance["movement_id"].as_str() {
-            Some(movement) => Self::read(client, &format!("movements/{movement}")).await,
-            None => Ok(Self(instance)),
-        }
     }
 
     pub fn path(&self) -> String {

@@ -75,7 +75,8 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
         check_new(options, &no_asset_at(&client, &place).await?)?;
     }
     let mut codes = Codes::open(options.file.as_deref())?;
-    let path = state_path(connection.base_url.as_str(), text(&me["tenant"]["id"]), &place)?;
+    let file = file_name(connection.base_url.as_str(), text(&me["tenant"]["id"]), &place);
+    let path = state_folder()?.join("stocktake").join(file);
     let mut state = State::open(&path, options.again, now()?)?;
     if !state.answers.is_empty() {
         let known = count(state.answers.len() as u64, "code");
@@ -471,11 +472,7 @@ impl State {
     }
 }
 
-/// In the user's folder for state.
-fn state_path(base_url: &str, tenant: &str, place: &str) -> Result<PathBuf> {
-    Ok(state_folder()?.join("stocktake").join(file_name(base_url, tenant, place)))
-}
-
+/// The user's folder for state.
 pub fn state_folder() -> Result<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let state = folder("XDG_STATE_HOME")

@@ -1,6 +1,6 @@
 //! Imports messy files, and goes on with interrupted imports: no row is lost or imported twice.
 
-use crate::support::inventory_files::{GERMAN_HEADER, german_laptops, german_options, plain_laptops};
+use crate::support::inventory_files::{german_laptops, german_options, plain_laptops};
 use crate::support::server::{Misbehaviour, Options, Server};
 use crate::support::{Folder, KEY, command, end, import, interrupt, kill, run, spawn, wait_until};
 use serde_json::json;
@@ -8,44 +8,6 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
-
-#[test]
-fn refused_rows_are_mended_and_sent_again() {
-    let (server, folder) = (Server::start(), Folder::new());
-    let path = folder.file("laptops.csv", german_laptops(1_000));
-    let first = import(&server.url, &path, &german_options()).json();
-    let before = server.seen().rows.len();
-    let refused = folder.path("laptops.csv.refused.csv");
-    let text = std::fs::read_to_string(&refused).unwrap();
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], format!("\u{feff}reasons;{GERMAN_HEADER}"));
-    assert_eq!(lines.len() - 1, 7, "{text}");
-    assert!(text.contains(": Kaufpreis: \"\"auf Anfrage\"\" is not a price"), "{text}");
-
-    let unmended = import(&server.url, &refused, &german_options());
-    assert_eq!((unmended.code, &unmended.json()["refused"]), (3, &first["refused"]));
-    assert_eq!(unmended.json()["encoding"], "UTF-8");
-
-    let mended: String = text
-        .replace("Unbekannt & Söhne", "Lenovo")
-        .replace("31.02.2024", "28.02.2024")
-        .replace("auf Anfrage", "1.000,00 €")
-        .split_inclusive('\n')
-        .map(|line| if line.contains("has 5 cells") { line.replace('\n', ";1,00;;;\n") } else { line.to_owned() })
-        .collect();
-    std::fs::write(&refused, mended).unwrap();
-    // It was sent before, but no row of it was imported.
-    let second = import(&server.url, &refused, &german_options());
-    assert_eq!(second.code, 0, "{}{}", second.stdout, second.stderr);
-    assert_eq!(second.json()["created"], first["refused"]);
-    assert_eq!(server.seen().rows.len(), before + 7);
-    // Now rows could be created twice.
-    std::fs::write(&refused, std::fs::read_to_string(&refused).unwrap().replace("28.02.2024", "27.02.2024")).unwrap();
-    let doubtful = import(&server.url, &refused, &german_options());
-    assert!(doubtful.code == 2 && doubtful.stderr.contains("add --again."), "{}", doubtful.stderr);
-    let again = import(&server.url, &refused, &[&german_options()[..], &["--again"]].concat());
-    assert_eq!(again.json()["created"], first["refused"]);
-}
 
 #[test]
 fn bytes_that_are_not_text_cost_only_their_row() {

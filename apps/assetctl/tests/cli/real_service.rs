@@ -1,8 +1,8 @@
 //! Imports inventories into the real service, and exports them again.
 
 use crate::support::inventory_files::{
-    MODELS, Mess, cut_off, german_catalog_options, german_laptops, intune_options, intune_utf16, is_doubled, mess, owners,
-    plain_laptops,
+    GERMAN_HEADER, MODELS, Mess, cut_off, german_catalog_options, german_laptops, intune_options, intune_utf16, is_doubled, mess,
+    owners, plain_laptops,
 };
 use crate::support::service::Service;
 use crate::support::{Folder, Run, end, kill, spawn, wait_until};
@@ -83,7 +83,7 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
     let (service, folder) = (Service::start(), Folder::new());
     import_owners(&service, &folder);
     create_catalog(&service);
-    let rows = rows(350, 10_000);
+    let rows = rows(450, 10_000);
     let bytes = german_laptops(rows);
     let path = folder.file("laptops.csv", &bytes);
     let count = |kind| (1..=rows).filter(|row| mess(*row) == kind).count() as u64;
@@ -121,6 +121,11 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
     // Some rows are mended at first, and the others when they are refused once more.
     let refused_file = folder.path("laptops.csv.refused.csv");
     let text = std::fs::read_to_string(&refused_file).unwrap();
+    assert!(text.starts_with(&format!("\u{feff}reasons;{GERMAN_HEADER}\n")), "{text}");
+    assert!(text.contains(": Kaufpreis: \"\"auf Anfrage\"\" is not a price"), "{text}");
+    let unmended = service.import(&refused_file, &options);
+    check_counts(&unmended, [0, 0, 0, refused]);
+    assert_eq!(unmended.json()["encoding"], "UTF-8");
     std::fs::write(&refused_file, text.replace("31.02.2024", "28.02.2024").replace("auf Anfrage", "1.000,00 €")).unwrap();
     let again = service.import(&refused_file, &options);
     let left = count(Mess::UnknownManufacturer) + count(Mess::TooFewCells) + doubled;
@@ -224,10 +229,14 @@ fn a_corrected_file_creates_nothing_twice_and_its_refused_rows_are_imported() {
     check_counts(&service.import(&path, &[]), [248, 0, 0, 2]);
     folder.file("monitors.csv", text("2024-03-10"));
     let corrected = service.import(&path, &[]);
-    let told = "rows 1 to 200 with another content or other options";
-    assert!(corrected.code == 2 && corrected.stderr.contains(told), "{}", corrected.stderr);
+    assert_eq!(corrected.code, 2, "{}", corrected.stderr);
+    for told in ["rows 1 to 200 with another content or other options", "add --again."] {
+        assert!(corrected.stderr.contains(told), "{}", corrected.stderr);
+    }
     assert_eq!(service.total("/assets"), 248);
     let refused = folder.path("monitors.csv.refused.csv");
+    // None of its rows is imported, so other rows can be sent in their place.
+    check_counts(&service.import(&refused, &[]), [0, 0, 0, 2]);
     let mended = std::fs::read_to_string(&refused).unwrap().replace(",soon", ",2024-03-10");
     std::fs::write(&refused, mended).unwrap();
     check_counts(&service.import(&refused, &[]), [2, 0, 0, 0]);

@@ -58,13 +58,6 @@ impl Kind {
         let is_custom_field = || name.starts_with(CUSTOM_FIELD);
         self.import_column(name).is_some() || (self == Self::Assets && is_custom_field())
     }
-
-    pub fn unique_column(self) -> &'static str {
-        match self {
-            Self::Assets => "asset_tag",
-            Self::Users => "email",
-        }
-    }
 }
 
 /// The column of reasons in a file of refused rows, which the import ignores.
@@ -334,7 +327,8 @@ impl Fields {
     ///
     /// Different values with the same hash only cost time: their rows wait for each other.
     pub fn key(&self, field: &str, value: &str) -> Option<u64> {
-        let decides = self.match_column == Some(field) || field == self.kind.unique_column() || field == "id";
+        let unique = if self.kind == Kind::Assets { "asset_tag" } else { "email" };
+        let decides = self.match_column == Some(field) || [unique, "id"].contains(&field);
         // An apostrophe may be one that the service removes.
         let value = value.trim_start_matches('\'').trim();
         if !decides || value.is_empty() || value == "\\N" {

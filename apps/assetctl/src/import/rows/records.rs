@@ -65,7 +65,8 @@ impl<R: Read> Records<R> {
         let is_open =
             cells.iter().next_back().and_then(|cell| cell.strip_suffix('\n')).is_some_and(|cell| cell.ends_with(END_OF_TEXT));
         let fits = expected.is_none_or(|expected| cells.len() == expected);
-        if (is_open || !fits || self.has_odd_quotes(start, end)) && self.has_swallowed_rows(start, end, expected) {
+        let has_odd_quotes = || !quotes(self.text().between(start, end)).is_multiple_of(2);
+        if (is_open || !fits || has_odd_quotes()) && self.has_swallowed_rows(start, end, expected) {
             return self.first_line(start, "has a quote that isn't closed").map(Some);
         }
         if is_open {
@@ -73,11 +74,6 @@ impl<R: Read> Records<R> {
         }
         let broken = is_open.then_some("is cut off: the file ends in the middle of a quoted cell");
         Ok(Some(self.finish(start, end, cells, broken)))
-    }
-
-    /// A quote of the row has no counterpart.
-    fn has_odd_quotes(&self, start: u64, end: u64) -> bool {
-        !quotes(self.text().between(start, end)).is_multiple_of(2)
     }
 
     /// The row is several rows, because a quote isn't closed: its second line is a good row.

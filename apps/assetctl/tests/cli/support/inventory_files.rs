@@ -175,31 +175,3 @@ fn mixed_case(text: &str, random: &mut Rng) -> String {
 fn quoted(text: &str) -> String {
     if text.contains('"') { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_always_the_same() {
-        assert_eq!(german_laptops(1_000), german_laptops(1_000));
-        assert!(german_laptops(2_000).starts_with(&german_laptops(1_000)));
-        assert_eq!(intune_utf16(10), intune_utf16(10));
-    }
-
-    #[test]
-    fn the_german_file_is_as_messy_as_it_says() {
-        let bytes = german_laptops(1_000);
-        assert!(std::str::from_utf8(&bytes).is_err());
-        let text = decode_windows_1252(&bytes);
-        assert!(text.contains("31.02.2024") && text.contains(" €;") && text.contains("auf Anfrage"));
-        let count = |kind| (1..=10_000).filter(|row| mess(*row) == kind).count();
-        assert_eq!([count(Mess::DoubledSerial), count(Mess::UnknownManufacturer), count(Mess::BadDate)], [100, 40, 10]);
-    }
-
-    #[test]
-    fn prices_are_german() {
-        assert_eq!(german_price(124_900), "1.249,00 €");
-        assert_eq!(german_price(99_905), "999,05 €");
-    }
-}
