@@ -4,10 +4,11 @@ use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::http::Client;
 use crate::import::args::Delimiter;
+use crate::import::columns::{CUSTOM_FIELD, Kind};
 use crate::interrupt::Interrupt;
 use crate::output::{Format, persist, print_json, temporary_beside};
 use crate::selection::{Filters, in_options};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use csv::{ByteRecord, Reader, Terminator, WriterBuilder};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -18,15 +19,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 use terminal::print_note;
 
-/// The prefix of columns with a custom field.
-const CUSTOM_FIELD: &str = "custom_fields.";
-
 /// Options of `export`.
 #[derive(Debug, Args)]
 pub struct Export {
     /// What to export
     #[arg(default_value = "assets")]
-    pub what: What,
+    pub what: Kind,
     /// Write to this file, which appears when it is complete, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -42,15 +40,6 @@ pub struct Export {
     /// Seconds to wait for a service that is busy or can't be reached
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub give_up_after: u64,
-}
-
-/// The kind of exported records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum What {
-    /// Assets
-    Assets,
-    /// Users
-    Users,
 }
 
 /// To a file or to standard output.
@@ -71,7 +60,7 @@ pub async fn export(options: &Export, connection: &Connection, is_json: bool) ->
     if options.delimiter.is_some() && format != Format::Csv {
         return Err(CliError::Usage("--delimiter is only for CSV".into()));
     }
-    let kind = if options.what == What::Users { "users" } else { "assets" };
+    let kind = options.what.path();
     let mut interrupt = Interrupt::listen();
     let Exported { rows, unreadable, .. } = tokio::select! {
         exported = write(options, &client, kind, format) => exported?,

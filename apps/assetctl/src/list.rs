@@ -3,6 +3,7 @@
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::{Client, Query, Rows};
+use crate::import::columns::CUSTOM_FIELD;
 use crate::lookup::{everybody, id_of, is_id, items, people_with, person, text, user_named};
 use crate::output::{count, digits, print, print_data, print_json};
 use crate::selection::{AssetFilters, in_options, nearest};
@@ -12,7 +13,6 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use terminal::{Column, Table, print_note, time};
 
-const CUSTOM_FIELD: &str = "custom_fields.";
 /// The columns of a table of assets.
 const COLUMNS: [&str; 6] = ["asset_tag", "name", "status", "location", "assigned_to", "warranty_until"];
 /// The columns of a table of events.

@@ -6,7 +6,7 @@ use crate::import::args::Import;
 use crate::import::chunks::{Chunks, Doubles, Rows};
 use crate::import::columns::convert::{Constant, Values, check_constants};
 use crate::import::columns::{
-    Columns, Fields, OWNER_NAME, Owners, REASONS, Target, joined, numbered, resolve, settled, suggest, target,
+    CUSTOM_FIELD, Columns, Fields, OWNER_NAME, Owners, REASONS, Target, joined, numbered, resolve, settled, suggest, target,
 };
 use crate::import::rows::decode::{Text, decode_sample};
 use crate::import::rows::encoding::{self, Doubt, Examination, examine};
@@ -202,7 +202,7 @@ impl Source {
             if let Original::Line(line) = row.original
                 && names.len() < MAX_UNKNOWN + known
             {
-                let found = member_names(&line).into_iter().filter(|name| !name.starts_with("custom_fields."));
+                let found = member_names(&line).into_iter().filter(|name| !name.starts_with(CUSTOM_FIELD));
                 names.extend(found.map(|name| name.trim().to_owned()));
             }
         }

@@ -5,6 +5,7 @@
 use crate::error::{CliError, Result};
 use crate::handover::{Handover, Order, RunOptions, Running};
 use crate::http::{new_run_id, object, take, unreadable};
+use crate::import::columns::CUSTOM_FIELD;
 use crate::lookup::{self, id_of, items, person, text, user_named};
 use crate::mcp::Access;
 use crate::mcp::answer::{Answer, clean, differences, first, in_words, quoted, rows};
@@ -21,8 +22,6 @@ use tokio::time::Instant;
 const MAX_VALUE: usize = 300;
 /// The operations of an atomic batch.
 const MAX_OPERATIONS: usize = 20;
-/// The prefix of a single custom field.
-const CUSTOM_FIELD: &str = "custom_fields.";
 /// The oldest one gives way.
 const MAX_PLANS: usize = 100;
 

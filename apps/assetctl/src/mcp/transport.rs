@@ -28,17 +28,8 @@ const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 
 /// The methods of an assistant.
-const METHODS: [&str; 9] = [
-    "initialize",
-    "ping",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/templates/list",
-    "tools/call",
-    "tools/list",
-];
+const METHODS: &str = "initialize ping prompts/get prompts/list resources/list resources/read resources/templates/list tools/call \
+                       tools/list";
 
 type Received = RxJsonRpcMessage<RoleServer>;
 
@@ -153,13 +144,17 @@ impl Read {
         let sent_id = value.get("id").cloned();
         let id = sent_id.clone().filter(|id| id.is_string() || id.is_i64()).unwrap_or_default();
         let is_named = value["jsonrpc"] == "2.0" && value["method"].is_string();
+        let is_known = |request: &ClientRequest| match request {
+            ClientRequest::CustomRequest(custom) => METHODS.split(' ').any(|known| known == custom.method),
+            _ => false,
+        };
         match serde_json::from_value::<Received>(value) {
             // Without an id it would be taken for a notification.
             Ok(JsonRpcMessage::Notification(_)) if sent_id.is_some() => {
                 Self::refused(INVALID_REQUEST, &id, "an id must be a text or a whole number")
             }
             // With wrong params, a known method is read as a custom request.
-            Ok(JsonRpcMessage::Request(request)) if matches!(&request.request, ClientRequest::CustomRequest(own) if METHODS.contains(&&*own.method)) => {
+            Ok(JsonRpcMessage::Request(request)) if is_known(&request.request) => {
                 Self::refused(INVALID_PARAMS, &id, "the params don't fit the method")
             }
             Ok(message) => Self::Message(Box::new(message)),

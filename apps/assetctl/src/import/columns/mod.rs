@@ -4,6 +4,7 @@ pub mod convert;
 pub mod suggest;
 
 use crate::output::{folded, quote};
+use clap::ValueEnum;
 use convert::{Constant, DateFormat, Values, date_of_day_number, price_with_comma, price_with_point};
 use fields::serial_number::{self, SHORTENED, is_placeholder, is_shortened};
 use fields::{ASSET_COLUMNS, CellType, Column, USER_COLUMNS};
@@ -11,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-/// The prefix of columns with a custom field.
-const CUSTOM_FIELD: &str = "custom_fields.";
+/// The prefix of custom fields.
+pub const CUSTOM_FIELD: &str = "custom_fields.";
 
 /// The column of users by their display names. The service doesn't know it: the user's ID is sent.
 pub const OWNER_NAME: &str = "assigned_to_name";
@@ -26,10 +27,13 @@ const OWN_COLUMNS: &[Column] = &[Column::new(
      utilisateur utilisateurprincipal attribuéà usuario asignadoa",
 )];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The kind of imported or exported records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Kind {
+    /// Assets
     #[default]
     Assets,
+    /// Users
     Users,
 }
 
