@@ -196,9 +196,9 @@ async fn a_misconfigured_function_names_the_variable_to_set() {
     let (other_queue, address) = (("DELIVERY_QUEUE_URL", "deliveries"), ("AWS_ENDPOINT_URL_SQS", "127.0.0.1:9324"));
     for (function, variables, expected) in [
         ("fanout", vec![], "set DELIVERY_QUEUE_URL"),
-        ("fanout", vec![other_queue], "DELIVERY_QUEUE_URL must begin with http:// or https://"),
+        ("fanout", vec![other_queue], "DELIVERY_QUEUE_URL must start with http:// or https://"),
         ("fanout", vec![queue], "set RETRY_QUEUE_URL"),
-        ("fanout", vec![queue, address], "AWS_ENDPOINT_URL_SQS must begin with http:// or https://"),
+        ("fanout", vec![queue, address], "AWS_ENDPOINT_URL_SQS must start with http:// or https://"),
         ("deliver", vec![key], "set DELIVERY_QUEUE_URL"),
         ("deliver", vec![key, queue], "set RETRY_QUEUE_URL"),
         ("deliver", vec![queue, retries], "RECEIPT_KMS_KEY_ID"),

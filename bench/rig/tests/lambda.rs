@@ -205,7 +205,7 @@ async fn a_misconfigured_function_names_the_variable_to_set() {
         ("AWS_ACCESS_KEY_ID", "", "set AWS_ACCESS_KEY_ID"),
         ("AWS_CA_BUNDLE", "/nowhere", "can't read the certificates in /nowhere"),
         ("AWS_CA_BUNDLE", "/dev/null", "there is no certificate in /dev/null"),
-        ("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000", "AWS_ENDPOINT_URL_DYNAMODB must begin with http:// or https://"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000", "AWS_ENDPOINT_URL_DYNAMODB must start with http:// or https://"),
         ("RECEIPT_KEY_FILE", "/nowhere/key", "/nowhere"),
         ("PUBLIC_URL", "api.example.com", "PUBLIC_URL must be http:// or https:// and a host"),
     ] {
