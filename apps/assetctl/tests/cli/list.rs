@@ -125,7 +125,7 @@ fn filters_and_groups_of_the_real_service() {
     }
     assert_eq!(service.run(&["list", "--type", "MON"]).stderr, "0 assets\n");
     for (arguments, told) in [
-        (&["list", "--type", "Lap-top"][..], "\n  --type: must be 2 to 8 of A-Z and 0-9\nThere are LAP, MON.\n"),
+        (&["list", "--type", "Lap-top"][..], "\n  --type: must be 2 to 8 characters from A-Z and 0-9\nThere are LAP, MON.\n"),
         (&["list", "--filter", "foo=1"], "\n  --filter foo: unknown parameter"),
         (&["list", "--columns", "kind"], "--columns: unknown kind; known: asset_kind, "),
         (&["list", "--limit", "0"], "must be a number from 1 on"),

@@ -284,7 +284,7 @@ fn ndjson_row(line: &[u8], columns: &mut BTreeSet<String>) -> Row {
             continue;
         }
         if !names.insert(name.clone()) {
-            row.errors.push(FieldError::column(&name, "must be sent once; another name looks the same"));
+            row.errors.push(FieldError::column(&name, "must be sent only once; another name looks the same"));
             continue;
         }
         match (name.strip_prefix(CUSTOM_FIELD), json::parse(json)) {
