@@ -1,6 +1,6 @@
 //! Transactions of which a restore has only a part: each item of each kind of transaction in turn is removed or put back to its
-//! earlier state. The check must find it; a repair makes again what follows from the records, and touches nothing else: no record,
-//! no event, no item of an unknown record, and nothing that is being changed.
+//! earlier state. The check must find it; a repair makes again what follows from the records, and touches nothing else: no
+//! record, no event, no item of an unknown record, and nothing that is being changed.
 
 use crate::support::all_items;
 use crate::support::prelude::*;
@@ -731,5 +731,5 @@ async fn a_record_that_names_another_event_than_its_last_is_reported() {
     let mut damaged = item(&record);
     damaged.insert("last_event".into(), item(&tenant)["last_event"].clone());
     api.dynamo.put_item().table_name(&api.table).set_item(Some(damaged)).send().await.unwrap();
-    stays_open(&api, &client, &["it names another event than its last"]).await;
+    stays_open(&api, &client, &["it names an event other than its last"]).await;
 }

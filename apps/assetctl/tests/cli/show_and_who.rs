@@ -80,7 +80,7 @@ fn events_show_the_changes_of_a_period() {
     assert_eq!(events(&["--actor", &key]).stderr, "2 events\n");
     assert_eq!(events(&["--actor", "mary@example.org"]).stderr, "0 events\n");
     for (options, told) in [
-        (&["--types", "assets"][..], "\n  --types: must be types of events"),
+        (&["--types", "assets"][..], "\n  --types: must be event types"),
         (&["--since", "March"], "March must be YYYY-MM-DD or a time"),
     ] {
         let refused = service.run(&[&["events"], options].concat());

@@ -180,7 +180,7 @@ fn wrong_options_are_explained() {
     }
     let service = Service::start();
     let refused = service.run(&["webhooks", "listen", "--events", "asset.creatd"]);
-    assert!(refused.code == 2 && refused.stderr.contains("there are asset.created"), "{}", refused.stderr);
+    assert!(refused.code == 2 && refused.stderr.contains("isn't one of asset.created"), "{}", refused.stderr);
 }
 
 #[derive(Debug, Clone)]
