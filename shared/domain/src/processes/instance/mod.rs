@@ -456,8 +456,8 @@ impl Instance {
     ///
     /// - [`ProcessError::Closed`] if the instance is completed or cancelled.
     /// - [`ProcessError::Moved`] if `expected_step` is not the current step.
-    /// - [`ProcessError::Invalid`] if `through` or a key doesn't belong to a step, a value is invalid, a required value is missing,
-    ///   all values together are too large, or the image of a typed signature is missing.
+    /// - [`ProcessError::Invalid`] if `through` or a key doesn't belong to a step, a value is invalid, a required value is
+    ///   missing, all values together are too large, or the image of a typed signature is missing.
     /// - [`ProcessError::Submitted`] if the value of an earlier step would change, or `through` is an earlier step.
     pub fn advance(
         &self,
