@@ -70,7 +70,7 @@ async fn a_receipt_is_verified_without_a_table() {
     let valid = signed(1).to_string();
     for (text, reason) in [
         (valid.replace("AST-1", "AST-2"), "was changed, or never signed"),
-        (signed(2).to_string(), "not among those given"),
+        (signed(2).to_string(), "not among the given keys"),
         (valid.replacen("\"tenant_id\"", "\"tenant_id\":\"u\",\"tenant_id\"", 1), "twice"),
         (valid.replace("receipt/1", "receipt/2"), "asset-lifecycle-receipt/1"),
         (valid.replace("EdDSA", "none"), "EdDSA"),
