@@ -79,7 +79,7 @@ async fn a_changed_byte_and_a_missing_event_are_found() {
             "{damage} {place}: {error}"
         );
         if damage == "byte" {
-            assert!(error.contains("does not have the hash"), "{error}");
+            assert!(error.contains("is not the hash of the entry"), "{error}");
         }
     }
 }
@@ -96,7 +96,7 @@ async fn a_record_that_does_not_match_its_history_is_found() {
     let hash = AttributeValue::S("0".repeat(64));
     update.update_expression("SET last_hash = :hash").expression_attribute_values(":hash", hash).send().await.unwrap();
     let verify = ["verify", "--tenant", &tenant];
-    assert!(operator.error(&verify).contains("another hash than its latest entry"));
+    assert!(operator.error(&verify).contains("differs from the hash of its latest entry"));
     dynamo.delete_item().table_name(server::TABLE).set_key(Some(key)).send().await.unwrap();
     assert!(operator.error(&verify).contains("the record is missing, and there is no entry for its deletion"));
 }

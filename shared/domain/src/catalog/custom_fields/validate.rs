@@ -232,7 +232,7 @@ fn invalid(error: &ValidationError<'_>) -> ValueError {
     ValueError::new(match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => {
             format!(
-                "must only have patterns that are regular expressions, without look-around, back-references and excessive repetition (at {pointer})"
+                "must only have patterns that are regular expressions, without look-around, back-references or excessive repetition (at {pointer})"
             )
         }
         ValidationErrorKind::Referencing(_) => "must only have references to its own parts, $ref with #/…".to_owned(),
