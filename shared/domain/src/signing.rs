@@ -139,7 +139,7 @@ impl Link {
         Self { opened_at: self.opened_at.or(Some(at)), ..self.clone() }
     }
 
-    /// `last` is the last submitted step. The link is used once this is the link's last step.
+    /// `last` is the last submitted step. The link is used once its last step is submitted.
     #[must_use]
     pub fn submitted(&self, last: usize, at: Timestamp) -> Self {
         let used_at = (last >= self.steps.last).then_some(at);

@@ -119,7 +119,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Asset {
-    /// Case-insensitive.
+    /// Tags are case-insensitive.
     #[must_use]
     pub fn unique_tag(tag: &str) -> Unique {
         Unique { field: "asset_tag", value: tag.to_ascii_uppercase(), reserved_after_deletion: true }

@@ -23,10 +23,10 @@ const MAX_UNFIT_NAMES: usize = 20;
 /// A custom field's value in lists.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
-    /// A JSON number. Doubles, like stored numbers. Numbers are compared by value, and sort before texts.
+    /// A JSON number, as a double like stored numbers. Compared by value, and sorted before texts.
     Number(f64),
     Text(Box<str>),
-    /// A value that lists can't use: too long, no scalar, or beyond [`MAX_FIELDS`].
+    /// A value that lists can't use: not a scalar, too long, or beyond [`MAX_FIELDS`].
     Unfit,
 }
 
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!((ListedFields::default().into_text(), ListedFields::from_text("[")), (None, None));
     }
 
-    /// A history stores numbers in the form of RFC 8785, a record as they were sent.
+    /// Histories store numbers in the form of RFC 8785, records as sent.
     #[test]
     fn other_forms_of_a_number_are_the_same_cell() {
         for (sent, stored) in [("1.0", "1"), ("1e3", "1000"), ("0.10", "0.1"), ("1E-7", "1e-7")] {

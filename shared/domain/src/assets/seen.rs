@@ -1,4 +1,4 @@
-//! Scans of assets, with or without a place, and places, with levels such as site, floor and room.
+//! Scans of assets, and places with levels such as site, floor and room.
 
 use crate::assets::asset::Asset;
 use crate::values::field_error::{ValueError, text_form};

@@ -132,7 +132,7 @@ impl EventFilter {
         types.is_none() && entity.is_none() && actor.is_none() && since.is_none() && until.is_none()
     }
 
-    /// Whether possibly few of a resource's events in a period match.
+    /// Whether the filter could match only few of a resource's events in a period.
     #[must_use]
     pub fn is_selective(&self) -> bool {
         self.types.is_some() || self.actor.is_some()

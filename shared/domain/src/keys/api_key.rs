@@ -335,7 +335,7 @@ string_enum! {
         EventsRead = "events:read",
         /// List and read webhooks and their deliveries, but never their secrets.
         WebhooksRead = "webhooks:read",
-        /// Create, change, delete and test webhooks, and repeat deliveries.
+        /// Create, change, delete and test webhooks, and retry deliveries.
         WebhooksWrite = "webhooks:write",
     }
 }

@@ -93,7 +93,7 @@ impl Erasure {
 
     /// Records the end of a part of `of`, unless another request has continued or restarted the erasure in the meantime.
     ///
-    /// A pass that removed something is followed by another one: somebody can have signed through a link before the pass reached
+    /// A pass that removed something is followed by another one: someone could have signed through a link before the pass reached
     /// it.
     #[must_use]
     pub fn advanced(self, of: &Self, part: PartEnd) -> Self {
@@ -140,8 +140,8 @@ fn name(person: UserId) -> Name {
     Name::from_stored(pseudonym(person))
 }
 
-/// Whether a text was already erased for somebody else, and stays unchanged. Needs both signs: anyone can write a text that looks
-/// like a pseudonym, and a restored table can have an older text than its history.
+/// Whether a text was already erased for someone else, and stays unchanged. Checks both history and text: anyone can write a text
+/// that looks like a pseudonym, and a restored table can have an older text than its history.
 fn is_erased(text: &str, field: &str, traces: &Traces) -> bool {
     traces.erased.contains(field) && is_pseudonym(text)
 }
@@ -224,7 +224,7 @@ pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
     erased.collect()
 }
 
-/// The actor, users who were picked or had the asset, and the user if the record is one.
+/// The actor, users who were picked or had the asset, and, if the record is a user, that user.
 fn people(event: &Event) -> Vec<UserId> {
     picked(event).chain(held_by(event)).chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]).collect()
 }

@@ -55,7 +55,7 @@ pub struct Traces {
     pub entries: Vec<Vec<String>>,
     /// The fields whose current values are about the person, such as `notes` or `step_data/sign`.
     pub fields: BTreeSet<String>,
-    /// The fields whose current values were erased, possibly for somebody else.
+    /// The fields whose current values were erased, possibly for someone else.
     pub erased: BTreeSet<String>,
     /// The keys of steps submitted by the person.
     pub submitted: BTreeSet<String>,
@@ -137,7 +137,8 @@ fn is_value_about(person: UserId, actor: &Actor, subjects: &[UserId]) -> bool {
     if actor.link_id.is_some() || subjects.is_empty() { actor.user_id == Some(person) } else { subjects.contains(&person) }
 }
 
-/// The users picked by the last values, because a value sent ahead can be replaced; without any, the user who had the asset.
+/// The users picked by the last values, because a value sent ahead can be replaced; if there are none, the user who had the
+/// asset.
 fn subjects(entries: &[(&Event, &Commitments)]) -> Vec<UserId> {
     let last = entries.iter().rfind(|(event, _)| event.changes.contains_key("step_data"));
     let picked: Vec<UserId> = last.into_iter().flat_map(|(event, _)| picked(event)).collect();

@@ -96,7 +96,7 @@ impl FieldError {
         Self { location: ErrorLocation::Whole, detail: detail.into() }
     }
 
-    /// Replaces the pointer by the column, for a body built from a row.
+    /// Replaces the pointer with the column, for a body built from a row.
     #[must_use]
     pub fn in_column(self) -> Self {
         let ErrorLocation::Pointer(pointer) = &self.location else { return self };
@@ -109,7 +109,7 @@ impl FieldError {
         Self { location, ..self }
     }
 
-    /// Prefixes the pointer with the pointer to the operation at `index`.
+    /// Prefixes the pointer with the path of the operation at `index`.
     #[must_use]
     pub fn in_operation(self, index: usize) -> Self {
         let pointer = match &self.location {

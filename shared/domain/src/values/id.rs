@@ -37,7 +37,7 @@ pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Se
     }
 }
 
-/// Parses the lower-case, hyphenated form. Other spellings of a UUID are no identifiers.
+/// Parses the lower-case, hyphenated form. Other spellings of a UUID are not identifiers.
 fn parse(text: &str) -> Result<Uuid, ValueError> {
     Uuid::try_parse(text)
         .ok()

@@ -2,7 +2,7 @@
 //! for stored JSON.
 //!
 //! Neither gives a member name a special meaning. serde_json does when it deserializes a [`Value`]: its private protocol replaces
-//! an object whose first member is `$serde_json::private::RawValue` by another value.
+//! an object whose first member is `$serde_json::private::RawValue` with another value.
 
 use crate::values::field_error::{ValueError, pointer_token};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};

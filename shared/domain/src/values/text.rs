@@ -88,7 +88,7 @@ texts! {
 }
 
 impl Default for Notes {
-    /// The other texts have no default.
+    /// Empty. Other texts have no default.
     fn default() -> Self {
         Self(String::new())
     }

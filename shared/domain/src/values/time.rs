@@ -80,7 +80,7 @@ impl FromStr for Timestamp {
     /// Accepts any RFC 3339 offset. Truncates to milliseconds, and reads a leap second as the first second of the next minute.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         Self::parse(text)
-            // The year after conversion: a leap second at the end of a year is in the next one.
+            // Checks the converted time: a leap second at the end of a year is in the next one.
             .filter(|time| YEARS.contains(&time.to_chrono().year()))
             .ok_or_else(|| ValueError::new("must be an RFC 3339 time between 1900 and 2199, such as 2026-11-21T08:30:00.000Z"))
     }

@@ -26,7 +26,7 @@ pub struct DeliveryRequest {
     pub event_id: EventId,
     /// The event's time or, if it is sent again, the time of that request.
     pub requested_at: Timestamp,
-    /// Number of the attempt, from 1. Each attempt has its message.
+    /// Number of the attempt, from 1. Each attempt has a separate message.
     pub number: u32,
     /// When the attempt is due; `None` for immediately.
     #[serde(default, skip_serializing_if = "Option::is_none")]

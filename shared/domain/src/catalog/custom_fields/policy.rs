@@ -95,7 +95,7 @@ impl<'a> Expansion<'a> {
                 place.pointer
             )));
         }
-        // The same pattern is compiled once.
+        // Equal patterns are compiled only once.
         if self.follows && self.patterns.insert(pattern) {
             self.bytes = self.bytes.saturating_add(compile_bytes(pattern));
         }

@@ -88,7 +88,7 @@ pub struct BrokenLink {
 pub struct Verification {
     /// Whether the whole history is valid.
     pub valid: bool,
-    /// Number of valid entries before the first invalid one.
+    /// Number of valid entries, up to the first invalid one.
     pub checked: u64,
     /// First invalid entry; null if all are valid.
     #[schema(required)]
