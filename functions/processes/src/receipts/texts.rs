@@ -119,8 +119,8 @@ static ENGLISH: Texts = Texts {
     signing_key: "Key",
     signature_value: "signature",
     times_of: "Times on this page are in the time zone",
-    not_signed: "The signed receipt has times in UTC, and the organization’s tenant ID instead of its name. The organization’s name \
-                 and time zone come from its current settings and are not signed.",
+    not_signed: "The signed receipt has times in UTC, and the organization’s tenant ID instead of its name. The organization’s \
+                 name and time zone come from its current settings and are not signed.",
     hashes: "Hashes",
     image_hashes: "Images of signatures (SHA-256)",
     history: "History",
