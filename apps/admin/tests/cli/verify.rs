@@ -14,9 +14,10 @@ use shared::store::keys::{Item, Keys};
 use shared::store::{ChangeContext, Store, TenantStore, UnitOfWork};
 use std::sync::Arc;
 
-/// The user was changed twice, some time ago. Returns the tenant, its store, and the keys of the user's events, oldest first.
+/// Creates a tenant with a user who was changed twice, some time ago. Returns the tenant, its store, and the keys of the user's
+/// events, oldest first.
 async fn tenant_with_changed_user(operator: &Operator) -> (String, TenantStore, Vec<Item>) {
-    // Writes of the last seconds may not be visible as a whole, and are not verified.
+    // Writes of the last seconds may not be fully visible, and are not verified.
     let past = operator.store_with_clock(-60);
     let created = past.create_tenant("Acme".parse().unwrap(), Some("ada@example.com".parse().unwrap()), 600).await.unwrap();
     let (store, id) = (past.tenant(created.tenant_id), created.user_id.unwrap());
