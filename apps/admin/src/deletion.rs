@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use terminal::{clean, print_note};
 
-/// The functions have the same variable.
+/// Same variable as in the functions.
 const SNAPSHOTS_URL: &str = "SNAPSHOTS_URL";
 
 pub struct Deletion {

@@ -45,7 +45,7 @@ pub struct Options {
     /// DynamoDB table: the CloudFormation stack's output TableName.
     #[arg(long, env = "TABLE_NAME", global = true, default_value = "asset-lifecycle", display_order = 100)]
     pub table: String,
-    /// Print JSON on a terminal, too.
+    /// Print JSON even on a terminal.
     #[arg(long, global = true, display_order = 101)]
     pub json: bool,
     #[command(subcommand)]
@@ -210,7 +210,7 @@ pub enum TenantCommand {
         #[command(flatten)]
         effect: Effect,
     },
-    /// Add the system processes that tenants created by an older version don't have yet.
+    /// Add system processes that are missing in tenants created by an older version.
     #[command(after_help = examples("admin tenant upgrade --dry-run\nadmin tenant upgrade --tenant Acme"))]
     Upgrade {
         /// Tenant ID or name [default: all tenants].
@@ -314,7 +314,7 @@ pub struct NewKey {
     /// Scopes, separated by commas, for example assets:read,assets:write; `admin key list` shows the scopes of other keys.
     #[arg(long, value_parser = parse_list)]
     pub scopes: Scopes,
-    /// Time at which the key expires, for example 2027-01-01T00:00:00Z [default: never].
+    /// Expiry time, for example 2027-01-01T00:00:00Z [default: never].
     #[arg(long, value_name = "TIME")]
     pub expires_at: Option<Timestamp>,
     /// Requests allowed per minute.

@@ -1,4 +1,4 @@
-//! The sample events of `events/`, and events like those of API Gateway.
+//! The sample events in `events/`, and events in API Gateway's format.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

@@ -13,7 +13,7 @@ use std::time::Duration;
 const FANOUT_TIMEOUT: Duration = Duration::from_secs(60);
 const DELIVER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Events in the shapes that AWS documents, of a tenant that no table has.
+/// Events in the format that AWS documents, from a tenant that doesn't exist.
 const STREAM_SAMPLE: &str = include_str!("../../../events/background/fanout.json");
 const QUEUE_SAMPLE: &str = include_str!("../../../events/background/deliver.json");
 

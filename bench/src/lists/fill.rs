@@ -37,7 +37,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Creates the catalog and the first asset of `count`, the newest of which is an hour old.
+    /// Creates the catalog and the first of `count` assets. The newest one is an hour old.
     async fn new(service: &Service, count: usize) -> Result<Self> {
         let (models, sample) = catalog(service).await?;
         let first = service.store.now().plus(TimeDelta::hours(-1)).plus(TimeDelta::seconds(-i64::try_from(count)?));

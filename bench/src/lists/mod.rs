@@ -275,7 +275,7 @@ async fn sample_after(
     Ok(samples)
 }
 
-/// Reads every row of the GSI, page by page, without using them: the cheapest form of a list without list index.
+/// Reads every row of the GSI, page by page, without using them: the cheapest possible list without a list index.
 async fn query_full_index(service: &Service, size: usize) -> Result<()> {
     let query = service.dynamo.query().table_name(TABLE).index_name(LIST_INDEX);
     let mut pages = query

@@ -78,7 +78,7 @@ pub async fn create_key(caller: Caller<KeysWrite>, body: JsonBody<NewKey>) -> Re
     let id = key.id;
     let mut unit = UnitOfWork::new(&caller.store, &caller.context);
     let key = unit.create(key)?;
-    // The stored response must not have the secret.
+    // The stored response must not contain the secret.
     unit.commit_with(|| created(KeyView::from(key.clone()), id).to_stored(Vec::new())).await?;
     caller.store.note_assigned(&prefix(id));
     Ok(created(NewKeyView { api_key: expose(&caller, id, secret), record: key.into() }, id))
@@ -130,7 +130,7 @@ pub async fn rotate_key(
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let secret = Secret::new(caller.store.store().random()?);
     let next = key.value.rotated(secret.hash(), now, now.plus_seconds(grace));
-    // The stored response must not have the secret.
+    // The stored response must not contain the secret.
     let rotated = caller.replace(&key, next, |rotated| Data { data: KeyView::from(rotated) }).await?;
     let api_key = expose(&caller, rotated.value.id, secret);
     Ok(Data { data: NewKeyView { api_key, record: rotated.into() } })

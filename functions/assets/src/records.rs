@@ -43,7 +43,7 @@ pub(crate) struct AssetRecords {
 }
 
 impl AssetRecords {
-    /// Takes two round trips; one for a change without a model that leaves the asset type alone.
+    /// Takes two round trips, or one for a change that doesn't need the asset type.
     pub(crate) async fn of_one(store: &TenantStore, target: &Target, change: Option<&AssetChange>) -> Result<Self, StoreError> {
         Self::read(store, &[(target, change)], false).await
     }

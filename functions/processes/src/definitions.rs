@@ -356,7 +356,7 @@ impl ToSchema for DefinitionOrInstance {
     }
 }
 
-/// The definitions that a list includes.
+/// Filter for the status of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[schema(as = ProcessStatusFilter)]

@@ -104,7 +104,7 @@ pub async fn cancel_instance(
 
 /// Get a signature's image
 ///
-/// The PNG image that was submitted for a signature step.
+/// The PNG image submitted for a signature step.
 #[utoipa::path(get, path = "/processes/instances/{id}/signatures/{key}", tag = "processes", responses(ResourceErrors))]
 pub async fn get_signature(
     caller: Caller<ProcessesRead>,

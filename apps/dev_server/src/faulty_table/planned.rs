@@ -100,7 +100,7 @@ impl Faults {
         Held { arrived, release }
     }
 
-    /// Executes `other` while the first call of this operation, which `request` makes, is on its way to the table.
+    /// Executes `other` while `request` has its first call of this operation on the way to the table.
     pub async fn overtake<A, B>(
         &self,
         operation: &'static str,

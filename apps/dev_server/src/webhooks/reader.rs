@@ -20,7 +20,7 @@ use tokio::sync::watch;
 const BATCH_SIZE: usize = 100;
 /// The pause after an empty read.
 const IDLE: Duration = Duration::from_millis(200);
-/// The pause after a read of records, so that a busy engine is not read all the time.
+/// The pause after a read of records, to limit the load on a busy engine.
 const BUSY: Duration = Duration::from_millis(10);
 /// First and maximum backoff after failures.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));

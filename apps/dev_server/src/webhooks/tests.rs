@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 const TABLE: &str = "test";
-/// Long enough for everything, on a busy machine.
+/// Enough time for everything on a busy machine.
 const LONG: Duration = Duration::from_secs(30);
 
 struct Local {

@@ -1,4 +1,4 @@
-//! The limits of connections (time, memory and number), with the real router behind a port and clients that send any bytes.
+//! The limits of connections (time, memory and number), with the real router behind a port and clients that send arbitrary bytes.
 
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;

@@ -120,7 +120,7 @@ fn a_receiver_that_hangs_does_not_keep_the_process_alive() {
     assert_eq!(receiver.verified(&webhook.secret).len(), 1);
 }
 
-/// Creates and changes assets until the server is gone. Counts the changes whose response arrived.
+/// Creates and changes assets until the server is gone. Counts the acknowledged changes.
 fn change(client: &Client, changes: &AtomicUsize) {
     loop {
         let Ok((status, asset)) = client.try_send("POST", "/assets", &json!({"name": "Laptop"})) else { return };

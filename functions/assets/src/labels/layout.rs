@@ -252,7 +252,7 @@ impl Layout {
     }
 }
 
-/// The largest side of a module for which `fits` leaves the preferred room for texts; or, up to a good size, the least room.
+/// Largest module size for which `fits` leaves texts the preferred room or, up to `GOOD_MODULE`, the least room.
 fn module(blank: Blank, fits: impl Fn(u32, u32) -> bool, least: u32, preferred: u32) -> u32 {
     let largest = |text: u32| (1..=blank.dots(MAX_MODULE)).rev().find(|module| fits(*module, text)).unwrap_or_default();
     largest(least).min(largest(preferred).max(blank.dots(GOOD_MODULE)))

@@ -126,7 +126,7 @@ fn dots_of_a_label_printer_are_larger() {
 
 #[test]
 fn the_sheets_are_those_that_are_sold() {
-    // The margins that the makers' data sheets give, to a tenth of a millimetre.
+    // The margins from the manufacturers' data sheets, to a tenth of a millimetre.
     let expected = [
         (SheetLayout::A4x21, 21, (7.21, 15.15), (139.29, 243.75)),
         (SheetLayout::A4x24, 24, (0.0, 0.5), (140.0, 259.5)),

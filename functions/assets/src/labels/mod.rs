@@ -31,7 +31,7 @@ shared::query! {
     pub struct LabelQuery {
         /// `svg`, `png` with 300 dots per inch, or `zpl` for label printers. Default `svg`.
         format: LabelFormat as LabelFormat,
-        /// Width x height in millimetres, each from 12 to 160, with one decimal at most. Default `50x20`.
+        /// Width x height in millimetres, each from 12 to 160, with at most one decimal. Default `50x20`.
         size: LabelSize as LabelSize,
         /// Resolution of the label printer in dots per inch, only for `zpl`. Default `203`.
         dpi: Resolution as Resolution,

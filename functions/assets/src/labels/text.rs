@@ -4,7 +4,7 @@
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, RasterizedChar, get_raster};
 use unicode_width::UnicodeWidthChar;
 
-/// Marks a shortened text. Every printer has these characters.
+/// Marks a shortened text. Every printer supports these characters.
 const ELLIPSIS: &str = "...";
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
 const RASTER_SIZE: f64 = 23.0;
@@ -208,7 +208,7 @@ fn ink_at(raster: &RasterizedChar, (x, y): (f64, f64)) -> f64 {
     row(top) * (1.0 - bottom_part) + row(top + 1.0) * bottom_part
 }
 
-/// Makes the edges of an enlarged letter as sharp as a small one's.
+/// Sharpens the edges of an enlarged letter to look like a small one's.
 fn sharpened(ink: f64, scale: f64) -> u8 {
     ((ink - 127.5) * scale.max(1.0) + 127.5).round().clamp(0.0, 255.0) as u8
 }

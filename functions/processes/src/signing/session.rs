@@ -47,7 +47,7 @@ impl Session {
         let tenant = tenant.ok_or_else(|| ApiError::Internal("the link's tenant has no record".into()))?.value;
         let signer = batch.get_readable::<User>(link.signer.user_id)?;
         if signer.is_none() && link.signer.user_id.is_some() {
-            // Like the key of a deleted user.
+            // Handled like the key of a deleted user.
             return Err(ApiError::BadLink(None));
         }
         let signer = signer.filter(|user| user.value.is_active).map(|user| user.value.id);

@@ -21,7 +21,7 @@ shared::query! {
     pub struct UserImportQuery {
         /// Which user a row updates: the one with its `id` or `email`. Default `none`: every row creates a user.
         r#match: UserMatch as UserMatch,
-        /// Whether a row with an empty `match` column creates a user. Default false: such rows are refused.
+        /// Whether a row whose matched column is empty creates a user. Default false: such rows are refused.
         create_unmatched: bool as bool,
         /// `skip` writes valid rows even if others are refused; `abort` then writes nothing. Default `skip`.
         on_error: OnError as OnError,

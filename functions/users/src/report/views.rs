@@ -106,7 +106,7 @@ pub enum ReportedPart {
     Signed,
 }
 
-/// The effect of a process on the holder of the asset.
+/// The effect of a process on the asset's holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     /// The person received the asset.
@@ -257,7 +257,7 @@ pub struct ReportedValue {
     pub value: Value,
 }
 
-/// Data that is kept elsewhere.
+/// Data kept elsewhere.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct KeptData {
     /// Kind of data.
