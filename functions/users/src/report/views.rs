@@ -148,7 +148,7 @@ pub struct ReportedInstance {
     pub started_at: Timestamp,
     /// The person's roles in it.
     pub parts: Vec<ReportedPart>,
-    /// Name of the person who started it, if it is this person.
+    /// The starter's name, if the person started it. Null otherwise.
     #[schema(required)]
     pub started_by_name: Option<String>,
     /// Step values about the person, by step key.
@@ -196,7 +196,7 @@ pub struct ReportedMovement {
     pub process_name: String,
     /// Time of the start.
     pub started_at: Timestamp,
-    /// Name of the person who started it, if it is this person.
+    /// The starter's name, if the person started it. Null otherwise.
     #[schema(required)]
     pub started_by_name: Option<String>,
 }
