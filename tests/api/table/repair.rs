@@ -618,7 +618,7 @@ async fn what_the_list_index_needs_is_written_again() {
     assert!(item.remove("LS").is_some() && item.remove("type").is_some());
     api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
     let report = repair(&api, &client).await;
-    assert_eq!(problems(&report), ["its item lacks what the list index needs, or has it wrong"]);
+    assert_eq!(problems(&report), ["its item has missing or wrong attributes for the list index"]);
     assert!(report.findings[0].is_repaired);
     assert_eq!(items(&api).await, complete);
 }
