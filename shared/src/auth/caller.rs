@@ -441,7 +441,7 @@ pub(super) struct Credentials {
 }
 
 impl KeyCheck<'_> {
-    /// Returns the cached key if it permits the request according to the cache. The request's reads can then start at once.
+    /// Returns the cached key if the cache says that it permits the request. The request's reads can then start right away.
     pub(super) fn known(&self) -> Option<KnownKey> {
         self.app.verified_keys().permits(self.token, self.scopes, self.store.store().now())
     }

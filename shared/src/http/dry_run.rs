@@ -14,8 +14,8 @@ pub(super) const PARAMETER: &str = "dry_run";
 /// Marks the response to a dry run.
 const DRY_RUN: HeaderName = HeaderName::from_static("dry-run");
 
-/// Turns a response into that of a dry run. In JSON, null replaces values that only the real request would assign. A success gets
-/// the header `Dry-Run` and status 200, and loses `Location` and `ETag`.
+/// Turns a response into a dry run's response. In JSON, null replaces values that only the real request would assign. A success
+/// gets the header `Dry-Run` and status 200, and loses `Location` and `ETag`.
 pub(super) async fn into_dry_run(response: Response, dry_run: &DryRun) -> Response {
     let (mut parts, body) = response.into_parts();
     let content_type = parts.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Maximum number of field errors in a response. A body of 1 MiB can have more than a response can hold.
 pub(in crate::http) const MAX_FIELD_ERRORS: usize = 1000;
 
-/// In seconds. An index is loaded again within an hour.
+/// In seconds. Only a new load of the index, within an hour, can bring custom fields back.
 const FIELD_MEMORY_RETRY: i64 = 600;
 const LIST_MEMORY: &str = "The organization has more records than this deployment's lists can hold. Its operator must give the \
     function more memory.";
@@ -144,7 +144,7 @@ impl ApiError {
         Self::Unavailable(Dependency::Service, cause.into())
     }
 
-    /// Without a wildcard arm, so that the compiler demands these for a new variant.
+    /// Without a wildcard arm, so that the compiler requires them for a new variant.
     fn status_code_title(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::InOperation(_, error) => error.status_code_title(),

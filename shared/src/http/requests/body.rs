@@ -250,7 +250,7 @@ pub fn field_schema<T: ToSchema>(nullable: bool, description: &str) -> RefOr<Sch
 /// `as` names the schema; the default is the struct's name. Each field is `required`, `optional` (can be omitted), `nullable`
 /// (can be omitted or null), or a `group`, which stands for the fields of a [`FieldGroup`]. Fields listed in `read_only` are
 /// refused as read-only. Fields listed in `unchanged` are kept in a field of that name, for comparison with the current values.
-/// `into` names the change that the body converts into: it has the same fields, and those in braces.
+/// `into` names the change that the body converts into: it has the same fields, and the fields in braces.
 ///
 /// [`FieldGroup`]: crate::http::requests::body::FieldGroup
 #[macro_export]

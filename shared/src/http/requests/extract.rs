@@ -231,7 +231,7 @@ impl<P: PathParameter> Describe for Path<P> {
         add_schema::<P::Value>(schemas);
         let parameter = ParameterBuilder::new().name(P::NAME).parameter_in(ParameterIn::Path).required(Required::True);
         let parameter = parameter.schema(Some(schema_or_reference::<P::Value>())).description(Some(P::DESCRIPTION));
-        // Before the query parameters.
+        // Insert it before the query parameters.
         let parameters = operation.parameters.get_or_insert_default();
         let in_path = |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(it) if it.parameter_in == ParameterIn::Path);
         let index = parameters.iter().filter(|parameter| in_path(parameter)).count();
@@ -262,7 +262,7 @@ pub(crate) struct ReceivedRequest {
     /// The text after `?`.
     query: String,
     is_query_read: AtomicBool,
-    /// The method is for writes.
+    /// Whether the method is for writes.
     is_write: bool,
     pub(crate) content_type: Option<String>,
     /// The body is compressed or has another content coding.

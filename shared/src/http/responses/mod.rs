@@ -164,7 +164,7 @@ impl IntoResponse for ApiResponse {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         headers.extend(self.headers);
-        // Both consist of IDs and numbers, which a header can hold.
+        // Both consist of IDs and numbers, so they are valid in a header.
         headers.extend(self.location.and_then(|path| Some((header::LOCATION, HeaderValue::try_from(path).ok()?))));
         headers.extend(etag.and_then(|tag| Some((header::ETAG, HeaderValue::try_from(tag).ok()?))));
         response

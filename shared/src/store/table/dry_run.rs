@@ -96,8 +96,8 @@ impl TenantStore {
         }
     }
 
-    /// Reads the items in the conditions and decides like the table, but writes nothing. Keeps the planned items, which decide
-    /// the conditions of later units of the same request.
+    /// Evaluates the conditions as the table would, but writes nothing. Keeps the planned items, for the conditions of later
+    /// units of the same request.
     pub(in crate::store) async fn try_out(&self, dry_run: &DryRun, items: Vec<TransactionItem>) -> Result<(), TransactionError> {
         let keys: Result<Vec<Key>, StoreError> = items.iter().map(|item| item.write.key()).collect();
         let keys = keys.map_err(TransactionError::Store)?;

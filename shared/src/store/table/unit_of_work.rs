@@ -175,7 +175,7 @@ impl<'a> UnitOfWork<'a> {
     /// # Errors
     ///
     /// - [`WriteError::Stale`] when a record has changed since it was read: read it again and decide again.
-    /// - [`WriteError::InUse`] when a record is referenced and must not be.
+    /// - [`WriteError::InUse`] when a record has references and must not have any.
     /// - [`WriteError::Duplicate`] when a unique value is taken.
     /// - [`WriteError::MissingReference`] when a referenced record is gone or can't be referenced.
     /// - [`WriteError::PreconditionFailed`] when the request's precondition was not met.
@@ -300,7 +300,7 @@ impl UnitOfWork<'_> {
     }
 
     /// Requires that the record is still at `old`'s version, without changing it. The request's precondition doesn't apply to
-    /// such a record.
+    /// this record.
     pub fn expect<T: Record>(&mut self, old: &Stored<T>) {
         let key = self.store.keys.record(T::KIND, old.value.id().uuid());
         self.items.push(self.store.version_check(key, Some(old.version)));
@@ -530,7 +530,7 @@ pub(in crate::store) enum Condition {
     /// Also true if there is no item.
     Lacks(&'static str),
     Is(String, AttributeValue),
-    /// The attribute is a number, and at most this.
+    /// The attribute is a number up to this.
     AtMost(&'static str, i64),
     All(Vec<Self>),
     Any(Vec<Self>),

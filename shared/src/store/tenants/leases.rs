@@ -33,7 +33,7 @@ const HELD: &str = "held";
 const LIMIT: &str = "requests_per_minute";
 
 impl TenantStore {
-    /// Updates `last_used_at`. Writes no event, because nobody decided the change. Times out early, so that requests don't wait.
+    /// Updates `last_used_at`. Writes no event, because nobody changed the key. Times out early, so that requests don't wait.
     pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
         let update = self.store.client.update_item().table_name(&self.store.table);
         let result = update

@@ -305,7 +305,7 @@ impl<C: Columns> RowQuery<'_, C> {
                 let order = &order.of_rows(rows.coded());
                 let mut first = FirstRows::new(rows, order, skip.saturating_add(limit));
                 let (mut total, selection) = (0, self.selection(rows));
-                // Counting matches requires all segments. Otherwise, those that come first in the order may be enough.
+                // Counting matches requires all segments. Otherwise, the segments that come first in the order may be enough.
                 let all = || rows.segments().iter().enumerate().collect();
                 for (at, segment) in known_total.map_or_else(all, |_| rows.segments_by(order)) {
                     let mut is_wanted = known_total.map(|_| first.may_take_from(at));
