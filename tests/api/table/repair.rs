@@ -598,7 +598,7 @@ async fn what_follows_from_records_is_made_again_once_there_are_all() {
     let [lost, marker] = &report.findings[..] else { panic!("{report:#?}") };
     assert_eq!(lost.problem, "its history ends without a deletion, but the record is missing");
     assert!(marker.problem.starts_with("its unique marker UNIQ#user.email#grace"), "{marker:?}");
-    assert!(marker.repair.as_ref().unwrap_err().contains("settle first"), "{marker:?}");
+    assert!(marker.repair.as_ref().unwrap_err().contains("first fix the records"), "{marker:?}");
     assert_eq!(items(&api).await, damaged);
 
     let (_, item) = complete.iter().find(|((_, sort), item)| is_ada(sort, item)).unwrap();
