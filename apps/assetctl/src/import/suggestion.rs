@@ -711,7 +711,7 @@ mod tests {
     use crate::import::args::tests::parsed;
     use crate::import::columns::suggest::as_option;
     use shared::domain::assets::asset::Status;
-    use shared::domain::keys::scope::Role;
+    use shared::domain::keys::api_key::Role;
 
     fn mapped(given: &[&str], columns: [(&str, &str, u64, u64); 2]) -> Vec<String> {
         let mut options = parsed(&[&["a.csv"], given].concat());
